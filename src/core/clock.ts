@@ -1,0 +1,68 @@
+/** Time as an argument. Actors and environments never read the wall clock themselves. */
+export interface Clock {
+  /** Milliseconds since an arbitrary origin, monotonic. */
+  now(): number;
+  /** Calls `fn` once, `ms` from now. @returns a function that cancels it */
+  after(ms: number, fn: () => void): () => void;
+}
+
+/** The machine's monotonic clock. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after(ms, fn) {
+    const timer = setTimeout(fn, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+interface PendingTimer {
+  readonly at: number;
+  readonly order: number;
+  readonly fn: () => void;
+}
+
+/**
+ * A clock that moves only when told to. Timers due at the same instant fire in the order in which they were set.
+ */
+export class SimulatedClock implements Clock {
+  #now = 0;
+  #order = 0;
+  #timers: PendingTimer[] = [];
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer = { at: this.#now + Math.max(0, ms), order: this.#order++, fn };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Milliseconds until the next timer, or `undefined` when none is set. */
+  get untilNext(): number | undefined {
+    const next = this.#earliest();
+    return next && next.at - this.#now;
+  }
+
+  /** Moves time by `ms`, firing every timer on the way, those set meanwhile included. */
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    for (let next = this.#earliest(); next && next.at <= end; next = this.#earliest()) {
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      this.#now = Math.max(this.#now, next.at);
+      next.fn();
+    }
+    this.#now = end;
+  }
+
+  #earliest(): PendingTimer | undefined {
+    let first: PendingTimer | undefined;
+    for (const timer of this.#timers) {
+      if (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) first = timer;
+    }
+    return first;
+  }
+}

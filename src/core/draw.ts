@@ -1,0 +1,48 @@
+/** What console and viewer draw of a world: plain data, so that nothing in a trace can run as script. */
+import type { First } from './env.ts';
+import type { Task } from './task.ts';
+import type { SeenTurn } from './view.ts';
+
+/** A drawing made of titled panels, shown side by side or stacked. */
+export interface Drawing {
+  readonly panels: readonly Panel[];
+}
+
+export type Panel = TextPanel | ListPanel | GridPanel;
+
+export interface TextPanel {
+  readonly kind: 'text';
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+/** Counted things, e.g. an inventory. */
+export interface ListPanel {
+  readonly kind: 'list';
+  readonly title: string;
+  readonly items: readonly {
+    readonly name: string;
+    readonly count?: number;
+    readonly mark?: 'good' | 'bad' | 'goal';
+  }[];
+}
+
+/** Rows of cells; every row has the same length. */
+export interface GridPanel {
+  readonly kind: 'grid';
+  readonly title: string;
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+export interface Cell {
+  /** At most two characters. */
+  readonly glyph: string;
+  /** A colour name of the terminal palette. */
+  readonly color?: 'red' | 'green' | 'blue' | 'purple' | 'yellow' | 'grey' | 'white';
+  readonly dim?: boolean;
+  /** Words for a screen reader, e.g. `red ball`. */
+  readonly name?: string;
+}
+
+/** Draws the state after `turns`; pure. */
+export type Draw = (task: Task, first: First, turns: readonly SeenTurn[]) => Drawing;

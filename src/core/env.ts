@@ -1,0 +1,107 @@
+/**
+ * The contract of an environment.
+ *
+ * An episode is a pure function of (task, actions): no wall clock, no global random, no state shared between
+ * sessions. That is what lets a lost episode be restored by replaying its actions, and a run be repeated bit for bit.
+ *
+ * An env never truncates. It opens with one `first` step, answers each action with `mid`, and ends with `terminated`;
+ * `truncated` is made by the horizon alone (horizon.ts). Any string is a legal action: what an env does not
+ * understand costs a turn and is answered in words.
+ */
+import type { Task, TaskTable } from './task.ts';
+
+export type MaybePromise<T> = T | Promise<T>;
+
+/** The opening observation; no action has been taken, so there is no reward. */
+export interface First {
+  readonly kind: 'first';
+  readonly observation: string;
+}
+
+/** The episode goes on. */
+export interface Mid {
+  readonly kind: 'mid';
+  readonly observation: string;
+  /** Finite, within the env's `rewardRange`. */
+  readonly reward: number;
+}
+
+/** The env ended the episode: nothing follows, nothing is bootstrapped. */
+export interface Terminated {
+  readonly kind: 'terminated';
+  readonly observation: string;
+  readonly reward: number;
+  /** Whether the task was solved; told apart from the reward. */
+  readonly success: boolean;
+}
+
+/** The horizon cut a live episode: the future existed and was not played. Never returned by an env. */
+export interface Truncated {
+  readonly kind: 'truncated';
+  readonly observation: string;
+  readonly reward: number;
+}
+
+/** What an env answers: `first` once, then `mid` until `terminated`. */
+export type EnvStep = Mid | Terminated;
+export type TimeStep = First | EnvStep | Truncated;
+
+/** One running episode. Sessions are independent of each other and of the order in which they are stepped. */
+export interface Session {
+  readonly first: First;
+  /**
+   * Takes one action. After `terminated` further steps are answered without harm, but mean nothing.
+   * @param action raw policy text; parsing it is the env's business
+   */
+  step(action: string): MaybePromise<EnvStep>;
+  /**
+   * The actions that can be executed now, each as the exact text `step` understands; empty where the env
+   * cannot list them. Computed on demand: a step alone never pays for it. Deterministic in order.
+   */
+  actions(): readonly string[];
+  /** Releases what the session holds; twice does no harm. */
+  close(): MaybePromise<void>;
+}
+
+/** A family of tasks with one set of rules. */
+export interface Env {
+  /** `^[a-z][a-z0-9-]*$` */
+  readonly id: string;
+  /** One sentence for `longplay envs`. */
+  readonly description: string;
+  readonly tasks: TaskTable;
+  /** Least and largest reward of one step. */
+  readonly rewardRange: readonly [min: number, max: number];
+  /** Upper bound of an observation's length in UTF-16 units. */
+  readonly maxObservationChars: number;
+  /** @throws {RangeError} for a task index outside the table */
+  open(task: Task): MaybePromise<Session>;
+}
+
+/**
+ * A scripted solver: called with each time step, answers the next action, or `undefined` where it gives up.
+ * It may look at the task (it knows the world's rules) but plays through the same actions as any policy.
+ */
+export type Oracle = (task: Task) => (step: TimeStep) => string | undefined;
+
+/** Options of an env as written in a config, e.g. `{ fidelity: 'original' }`; each env checks its own. */
+export type EnvOptions = Readonly<Record<string, unknown>>;
+
+/** What `envs/<id>/index.ts` exports. Env hosts import it by URL; nothing else in the framework names a world. */
+export interface EnvModule {
+  /** @throws {UserError} for an option the env does not have */
+  createEnv(options?: EnvOptions): Env;
+  readonly view?: import('./view.ts').View;
+  readonly createOracle?: (options?: EnvOptions) => Oracle;
+  readonly draw?: import('./draw.ts').Draw;
+}
+
+/** A `mid` step. */
+export function mid(observation: string, reward = 0): Mid {
+  return { kind: 'mid', observation, reward };
+}
+
+/** A `terminated` step; success defaults to a positive reward. */
+export function terminated(observation: string, reward: number, success = reward > 0): Terminated {
+  return { kind: 'terminated', observation, reward, success };
+}

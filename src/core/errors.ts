@@ -1,0 +1,50 @@
+/**
+ * Errors come in three kinds: a caller's mistake throws a class from this file with a stable `code`; a failed episode
+ * is data (failure.ts); a broken actor crashes and its supervisor decides.
+ */
+
+/** Stable codes, for programs; the message is for people. */
+export type ErrorCode =
+  | 'BAD_CONFIG'
+  | 'BAD_ARGUMENT'
+  | 'UNKNOWN_ENV'
+  | 'UNKNOWN_RUN'
+  | 'RUN_EXISTS'
+  | 'NO_PERMISSION'
+  | 'MISSING_ENGINE'
+  | 'BAD_CHECKPOINT'
+  | 'BAD_TRACE'
+  | 'BAD_SHAPE'
+  | 'BAD_WEIGHTS'
+  | 'ENGINE_FAILED'
+  | 'ASK_TIMEOUT'
+  | 'ACTOR_STOPPED'
+  | 'MAILBOX_FULL'
+  | 'ENV_BROKEN'
+  | 'STALLED'
+  | 'REMOTE_FAILED';
+
+/** Base of every error this package throws on purpose. The message says what was expected, what came, what to do. */
+export class LongplayError extends Error {
+  readonly code: ErrorCode;
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+    this.code = code;
+  }
+}
+
+/** The user's mistake: the command line prints the message alone and exits with 2. */
+export class UserError extends LongplayError {}
+
+/** Operands whose shapes do not fit; names the operation, the operands and their shapes. */
+export class ShapeError extends LongplayError {
+  constructor(message: string) {
+    super('BAD_SHAPE', message);
+  }
+}
+
+/** Message of anything that was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,51 @@
+/**
+ * A failed episode is data, attributed to one boundary and recorded once. It is re-issued or dropped, and never
+ * becomes a reward.
+ */
+
+/** What went wrong, in the order of the boundary that noticed it. */
+export type FailureCause =
+  | 'threw' // the env's code threw or rejected
+  | 'timeout' // no answer within the deadline
+  | 'exited' // the thread or process ended
+  | 'out-of-memory'
+  | 'unclonable' // the answer could not cross the thread
+  | 'oversized' // the answer exceeds the env's stated bound
+  | 'protocol' // an answer for another episode, or one that breaks the time-step contract
+  | 'policy' // the policy could not decide
+  | 'injected-drop'; // chaos mode lost the message
+
+export interface Failure {
+  readonly cause: FailureCause;
+  /** Path of the actor that noticed it, e.g. `/env-hosts/2`. */
+  readonly where: string;
+  readonly message: string;
+}
+
+/**
+ * Where every launched episode is. The identity `launched = trained + stale + filtered + failed + inFlight` holds
+ * after every update; a run in which it does not is a bug.
+ */
+export interface Accounting {
+  readonly launched: number;
+  /** Consumed by an update. */
+  readonly trained: number;
+  /** Finished, but older than `maxLag` allows. */
+  readonly stale: number;
+  /** Finished and left out on purpose (no signal in the group, evaluation, …). */
+  readonly filtered: number;
+  readonly failed: Readonly<Partial<Record<FailureCause, number>>>;
+  /** Running, or finished and waiting for an update. */
+  readonly inFlight: number;
+}
+
+/** Number of failed episodes, all causes. */
+export function failedTotal(accounting: Accounting): number {
+  return Object.values(accounting.failed).reduce((sum, count) => sum + (count ?? 0), 0);
+}
+
+/** Launched minus all that is accounted for; 0 when the identity holds. */
+export function unaccounted(accounting: Accounting): number {
+  const { launched, trained, stale, filtered, inFlight } = accounting;
+  return launched - trained - stale - filtered - failedTotal(accounting) - inFlight;
+}

@@ -1,0 +1,22 @@
+/**
+ * The horizon: the largest number of turns an episode may take. This file is the only place that truncates.
+ */
+import type { EnvStep, TimeStep } from './env.ts';
+
+/** How an episode stopped. A failed episode has no end: it is not a trajectory. */
+export type EpisodeEnd = 'terminated' | 'truncated';
+
+/**
+ * Turns the env's answer to turn number `turn` into what the policy's episode sees.
+ *
+ * @param step what the env answered
+ * @param turn 1 for the first action of the episode
+ * @param horizon turns the episode may take, ≥ 1
+ * @returns `step`, or a truncated step when the horizon is used up and the env has not ended the episode itself
+ */
+export function withHorizon(step: EnvStep, turn: number, horizon: number): TimeStep {
+  if (step.kind === 'mid' && turn >= horizon) {
+    return { kind: 'truncated', observation: step.observation, reward: step.reward };
+  }
+  return step;
+}

@@ -1,0 +1,100 @@
+/**
+ * Records of what happened. A trajectory is self-sufficient: a learner, a trace reader and a viewer need nothing else.
+ */
+import type { EpisodeEnd } from './horizon.ts';
+import type { Task } from './task.ts';
+
+/**
+ * One choice among the listed actions, or a run of sampled tokens. Token ids are those that were sampled and
+ * are the ones trained on; text is never tokenised again.
+ */
+export type Decision = ChoiceDecision | TokensDecision;
+
+interface DecisionBase {
+  /** Policy version (updates seen) of the weights that decided. */
+  readonly version: number;
+  /** Token ids read since the previous decision; on turn 0 the whole prompt. Not trained on. */
+  readonly context: Int32Array;
+  /** Critic's V at the position that decided; 0 without a value head. */
+  readonly value: number;
+}
+
+export interface ChoiceDecision extends DecisionBase {
+  readonly kind: 'choice';
+  /** Index into the turn's `actions`. */
+  readonly choice: number;
+  /** log π of the choice over the turn's `actions`, under the behaviour policy. */
+  readonly logprob: number;
+}
+
+export interface TokensDecision extends DecisionBase {
+  readonly kind: 'tokens';
+  /** [T] sampled ids, the end token included if it was sampled. */
+  readonly tokens: Int32Array;
+  /** [T] log π of each, over the distribution that was sampled from (masked, where a mask was used). */
+  readonly logprobs: Float32Array;
+  /** True when sampling was masked to a trie of the turn's `actions`. */
+  readonly masked: boolean;
+}
+
+/** One observation and the action that answers it. */
+export interface Turn {
+  readonly observation: string;
+  /** Indices into the trajectory's `actionTable`: what could be done then. Empty where the env lists nothing. */
+  readonly actions: Int32Array;
+  /** What was sent to the env. */
+  readonly action: string;
+  /** Absent for scripted and random policies. */
+  readonly decision?: Decision;
+  /** Reward of the step that answered the action. */
+  readonly reward: number;
+  /** Milliseconds: waiting for the batch and computing it, and the env's answer. */
+  readonly actMs: number;
+  readonly envMs: number;
+}
+
+/** The finished record of an episode. */
+export interface Trajectory {
+  /** Unique in the run, ascending in launch order. */
+  readonly episode: number;
+  readonly group: number;
+  readonly task: Task;
+  /** Turns the episode was allowed when it started; a group never mixes horizons. */
+  readonly horizon: number;
+  /** 1 unless the episode was re-issued after a failure. */
+  readonly attempt: number;
+  /** Every action text the env listed in this episode, in order of first appearance. */
+  readonly actionTable: readonly string[];
+  readonly turns: readonly Turn[];
+  /** Observation after the last action. */
+  readonly finalObservation: string;
+  readonly end: EpisodeEnd;
+  /** The env said that the task was solved. */
+  readonly success: boolean;
+  /** Id of the view the policy read through; absent for policies that read the raw text. */
+  readonly view?: string;
+}
+
+/** n trajectories of one task under one horizon, for group-relative baselines. */
+export interface Group {
+  readonly group: number;
+  readonly task: Task;
+  readonly horizon: number;
+  readonly trajectories: readonly Trajectory[];
+}
+
+/** Undiscounted sum of the rewards. */
+export function episodeReturn(trajectory: Trajectory): number {
+  let sum = 0;
+  for (const turn of trajectory.turns) sum += turn.reward;
+  return sum;
+}
+
+/** Oldest policy version among the decisions, or `undefined` when nothing was decided by a versioned policy. */
+export function oldestVersion(trajectory: Trajectory): number | undefined {
+  let oldest: number | undefined;
+  for (const { decision } of trajectory.turns) {
+    if (decision && (oldest === undefined || decision.version < oldest)) oldest = decision.version;
+  }
+  return oldest;
+}
