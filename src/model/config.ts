@@ -1,0 +1,82 @@
+/**
+ * The decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions, grouped-query attention,
+ * SwiGLU), so that public checkpoints of that family fit, plus options that a small from-scratch policy needs and
+ * that are off for public checkpoints.
+ */
+export interface ModelConfig {
+  readonly vocabSize: number;
+  /** Model width d. */
+  readonly hiddenSize: number;
+  readonly layers: number;
+  /** Query heads; `hiddenSize / heads` is the head width. */
+  readonly heads: number;
+  /** Key/value heads; divides `heads`. */
+  readonly kvHeads: number;
+  /** SwiGLU width. */
+  readonly intermediateSize: number;
+  readonly ropeTheta: number;
+  readonly rmsNormEps: number;
+  readonly qkvBias: boolean;
+  /** The output head is the embedding matrix. */
+  readonly tieEmbeddings: boolean;
+  /** Longest sequence, prompt included. */
+  readonly maxPositions: number;
+
+  /** The prompt attends both ways; what follows attends causally. Off for public checkpoints. */
+  readonly prefixBidirectional: boolean;
+  /** Adds the embeddings of the previous one or two tokens, scaled per channel. 0 for public checkpoints. */
+  readonly tokenShift: 0 | 1 | 2;
+  /** One extra input bit per token: it also occurs in the view's `focus`. Off for public checkpoints. */
+  readonly focusBit: boolean;
+  /** Factor on token embeddings. 1 for public checkpoints. */
+  readonly embeddingScale: number;
+  /** Scores whole actions: a bag of their tokens, and a pointer to where the prompt mentions them. */
+  readonly choiceHead: boolean;
+  readonly valueHead: boolean;
+}
+
+/** The embedded default: what learns from random weights on two cores within minutes. */
+export function smallModel(vocabSize: number, overrides: Partial<ModelConfig> = {}): ModelConfig {
+  const hiddenSize = overrides.hiddenSize ?? 64;
+  return {
+    vocabSize,
+    hiddenSize,
+    layers: 3,
+    heads: 2,
+    kvHeads: overrides.heads ?? 2,
+    intermediateSize: Math.round((hiddenSize * 8) / 3 / 16) * 16,
+    ropeTheta: 1000,
+    rmsNormEps: 1e-6,
+    qkvBias: false,
+    tieEmbeddings: true,
+    maxPositions: 1024,
+    prefixBidirectional: true,
+    tokenShift: 2,
+    focusBit: true,
+    embeddingScale: Math.sqrt(hiddenSize) / 2,
+    choiceHead: true,
+    valueHead: true,
+    ...overrides,
+  };
+}
+
+/** @throws {RangeError} naming the first field that cannot be */
+export function checkModelConfig(config: ModelConfig): void {
+  const positive = ['vocabSize', 'hiddenSize', 'layers', 'heads', 'kvHeads', 'intermediateSize', 'maxPositions'] as const;
+  for (const key of positive) {
+    if (!Number.isInteger(config[key]) || config[key] < 1) {
+      throw new RangeError(`model.${key}: expected a positive integer, got ${config[key]}`);
+    }
+  }
+  if (config.hiddenSize % config.heads !== 0 || (config.hiddenSize / config.heads) % 2 !== 0) {
+    throw new RangeError(`model.heads: hiddenSize ${config.hiddenSize} must split into ${config.heads} heads of even width`);
+  }
+  if (config.heads % config.kvHeads !== 0) {
+    throw new RangeError(`model.kvHeads: ${config.kvHeads} must divide heads ${config.heads}`);
+  }
+}
+
+/** Width of one head. */
+export function headSize(config: ModelConfig): number {
+  return config.hiddenSize / config.heads;
+}

@@ -1,0 +1,102 @@
+/**
+ * What is read off the trunk: whole-action scores (choice), next-token logits (tokens), and the value.
+ */
+import { add, exp, gather, log, matmul, mul, reduceMax, reduceSum, reshape, stopGradient, sub } from '../tensor/ops.ts';
+import { type Dim, times } from '../tensor/shape.ts';
+import { constant, input, type Tensor } from '../tensor/tensor.ts';
+import type { ModelConfig } from './config.ts';
+import { embed, type Parameters, projection, silu } from './transformer.ts';
+
+/** Token ids of `rows` action texts, padded to W tokens each, packed as [rows·W]. */
+export interface ActionTokens {
+  readonly ids: Tensor;
+  readonly previous: readonly Tensor[];
+  readonly focus: Tensor | undefined;
+  /** [rows·W, 1] f32: 1 for a token, 0 for padding. */
+  readonly valid: Tensor;
+}
+
+/** Declares `actions.ids`, `.previous1`, `.previous2`, `.focus`, `.valid`. */
+export function actionTokenInputs(config: ModelConfig, rows: Dim): ActionTokens {
+  const n = times(rows, 'W');
+  return {
+    ids: input('actions.ids', [n], 'i32'),
+    previous: Array.from({ length: config.tokenShift }, (_, i) => input(`actions.previous${i + 1}`, [n], 'i32')),
+    focus: config.focusBit ? input('actions.focus', [n, 1]) : undefined,
+    valid: input('actions.valid', [n, 1]),
+  };
+}
+
+/**
+ * One vector per action: the sum over its tokens of xₜ + W₂·silu(W₁·xₜ + b), scaled.
+ * @returns [rows, d]
+ */
+export function actionBags(config: ModelConfig, p: Parameters, actions: ActionTokens, rows: Dim): Tensor {
+  const x = embed(config, p, actions);
+  const refined = projection(p, 'choice_head.bag_out', silu(projection(p, 'choice_head.bag_in', x, true)));
+  const tokens = mul(add(x, refined), actions.valid);
+  const sum = reduceSum(reshape(tokens, [rows, 'W', config.hiddenSize]), [1]);
+  return mul(sum, constant(BAG_SCALE));
+}
+
+/** Keeps a bag of about ten tokens at the size of one. */
+const BAG_SCALE = 0.3;
+
+/** Pointer keys of the prompt's tokens, packed. @param hidden [N, d] @returns [N, d] */
+export function pointerKeys(p: Parameters, hidden: Tensor): Tensor {
+  return projection(p, 'choice_head.pointer_key', hidden);
+}
+
+/** The candidates of each group: C actions, each mentioned at up to M places of the prompt. */
+export interface Candidates {
+  /** [G, C, d] */
+  readonly bags: Tensor;
+  /** [G, C·M, d] pointer keys at the mentions. */
+  readonly keys: Tensor;
+  /** [G, C, M] f32: 0 for a mention, −1e9 for padding; every action has at least one mention. */
+  readonly mentionMask: Tensor;
+}
+
+/**
+ * Scores every candidate of the group at every deciding position.
+ *
+ *   score(a) = (W_b·h)·bag(a)/√d + logsumexp over a's mentions m of (W_p·h)·key(m)/√d
+ *
+ * @param hidden [G, D, d] trunk output where decisions are made
+ * @returns [G, D, C] unmasked scores
+ */
+export function choiceScores(config: ModelConfig, p: Parameters, hidden: Tensor, candidates: Candidates, d: Dim): Tensor {
+  const scale = constant(1 / Math.sqrt(config.hiddenSize));
+  const query = (name: string) => mul(projection(p, name, hidden), scale);
+  const bag = matmul(query('choice_head.bag_query'), candidates.bags, { transposeB: true });
+  const pointers = reshape(
+    matmul(query('choice_head.pointer_query'), candidates.keys, { transposeB: true }),
+    ['G', d, 'C', 'M'],
+  );
+  const masked = add(pointers, reshape(candidates.mentionMask, ['G', 1, 'C', 'M']));
+  return add(bag, logSumExpLast(masked));
+}
+
+/** log Σ exp over the last axis, which is dropped. */
+function logSumExpLast(x: Tensor): Tensor {
+  const peak = stopGradient(reduceMax(x, [-1], true));
+  const sum = reduceSum(exp(sub(x, peak)), [-1], true);
+  const y = add(log(sum), peak);
+  return reshape(y, y.shape.slice(0, -1));
+}
+
+/** Next-token logits. @param hidden [rows, d] @returns [rows, V] */
+export function tokenLogits(config: ModelConfig, p: Parameters, hidden: Tensor): Tensor {
+  const table = p(config.tieEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight');
+  return matmul(hidden, table, { transposeB: true });
+}
+
+/** V(s). @param hidden [rows, d] @returns [rows] */
+export function values(p: Parameters, hidden: Tensor, rows: Dim): Tensor {
+  return reshape(projection(p, 'value_head', hidden, true), [rows]);
+}
+
+/** Rows of a packed tensor; `ids` may repeat. @returns [rows, d] */
+export function rowsOf(packed: Tensor, ids: Tensor): Tensor {
+  return gather(packed, ids);
+}

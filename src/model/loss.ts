@@ -1,0 +1,126 @@
+/**
+ * The policy-gradient loss over decisions, as part of the training graph. Every coefficient is an input, so one
+ * compiled graph serves PPO, GRPO, RLOO, REINFORCE++ and DAPO: they differ in advantages and weights (src/algo).
+ */
+import { add, cast, clamp, div, exp, lessEqual, log, maximum, minimum, mul, neg, reduceSum, sub } from '../tensor/ops.ts';
+import type { Shape } from '../tensor/shape.ts';
+import { constant, input, type Tensor } from '../tensor/tensor.ts';
+
+/** What the graph computes for each decision; all of one shape. */
+export interface DecisionTerms {
+  /** log π(chosen) under the weights being trained. */
+  readonly logprob: Tensor;
+  /** Entropy of the distribution decided from. */
+  readonly entropy: Tensor;
+  /** V(s), where the model has a value head. */
+  readonly value: Tensor | undefined;
+}
+
+/** Scalars to be reported, each a weighted mean over decisions. */
+export interface LossOutputs {
+  readonly loss: Tensor;
+  readonly stats: Readonly<Record<string, Tensor>>;
+}
+
+/** Names of the scalar inputs of the loss. */
+export const lossCoefficients = [
+  'clipLow', // ε below: ratios under 1 − clipLow earn no more
+  'clipHigh', // ε above; DAPO's clip-higher sets it apart from clipLow
+  'entropyCoef',
+  'valueCoef',
+  'valueClip', // the new value may move this far from the old one
+  'klCoef', // KL to the reference policy, in the loss
+] as const;
+export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number], number>>;
+
+/**
+ * Clipped surrogate + value loss − entropy bonus + KL to a reference.
+ *
+ *   rₜ = exp(log πₜ − log π_oldₜ)
+ *   L  = Σₜ wₜ·[ −min(rₜAₜ, clip(rₜ, 1−ε_lo, 1+ε_hi)Aₜ) − c_H·Hₜ + c_KL·k3ₜ ]
+ *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
+ *   k3 = exp(log π_ref − log π) − (log π_ref − log π) − 1
+ *
+ * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage`, `weight` (w; sums to 1 over the
+ * batch for a mean; 0 for padding; truncated importance weights are multiplied in by the caller) and, with values,
+ * `return`, `oldValue`, `valueWeight` (u).
+ *
+ * @see Schulman et al. 2017, eq. 7, https://arxiv.org/abs/1707.06347; Yu et al. 2025 (clip-higher),
+ *   https://arxiv.org/abs/2503.14476; Schulman 2020 (k3), http://joschu.net/blog/kl-approx.html
+ */
+export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
+  const { logprob, entropy, value } = terms;
+  const scalar = (name: (typeof lossCoefficients)[number]) => input(`loss.${name}`, []);
+  const decisions = (name: string) => input(`decisions.${name}`, shape);
+  const weight = decisions('weight');
+  const advantage = decisions('advantage');
+  const one = constant(1);
+
+  // Beyond e^±20 a ratio carries no gradient worth having; the clamp keeps it finite.
+  const logRatio = clamp(sub(logprob, decisions('oldLogprob')), -20, 20);
+  const ratio = exp(logRatio);
+  const clipped = minimum(maximum(ratio, sub(one, scalar('clipLow'))), add(one, scalar('clipHigh')));
+  const gain = mul(ratio, advantage);
+  const clippedGain = mul(clipped, advantage);
+  const surrogate = neg(minimum(gain, clippedGain));
+
+  const toReference = clamp(sub(decisions('referenceLogprob'), logprob), -20, 20);
+  const kl = sub(sub(exp(toReference), toReference), one);
+
+  const total = (x: Tensor) => reduceSum(x, allAxes(shape));
+  const policy = total(mul(weight, surrogate));
+  const meanEntropy = total(mul(weight, entropy));
+  const meanKl = total(mul(weight, kl));
+  let loss = add(sub(policy, mul(scalar('entropyCoef'), meanEntropy)), mul(scalar('klCoef'), meanKl));
+  const stats: Record<string, Tensor> = {
+    policyLoss: policy,
+    entropy: meanEntropy,
+    klReference: meanKl,
+    // k3 against the behaviour policy: how far this update has moved.
+    klOld: total(mul(weight, sub(sub(ratio, one), logRatio))),
+    clipFraction: total(mul(weight, sub(one, cast(lessEqual(gain, clippedGain), 'f32')))),
+  };
+  if (value) {
+    const target = decisions('return');
+    const old = decisions('oldValue');
+    const near = add(old, minimum(maximum(sub(value, old), neg(scalar('valueClip'))), scalar('valueClip')));
+    const worst = maximum(square(sub(value, target)), square(sub(near, target)));
+    const valueLoss = mul(constant(0.5), total(mul(decisions('valueWeight'), worst)));
+    loss = add(loss, mul(scalar('valueCoef'), valueLoss));
+    stats.valueLoss = valueLoss;
+  }
+  return { loss, stats };
+}
+
+/** Negative log-likelihood Σ wₜ·(−log πₜ): supervised fine-tuning. Declares `decisions.weight`. */
+export function likelihoodLoss({ logprob, entropy }: DecisionTerms, shape: Shape): LossOutputs {
+  const weight = input('decisions.weight', shape);
+  const total = (x: Tensor) => reduceSum(x, allAxes(shape));
+  const loss = neg(total(mul(weight, logprob)));
+  return { loss, stats: { nll: loss, entropy: total(mul(weight, entropy)) } };
+}
+
+/** −Σ p·log p over the last axis. @param logprobs [..., C], masked entries hugely negative @returns [...] */
+export function entropyOf(logprobs: Tensor): Tensor {
+  // p underflows to exactly 0 where log p is below −100, so the clamp changes no value and avoids 0·(−1e9).
+  return neg(reduceSum(mul(exp(logprobs), clamp(logprobs, -100, 0)), [-1]));
+}
+
+function square(x: Tensor): Tensor {
+  return mul(x, x);
+}
+
+function allAxes(shape: Shape): number[] {
+  return shape.map((_, axis) => axis);
+}
+
+/** log(sigmoid(x)), stable for large |x|. */
+export function logSigmoid(x: Tensor): Tensor {
+  const magnitude = maximum(x, neg(x));
+  return sub(minimum(x, constant(0)), log(add(constant(1), exp(neg(magnitude)))));
+}
+
+/** Mean of a where b counts: Σ a / Σ b, 0 when nothing counts. */
+export function ratioOf(a: Tensor, b: Tensor): Tensor {
+  return div(a, maximum(b, constant(1e-8)));
+}

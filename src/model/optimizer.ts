@@ -1,0 +1,73 @@
+/**
+ * AdamW with decoupled weight decay and clipping by the global gradient norm, as part of the training graph.
+ */
+import { add, div, minimum, mul, reduceSum, sqrt, sub } from '../tensor/ops.ts';
+import { constant, input, type Tensor } from '../tensor/tensor.ts';
+import type { ParameterSpec } from './parameters.ts';
+
+export interface AdamWConfig {
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly epsilon: number;
+  /** Decoupled: each matrix shrinks by lr·weightDecay per step; gains and biases do not. */
+  readonly weightDecay: number;
+}
+
+export const defaultAdamW: AdamWConfig = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0 };
+
+/**
+ * One step of all parameters.
+ *
+ *   g ← g·min(1, c/‖g‖),  m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
+ *   w ← w − lr·(m/b₁)/(√(v/b₂) + ε) − lr·λ·w
+ *
+ * Declares the scalars `adam.lr`, `adam.maxGradNorm`, `adam.correction1` = 1−β₁ᵗ, `adam.correction2` = 1−β₂ᵗ, and
+ * `m/<name>`, `v/<name>` for every parameter; outputs `w/<name>`, `m/<name>`, `v/<name>` and `gradNorm`.
+ *
+ * @see Loshchilov & Hutter 2019, alg. 2, https://arxiv.org/abs/1711.05101
+ */
+export function adamW(
+  specs: readonly ParameterSpec[],
+  weights: readonly Tensor[],
+  gradients: readonly Tensor[],
+  { beta1, beta2, epsilon, weightDecay }: AdamWConfig,
+): Record<string, Tensor> {
+  const scalar = (name: string) => input(`adam.${name}`, []);
+  const lr = scalar('lr');
+  const norm = sqrt(
+    gradients.map((g) => reduceSum(mul(g, g), g.shape.map((_, axis) => axis))).reduce((a, b) => add(a, b)),
+  );
+  const shrink = minimum(constant(1), div(scalar('maxGradNorm'), add(norm, constant(1e-12))));
+  const rate = div(lr, scalar('correction1'));
+  const correction2 = scalar('correction2');
+  const outputs: Record<string, Tensor> = { gradNorm: norm };
+  specs.forEach(({ name, shape, decay }, i) => {
+    const w = weights[i]!;
+    const g = mul(gradients[i]!, shrink);
+    const m = add(mul(input(`m/${name}`, shape), constant(beta1)), mul(g, constant(1 - beta1)));
+    const v = add(mul(input(`v/${name}`, shape), constant(beta2)), mul(mul(g, g), constant(1 - beta2)));
+    const step = div(mul(m, rate), add(sqrt(div(v, correction2)), constant(epsilon)));
+    const kept = decay && weightDecay > 0 ? sub(w, mul(w, mul(lr, constant(weightDecay)))) : w;
+    outputs[`w/${name}`] = sub(kept, step);
+    outputs[`m/${name}`] = m;
+    outputs[`v/${name}`] = v;
+  });
+  return outputs;
+}
+
+/** Learning-rate schedule: linear warm-up, then linear or cosine decay to `final`·peak at `total` steps, then flat. */
+export interface LearningRate {
+  readonly peak: number;
+  readonly warmupSteps: number;
+  readonly decay: 'none' | 'linear' | 'cosine';
+  /** Fraction of the peak that is left at the end. */
+  readonly final: number;
+}
+
+/** @param progress share of the run that is done, in [0, 1] @param step optimiser steps taken, from 0 */
+export function learningRate({ peak, warmupSteps, decay, final }: LearningRate, step: number, progress: number): number {
+  const warm = Math.min(1, (step + 1) / Math.max(1, warmupSteps));
+  const done = Math.min(1, Math.max(0, progress));
+  const left = decay === 'none' ? 1 : decay === 'linear' ? 1 - done : (1 + Math.cos(Math.PI * done)) / 2;
+  return peak * warm * (final + (1 - final) * left);
+}

@@ -1,0 +1,122 @@
+/**
+ * The parameters of a model: names as in the Qwen2 family's safetensors files (projections stored [out, in]),
+ * shapes, and how each is drawn at the start. Extras of the small policy have names of their own.
+ */
+import { UserError } from '../core/errors.ts';
+import { Rng } from '../core/rng.ts';
+import { parameter, type Tensor } from '../tensor/tensor.ts';
+import type { ModelConfig } from './config.ts';
+import { headSize } from './config.ts';
+
+type Init =
+  | { readonly kind: 'normal'; readonly std: number }
+  | { readonly kind: 'uniform'; readonly bound: number }
+  | { readonly kind: 'fill'; readonly value: number }
+  /** value · I */
+  | { readonly kind: 'identity'; readonly value: number };
+
+export interface ParameterSpec {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly init: Init;
+  /** Whether decoupled weight decay applies: matrices yes, gains and biases no. */
+  readonly decay: boolean;
+}
+
+/** Values of all parameters by name; arrays are row-major. `version` is the number of updates they have seen. */
+export interface ParamSet {
+  readonly version: number;
+  readonly values: Readonly<Record<string, Float32Array>>;
+}
+
+/** All parameters of a model, in a fixed order. */
+export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
+  const { hiddenSize: d, intermediateSize, vocabSize, layers, heads, kvHeads } = config;
+  const dh = headSize(config);
+  const specs: ParameterSpec[] = [];
+  const matrix = (name: string, shape: number[], init: Init) => specs.push({ name, shape, init, decay: true });
+  const vector = (name: string, shape: number[], value: number) =>
+    specs.push({ name, shape, init: { kind: 'fill', value }, decay: false });
+  const fanIn = (inputs: number): Init => ({ kind: 'uniform', bound: 1 / Math.sqrt(inputs) });
+  const small: Init = { kind: 'normal', std: 0.02 };
+
+  matrix('model.embed_tokens.weight', [vocabSize, d], { kind: 'normal', std: 1 / Math.sqrt(d) });
+  for (let layer = 0; layer < layers; layer++) {
+    const at = `model.layers.${layer}`;
+    vector(`${at}.input_layernorm.weight`, [d], 1);
+    for (const [name, width] of [['q', heads * dh], ['k', kvHeads * dh], ['v', kvHeads * dh]] as const) {
+      matrix(`${at}.self_attn.${name}_proj.weight`, [width, d], fanIn(d));
+      if (config.qkvBias) vector(`${at}.self_attn.${name}_proj.bias`, [width], 0);
+    }
+    matrix(`${at}.self_attn.o_proj.weight`, [d, heads * dh], small);
+    vector(`${at}.post_attention_layernorm.weight`, [d], 1);
+    matrix(`${at}.mlp.gate_proj.weight`, [intermediateSize, d], fanIn(d));
+    matrix(`${at}.mlp.up_proj.weight`, [intermediateSize, d], fanIn(d));
+    matrix(`${at}.mlp.down_proj.weight`, [d, intermediateSize], small);
+  }
+  vector('model.norm.weight', [d], config.choiceHead ? 0.5 : 1);
+  if (!config.tieEmbeddings) matrix('lm_head.weight', [vocabSize, d], { kind: 'normal', std: 1 / Math.sqrt(d) });
+  if (config.tokenShift > 0) vector('token_shift.weight', [config.tokenShift, d], 0.5);
+  if (config.focusBit) matrix('focus_embedding.weight', [1, d], { kind: 'normal', std: 0.5 / Math.sqrt(d) });
+  if (config.choiceHead) {
+    matrix('choice_head.bag_in.weight', [2 * d, d], fanIn(d));
+    vector('choice_head.bag_in.bias', [2 * d], 0);
+    matrix('choice_head.bag_out.weight', [d, 2 * d], small);
+    matrix('choice_head.bag_query.weight', [d, d], { kind: 'identity', value: 0.5 });
+    matrix('choice_head.pointer_query.weight', [d, d], { kind: 'identity', value: 1 });
+    matrix('choice_head.pointer_key.weight', [d, d], { kind: 'identity', value: 1 });
+  }
+  if (config.valueHead) {
+    specs.push({ name: 'value_head.weight', shape: [1, d], init: { kind: 'fill', value: 0 }, decay: false });
+    vector('value_head.bias', [1], 0);
+  }
+  return specs;
+}
+
+/** Draws the initial weights; each parameter has a stream of its own, so that adding one changes no other. */
+export function initialParams(config: ModelConfig, seed: number): ParamSet {
+  const rng = Rng.fromSeed(seed);
+  const values: Record<string, Float32Array> = {};
+  for (const { name, shape, init } of parameterSpecs(config)) values[name] = draw(shape, init, rng.split(name));
+  return { version: 0, values };
+}
+
+function draw(shape: readonly number[], init: Init, rng: Rng): Float32Array {
+  const out = new Float32Array(shape.reduce((a, b) => a * b, 1));
+  if (init.kind === 'fill') out.fill(init.value);
+  else if (init.kind === 'identity') for (let i = 0; i < shape[0]!; i++) out[i * shape[1]! + i] = init.value;
+  else if (init.kind === 'uniform') for (let i = 0; i < out.length; i++) out[i] = (2 * rng.float() - 1) * init.bound;
+  else for (let i = 0; i < out.length; i++) out[i] = rng.normal() * init.std;
+  return out;
+}
+
+/** The parameters as graph inputs, looked up by name. */
+export function parameterTensors(config: ModelConfig): (name: string) => Tensor {
+  const tensors = new Map(parameterSpecs(config).map(({ name, shape }) => [name, parameter(name, shape)]));
+  return (name) => {
+    const found = tensors.get(name);
+    if (!found) throw new RangeError(`model: no parameter is called '${name}'`);
+    return found;
+  };
+}
+
+/**
+ * Checks that `params` are exactly the parameters of `config`, all finite.
+ * @throws {UserError} BAD_WEIGHTS naming the parameter, what was expected and what came
+ */
+export function checkParams(config: ModelConfig, params: ParamSet): void {
+  const specs = parameterSpecs(config);
+  for (const { name, shape } of specs) {
+    const values = params.values[name];
+    const size = shape.reduce((a, b) => a * b, 1);
+    if (!values) throw new UserError('BAD_WEIGHTS', `weights: parameter '${name}' [${shape}] is missing`);
+    if (values.length !== size) {
+      throw new UserError('BAD_WEIGHTS', `weights: parameter '${name}' expected [${shape}] = ${size} values, got ${values.length}`);
+    }
+    const bad = values.findIndex((value) => !Number.isFinite(value));
+    if (bad >= 0) throw new UserError('BAD_WEIGHTS', `weights: parameter '${name}' holds ${values[bad]} at ${bad}; expected finite values`);
+  }
+  const known = new Set(specs.map(({ name }) => name));
+  const extra = Object.keys(params.values).find((name) => !known.has(name));
+  if (extra) throw new UserError('BAD_WEIGHTS', `weights: '${extra}' is no parameter of this model`);
+}

@@ -1,0 +1,216 @@
+/**
+ * The graphs that a policy and a learner compile, all over the same parameter names.
+ *
+ * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
+ * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
+ * M mentions per action · W tokens per action text · D decisions per group · R token decisions.
+ */
+import { add, logSoftmax, pick, reshape, take } from '../tensor/ops.ts';
+import { defineGraph, type Graph } from '../tensor/graph.ts';
+import { gradients } from '../tensor/gradients.ts';
+import { times } from '../tensor/shape.ts';
+import { input, type Tensor } from '../tensor/tensor.ts';
+import { episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
+import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
+import {
+  actionBags,
+  actionTokenInputs,
+  type Candidates,
+  choiceScores,
+  pointerKeys,
+  rowsOf,
+  tokenLogits,
+  values,
+} from './heads.ts';
+import { type DecisionTerms, entropyOf, likelihoodLoss, type LossOutputs, policyLoss } from './loss.ts';
+import { type AdamWConfig, adamW } from './optimizer.ts';
+import { parameterSpecs, parameterTensors } from './parameters.ts';
+import { type Parameters, tokenInputs, trunk } from './transformer.ts';
+
+/** How a policy decides. */
+export type DecoderKind = 'choice' | 'tokens';
+
+/**
+ * Reads prompts. Outputs per layer `k<l>`, `v<l>` [G, kvHeads, P, dh] and, with a choice head, `pointerKeys` [Np, d].
+ */
+export function prefillGraph(config: ModelConfig): Graph {
+  checkModelConfig(config);
+  const p = parameterTensors(config);
+  const { hidden, layers } = readPrompts(config, p);
+  const outputs: Record<string, Tensor> = {};
+  layers.forEach(({ k, v }, layer) => {
+    outputs[`k${layer}`] = k;
+    outputs[`v${layer}`] = v;
+  });
+  if (config.choiceHead) outputs.pointerKeys = pointerKeys(p, hidden);
+  return defineGraph(outputs);
+}
+
+/** Turns action texts into vectors: `bags` [A, d]. */
+export function actionsGraph(config: ModelConfig): Graph {
+  return defineGraph({ bags: actionBags(config, parameterTensors(config), actionTokenInputs(config, 'A'), 'A') });
+}
+
+/**
+ * Reads each member's new tokens and scores the candidates of its group at its deciding position. Outputs `scores`
+ * [G, K, C] (unmasked), `values` [G·K], and the new keys and values of each layer, packed: `k<l>`, `v<l>` [N, kvHeads·dh].
+ */
+export function chooseGraph(config: ModelConfig): Graph {
+  const p = parameterTensors(config);
+  const { hidden, outputs } = continueEpisodes(config, p);
+  const rows = times('G', 'K');
+  const layout = layoutInputs('decisions', rows, 'N');
+  const deciding = take(hidden, layout.index, layout.inverse);
+  const { hiddenSize: d } = config;
+  const candidates: Candidates = {
+    bags: input('candidates.bags', ['G', 'C', d]),
+    keys: input('candidates.keys', ['G', times('C', 'M'), d]),
+    mentionMask: input('candidates.mentionMask', ['G', 'C', 'M']),
+  };
+  outputs.scores = choiceScores(config, p, reshape(deciding, ['G', 'K', d]), candidates, 'K');
+  if (config.valueHead) outputs.values = values(p, deciding, rows);
+  return defineGraph(outputs);
+}
+
+/** As {@link chooseGraph}, but with next-token `logits` [G·K, V] at each member's last new token. */
+export function decodeGraph(config: ModelConfig): Graph {
+  const p = parameterTensors(config);
+  const { hidden, outputs } = continueEpisodes(config, p);
+  const rows = times('G', 'K');
+  const layout = layoutInputs('decisions', rows, 'N');
+  const deciding = take(hidden, layout.index, layout.inverse);
+  outputs.logits = tokenLogits(config, p, deciding);
+  if (config.valueHead) outputs.values = values(p, deciding, rows);
+  return defineGraph(outputs);
+}
+
+export interface TrainOptions {
+  readonly decoder: DecoderKind;
+  readonly objective: 'policy' | 'likelihood';
+  readonly adamW: AdamWConfig;
+}
+
+/**
+ * One optimiser step over whole episodes (the prompt of a group computed once): forward, backward and AdamW.
+ * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter.
+ */
+export function trainGraph(config: ModelConfig, options: TrainOptions): Graph {
+  const p = parameterTensors(config);
+  const { loss, stats } = episodeLoss(config, p, options);
+  const specs = parameterSpecs(config);
+  const weights = specs.map(({ name }) => p(name));
+  const updated = adamW(specs, weights, gradients(loss, weights), options.adamW);
+  return defineGraph({ loss, ...stats, ...updated });
+}
+
+/** The gradients alone, for checks: outputs `loss`, statistics and `d/<name>`. */
+export function gradientGraph(config: ModelConfig, options: Omit<TrainOptions, 'adamW'>): Graph {
+  const p = parameterTensors(config);
+  const { loss, stats } = episodeLoss(config, p, options);
+  const specs = parameterSpecs(config);
+  const grads = gradients(loss, specs.map(({ name }) => p(name)));
+  return defineGraph({ loss, ...stats, ...Object.fromEntries(specs.map(({ name }, i) => [`d/${name}`, grads[i]!])) });
+}
+
+/** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
+export function logprobsGraph(config: ModelConfig, decoder: DecoderKind): Graph {
+  const { terms } = episodeTerms(config, parameterTensors(config), decoder);
+  return defineGraph({
+    logprob: terms.logprob,
+    entropy: terms.entropy,
+    ...(terms.value ? { value: terms.value } : {}),
+  });
+}
+
+function episodeLoss(config: ModelConfig, p: Parameters, { decoder, objective }: Omit<TrainOptions, 'adamW'>): LossOutputs {
+  const { terms, shape } = episodeTerms(config, p, decoder);
+  return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
+}
+
+/** Whole episodes, nothing cached: what each recorded decision is worth under the current weights. */
+function episodeTerms(config: ModelConfig, p: Parameters, decoder: DecoderKind) {
+  const prompts = readPrompts(config, p);
+  const tokens = tokenInputs(config, 'tokens', 'N');
+  const attend = episodeAttention(config, {
+    layout: layoutInputs('episodes', times('G', 'K', 'T'), 'N'),
+    prompt: prompts.layers,
+    promptMask: prompts.mask,
+    steps: input('episodes.steps', ['T'], 'i32'),
+  });
+  const hidden = trunk(config, p, tokens, 'N', attend);
+  return decoder === 'choice'
+    ? choiceTerms(config, p, prompts.hidden, hidden)
+    : tokenTerms(config, p, hidden);
+}
+
+function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
+  const { hiddenSize: d } = config;
+  const rows = times('G', 'D');
+  const layout = layoutInputs('decisions', rows, 'N');
+  const deciding = take(hidden, layout.index, layout.inverse);
+  const bags = actionBags(config, p, actionTokenInputs(config, times('G', 'C')), times('G', 'C'));
+  // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.
+  const mentions = input('candidates.mentions', [times('G', 'C', 'M')], 'i32');
+  const candidates: Candidates = {
+    bags: reshape(bags, ['G', 'C', d]),
+    keys: reshape(rowsOf(pointerKeys(p, promptHidden), mentions), ['G', times('C', 'M'), d]),
+    mentionMask: input('candidates.mentionMask', ['G', 'C', 'M']),
+  };
+  const scores = choiceScores(config, p, reshape(deciding, ['G', 'D', d]), candidates, 'D');
+  const logprobs = logSoftmax(add(scores, input('decisions.mask', ['G', 'D', 'C'])));
+  const chosen = input('decisions.chosen', ['G', 'D', 1], 'i32');
+  const shape = ['G', 'D'];
+  const terms: DecisionTerms = {
+    logprob: reshape(pick(logprobs, chosen), shape),
+    entropy: entropyOf(logprobs),
+    value: config.valueHead ? reshape(values(p, deciding, rows), shape) : undefined,
+  };
+  return { terms, shape };
+}
+
+function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor) {
+  const layout = layoutInputs('decisions', 'R', 'N');
+  const deciding = take(hidden, layout.index, layout.inverse);
+  const logits = tokenLogits(config, p, deciding);
+  const logprobs = logSoftmax(add(logits, input('decisions.mask', ['R', config.vocabSize])));
+  const shape = ['R'];
+  const terms: DecisionTerms = {
+    logprob: reshape(pick(logprobs, input('decisions.chosen', ['R', 1], 'i32')), shape),
+    entropy: entropyOf(logprobs),
+    value: config.valueHead ? values(p, deciding, 'R') : undefined,
+  };
+  return { terms, shape };
+}
+
+function readPrompts(config: ModelConfig, p: Parameters) {
+  const tokens = tokenInputs(config, 'prompt', 'Np');
+  const mask = input('prompt.mask', ['G', 'P']);
+  const layers: KeysValues[] = [];
+  const attend = promptAttention(config, layoutInputs('prompt', times('G', 'P'), 'Np'), mask, layers);
+  const hidden = trunk(config, p, tokens, 'Np', attend);
+  return { hidden, layers, mask };
+}
+
+function continueEpisodes(config: ModelConfig, p: Parameters) {
+  const dh = headSize(config);
+  const { kvHeads } = config;
+  const cached = (name: string, shape: (number | string)[]): KeysValues[] =>
+    Array.from({ length: config.layers }, (_, layer) => ({
+      k: input(`${name}.k${layer}`, shape),
+      v: input(`${name}.v${layer}`, shape),
+    }));
+  const attend = episodeAttention(config, {
+    layout: layoutInputs('episodes', times('G', 'K', 'T'), 'N'),
+    prompt: cached('prompt', ['G', kvHeads, 'P', dh]),
+    promptMask: input('prompt.mask', ['G', 'P']),
+    past: { layers: cached('past', ['G', kvHeads, 'K', 'S', dh]), mask: input('past.mask', ['G', 'K', 'S']) },
+    steps: input('episodes.steps', ['T'], 'i32'),
+  });
+  const outputs: Record<string, Tensor> = {};
+  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), 'N', (layer, heads) => {
+    outputs[`k${layer}`] = heads.k;
+    outputs[`v${layer}`] = heads.v;
+    return attend(layer, heads);
+  });
+  return { hidden, outputs };
+}

@@ -1,0 +1,212 @@
+/**
+ * The KV cache of a lane: G group slots with K members each. A call runs one lane; its pools are fed to the engine as
+ * they lie, so nothing is copied per call but the few new rows.
+ *
+ * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh] · action bags [G, C, d] · mention keys
+ * [G, C·M, d]. P, S and C are capacities that grow by relaying the pool.
+ */
+import type { ModelConfig } from '../model/config.ts';
+import { headSize } from '../model/config.ts';
+import { MAX_MENTIONS } from './reading.ts';
+
+const MASKED = -1e9;
+const PROMPT_STEP = 32;
+const PAST_STEP = 16;
+const ACTION_STEP = 8;
+
+export class Lane {
+  readonly groups: number;
+  readonly members: number;
+  /** Capacities. */
+  prompt = PROMPT_STEP;
+  past = PAST_STEP;
+  actions = ACTION_STEP;
+  /** Per layer. */
+  promptK: Float32Array[] = [];
+  promptV: Float32Array[] = [];
+  pastK: Float32Array[] = [];
+  pastV: Float32Array[] = [];
+  bags: Float32Array;
+  mentionKeys: Float32Array;
+  mentionMask: Float32Array;
+  /** Tokens in each group's prompt, and in each member's past [G·K]. */
+  readonly promptLength: Int32Array;
+  readonly pastLength: Int32Array;
+  readonly #config: ModelConfig;
+  readonly #free: number[];
+
+  constructor(config: ModelConfig, groups: number, members: number) {
+    this.#config = config;
+    this.groups = groups;
+    this.members = members;
+    this.promptLength = new Int32Array(groups);
+    this.pastLength = new Int32Array(groups * members);
+    this.#free = Array.from({ length: groups }, (_, slot) => groups - 1 - slot);
+    for (let layer = 0; layer < config.layers; layer++) {
+      this.promptK.push(new Float32Array(this.#promptSize));
+      this.promptV.push(new Float32Array(this.#promptSize));
+      this.pastK.push(new Float32Array(this.#pastSize));
+      this.pastV.push(new Float32Array(this.#pastSize));
+    }
+    this.bags = new Float32Array(groups * this.actions * config.hiddenSize);
+    this.mentionKeys = new Float32Array(groups * this.actions * MAX_MENTIONS * config.hiddenSize);
+    this.mentionMask = new Float32Array(groups * this.actions * MAX_MENTIONS).fill(MASKED);
+  }
+
+  get full(): boolean {
+    return this.#free.length === 0;
+  }
+
+  get empty(): boolean {
+    return this.#free.length === this.groups;
+  }
+
+  /** The lowest free slot, emptied. */
+  acquire(): number {
+    let at = 0;
+    for (let i = 1; i < this.#free.length; i++) if (this.#free[i]! < this.#free[at]!) at = i;
+    const slot = this.#free.splice(at, 1)[0]!;
+    this.promptLength[slot] = 0;
+    this.pastLength.fill(0, slot * this.members, (slot + 1) * this.members);
+    return slot;
+  }
+
+  release(slot: number): void {
+    this.#free.push(slot);
+    if (this.empty) this.past = this.prompt = 0; // the next fill decides the capacities anew
+  }
+
+  /** Makes room for prompts of `length` tokens. */
+  reservePrompt(length: number): void {
+    if (length <= this.prompt) return;
+    const before = this.prompt;
+    this.prompt = roundUp(length, PROMPT_STEP);
+    const { kvHeads } = this.#config;
+    const grow = (pool: Float32Array) =>
+      relay(pool, this.groups * kvHeads, before * this.#dh, new Float32Array(this.#promptSize), this.prompt * this.#dh);
+    this.promptK = this.promptK.map(grow);
+    this.promptV = this.promptV.map(grow);
+  }
+
+  /** Makes room for pasts of `length` tokens. */
+  reservePast(length: number): void {
+    if (length <= this.past) return;
+    const before = this.past;
+    this.past = roundUp(length, PAST_STEP);
+    const rows = this.groups * this.#config.kvHeads * this.members;
+    const grow = (pool: Float32Array) =>
+      relay(pool, rows, before * this.#dh, new Float32Array(this.#pastSize), this.past * this.#dh);
+    this.pastK = this.pastK.map(grow);
+    this.pastV = this.pastV.map(grow);
+  }
+
+  /** Makes room for `count` candidate actions in a group. */
+  reserveActions(count: number): void {
+    if (count <= this.actions) return;
+    const before = this.actions;
+    this.actions = roundUp(count, ACTION_STEP);
+    const { hiddenSize: d } = this.#config;
+    const { groups, actions } = this;
+    this.bags = relay(this.bags, groups, before * d, new Float32Array(groups * actions * d), actions * d);
+    const keyWidth = MAX_MENTIONS * d;
+    this.mentionKeys = relay(
+      this.mentionKeys,
+      groups,
+      before * keyWidth,
+      new Float32Array(groups * actions * keyWidth),
+      actions * keyWidth,
+    );
+    const mask = new Float32Array(groups * actions * MAX_MENTIONS).fill(MASKED);
+    this.mentionMask = relay(this.mentionMask, groups, before * MAX_MENTIONS, mask, actions * MAX_MENTIONS);
+  }
+
+  /**
+   * Stores a prompt's keys and values of one layer.
+   * @param k [kvHeads, stride, dh], of which the first `length` tokens of each head count
+   */
+  writePrompt(slot: number, layer: number, k: Float32Array, v: Float32Array, stride: number, length: number): void {
+    const dh = this.#dh;
+    const { kvHeads } = this.#config;
+    for (let head = 0; head < kvHeads; head++) {
+      const from = head * stride * dh;
+      const to = (slot * kvHeads + head) * this.prompt * dh;
+      this.promptK[layer]!.set(k.subarray(from, from + length * dh), to);
+      this.promptV[layer]!.set(v.subarray(from, from + length * dh), to);
+    }
+    this.promptLength[slot] = length;
+  }
+
+  /** Stores one new token's keys and values of one layer. @param row [kvHeads·dh] at `offset` of `k`, `v` */
+  writePast(slot: number, member: number, at: number, layer: number, k: Float32Array, v: Float32Array, offset: number) {
+    const dh = this.#dh;
+    const { kvHeads } = this.#config;
+    const pastK = this.pastK[layer]!;
+    const pastV = this.pastV[layer]!;
+    for (let head = 0; head < kvHeads; head++) {
+      const from = offset + head * dh;
+      const to = (((slot * kvHeads + head) * this.members + member) * this.past + at) * dh;
+      for (let i = 0; i < dh; i++) {
+        pastK[to + i] = k[from + i]!;
+        pastV[to + i] = v[from + i]!;
+      }
+    }
+  }
+
+  /** Stores a candidate's vector and the pointer keys [·, d] of the prompt positions that mention it. */
+  writeAction(slot: number, row: number, bag: Float32Array, mentions: readonly number[], promptKeys: Float32Array): void {
+    const { hiddenSize: d } = this.#config;
+    const at = slot * this.actions + row;
+    this.bags.set(bag, at * d);
+    for (let m = 0; m < MAX_MENTIONS; m++) {
+      const position = mentions[m];
+      this.mentionMask[at * MAX_MENTIONS + m] = position === undefined ? MASKED : 0;
+      if (position !== undefined) {
+        this.mentionKeys.set(promptKeys.subarray(position * d, (position + 1) * d), (at * MAX_MENTIONS + m) * d);
+      }
+    }
+  }
+
+  /** Forgets a group's candidates. */
+  clearActions(slot: number): void {
+    const width = this.actions * MAX_MENTIONS;
+    this.mentionMask.fill(MASKED, slot * width, (slot + 1) * width);
+  }
+
+  /** [groups, P] 0 where the prompt has a token, −1e9 elsewhere; an unused slot keeps one token so that no row is empty. */
+  promptMask(groups: number): Float32Array {
+    const mask = new Float32Array(groups * this.prompt).fill(MASKED);
+    for (let g = 0; g < groups; g++) mask.fill(0, g * this.prompt, g * this.prompt + Math.max(1, this.promptLength[g]!));
+    return mask;
+  }
+
+  /** [groups, K, S] likewise for the pasts; an empty past has no token. */
+  pastMask(groups: number): Float32Array {
+    const mask = new Float32Array(groups * this.members * this.past).fill(MASKED);
+    for (let row = 0; row < groups * this.members; row++) {
+      mask.fill(0, row * this.past, row * this.past + this.pastLength[row]!);
+    }
+    return mask;
+  }
+
+  get #dh(): number {
+    return headSize(this.#config);
+  }
+
+  get #promptSize(): number {
+    return this.groups * this.#config.kvHeads * this.prompt * this.#dh;
+  }
+
+  get #pastSize(): number {
+    return this.groups * this.#config.kvHeads * this.members * this.past * this.#dh;
+  }
+}
+
+function roundUp(n: number, step: number): number {
+  return Math.ceil(n / step) * step;
+}
+
+/** Copies `rows` rows of width `from` into rows of width `to`. */
+function relay(old: Float32Array, rows: number, from: number, next: Float32Array, to: number): Float32Array {
+  if (from > 0) for (let row = 0; row < rows; row++) next.set(old.subarray(row * from, (row + 1) * from), row * to);
+  return next;
+}

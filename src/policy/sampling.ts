@@ -1,0 +1,40 @@
+/** Drawing from scores, with the log-probability of what was drawn. */
+import type { Rng } from '../core/rng.ts';
+
+export interface Drawn {
+  /** Position in the list that was drawn from. */
+  readonly at: number;
+  /** log π(drawn) at temperature 1 over the listed scores: what the learner recomputes. */
+  readonly logprob: number;
+}
+
+/**
+ * @param scores scores of the listed alternatives, at least one, finite
+ * @param temperature 1 draws from softmax(scores); 0 takes the first best
+ */
+export function drawFrom(scores: ArrayLike<number>, temperature: number, rng: Rng): Drawn {
+  const n = scores.length;
+  let best = 0;
+  for (let i = 1; i < n; i++) if (scores[i]! > scores[best]!) best = i;
+  const peak = scores[best]!;
+  let total = 0;
+  for (let i = 0; i < n; i++) total += Math.exp(scores[i]! - peak);
+  const logprob = (i: number) => scores[i]! - peak - Math.log(total);
+  if (!Number.isFinite(total)) throw new RangeError(`sampling: scores must be finite, got ${Array.from(scores).find((s) => !Number.isFinite(s))}`);
+  if (temperature === 0) return { at: best, logprob: logprob(best) };
+  let scaled = total;
+  if (temperature !== 1) {
+    scaled = 0;
+    for (let i = 0; i < n; i++) scaled += Math.exp((scores[i]! - peak) / temperature);
+  }
+  let left = rng.float() * scaled;
+  let at = n - 1;
+  for (let i = 0; i < n; i++) {
+    left -= Math.exp((scores[i]! - peak) / temperature);
+    if (left < 0) {
+      at = i;
+      break;
+    }
+  }
+  return { at, logprob: logprob(at) };
+}
