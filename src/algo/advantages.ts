@@ -39,7 +39,7 @@ interface Common {
 interface Credit {
   /**
    * `trajectory`: the discounted sum of rewards, the same advantage for every decision.
-   * `turn`: rewards-to-go at the same turn number.
+   * `turn`: rewards-to-go at the same decision number (group-advantage.ts).
    */
   readonly credit: 'trajectory' | 'turn';
 }

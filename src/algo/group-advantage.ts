@@ -38,7 +38,7 @@ export function allEqual(scores: ArrayLike<number>): boolean {
 }
 
 /**
- * Compares rewards-to-go at the same turn number across a group: row t holds Gₜ of every trajectory, 0 for those that
+ * Compares rewards-to-go at the same decision number (the turn number, where every turn is decided): row t holds Gₜ of every trajectory, 0 for those that
  * have ended (what is still to come for them is nothing), and is passed to `compare`.
  *
  * This is the turn-level form of every group-relative estimator here. Differs from DeepSeekMath's process supervision
