@@ -1,0 +1,52 @@
+/** What console and viewer show: what is held, and the goal's recipes with what of them is at hand. */
+import type { Draw, ListPanel, TextPanel } from '../../src/core/draw.ts';
+import { TextCraft } from './env.ts';
+import type { Amount } from './grammar.ts';
+import { type Ingredient, TREE, words } from './recipes.ts';
+import { readOpening } from './text.ts';
+
+const MAX_LINES = 40;
+
+export const draw: Draw = (_task, first, turns) => {
+  const start = readOpening(first.observation);
+  const session = new TextCraft('original').openFrom(start);
+  for (const { action } of turns) session.step(action);
+  const held = new Map(session.inventory);
+  return { panels: [inventoryPanel(start.goal, held), recipesPanel(start.goal, held)] };
+};
+
+function inventoryPanel(goal: string, held: ReadonlyMap<string, Amount>): ListPanel {
+  const items = Array.from(held, ([name, amount]) => {
+    const entry = { name: words(name), count: Number(amount) };
+    return name === goal ? { ...entry, mark: 'goal' as const } : entry;
+  });
+  return { kind: 'list', title: 'Inventory', items };
+}
+
+/** The goal's tree, ingredients indented under each recipe; `+` is held in the number needed, `-` is not. */
+function recipesPanel(goal: string, held: ReadonlyMap<string, Amount>): TextPanel {
+  const lines: string[] = [];
+  const seen = new Set<string>();
+  const visit = (name: string, indent: string) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    for (const recipe of TREE.recipesOf.get(name) ?? TREE.recipesOfTag.get(name) ?? []) {
+      lines.push(`${indent}${recipe.count} ${words(recipe.output)} from`);
+      for (const ingredient of recipe.ingredients) {
+        lines.push(
+          `${indent}  ${isAtHand(ingredient, held) ? '+' : '-'} ${ingredient.count} ${words(ingredient.name)}`,
+        );
+        visit(ingredient.name, `${indent}    `);
+      }
+    }
+  };
+  visit(goal, '');
+  const shown =
+    lines.length > MAX_LINES ? [...lines.slice(0, MAX_LINES - 1), `… ${lines.length - MAX_LINES + 1} more`] : lines;
+  return { kind: 'text', title: `Goal: ${words(goal)}`, lines: shown };
+}
+
+function isAtHand({ name, tag, count }: Ingredient, held: ReadonlyMap<string, Amount>): boolean {
+  const names = tag ? (TREE.membersOf.get(name) ?? []) : [name];
+  return names.some((one) => (held.get(one) ?? 0) >= count);
+}

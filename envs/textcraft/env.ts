@@ -1,0 +1,132 @@
+import { type Env, type EnvStep, type First, type Session, terminated } from '../../src/core/env.ts';
+import type { Task } from '../../src/core/task.ts';
+import { listActions, type Offer, offersOf } from './actions.ts';
+import { Effects, type Fidelity, type Taken } from './effects.ts';
+import { type Amount, minus, plus } from './grammar.ts';
+import { type Item, TREE, type Tree } from './recipes.ts';
+import { drawStart } from './start.ts';
+import { tasks } from './tasks.ts';
+import * as text from './text.ts';
+
+/** What is held, in the order in which it came to be held; an item used up and made again goes to the end. */
+export type Inventory = Map<Item, Amount>;
+
+/**
+ * TextCraft: find and craft Minecraft items until the goal item exists.
+ *
+ * Observation  English text; the first lists the recipes and the goal, each later one says what happened or why not.
+ * Action       `craft N item using N item, …` | `get N item` | `inventory`; anything else costs a turn.
+ * Reward       1 on the turn that makes the goal item, else 0.
+ * Terminates   when the goal item is made. Truncation belongs to the horizon.
+ * Randomness   which recipes are listed beside the needed ones and in what order, from the task seed. Steps have none.
+ * Source       AgentGym, agentenv-textcraft at 3ef9235d, after Prasad et al. 2024 (ADaPT), https://arxiv.org/abs/2311.05772
+ * Differs      see the table in README.md; `fidelity: 'original'` differs nowhere the golden traces reach.
+ */
+export class TextCraft implements Env {
+  readonly id = 'textcraft';
+  readonly description = 'Find and craft Minecraft items from a list of recipes until the goal item exists.';
+  readonly tasks = tasks;
+  readonly rewardRange = [0, 1] as const;
+  readonly maxObservationChars: number;
+  readonly #effects: Effects;
+
+  constructor(fidelity: Fidelity) {
+    this.#effects = new Effects(TREE, fidelity);
+    // The original echoes actions of any length, so only the engine's longest string bounds its answers.
+    this.maxObservationChars = fidelity === 'original' ? 2 ** 29 : 65_536;
+  }
+
+  /** @throws {RangeError} for a task index outside the table */
+  open(task: Task): TextCraftSession {
+    return this.openFrom(drawStart(TREE, task.index, task.seed));
+  }
+
+  /** Opens an episode from a recorded goal and list of commands instead of a task. */
+  openFrom(start: text.Start): TextCraftSession {
+    return new TextCraftSession(this.#effects, start);
+  }
+}
+
+export class TextCraftSession implements Session {
+  readonly first: First;
+  readonly #effects: Effects;
+  readonly #start: text.Start;
+  readonly #goal: Item | undefined;
+  readonly #held: Inventory = new Map();
+  readonly #corrected: boolean;
+  #over = false;
+  #offers: readonly Offer[] | undefined;
+
+  constructor(effects: Effects, start: text.Start) {
+    this.#effects = effects;
+    this.#start = start;
+    this.#corrected = effects.fidelity === 'corrected';
+    this.#goal = effects.tree.numberOf.get(start.goal);
+    this.first = { kind: 'first', observation: text.opening(start) };
+  }
+
+  /** What is held now: item names and amounts, in order. */
+  get inventory(): [name: string, amount: Amount][] {
+    return Array.from(this.#held, ([item, amount]) => [this.#tree.items[item]!, amount]);
+  }
+
+  step(action: string): EnvStep {
+    if (this.#over && this.#corrected) return terminated(text.over(this.#start.goal), 0, true);
+    const effect = this.#effects.of(action);
+    switch (effect.type) {
+      case 'reply':
+        return effect.answer;
+      case 'inventory':
+        return { kind: 'mid', observation: text.inventory(this.inventory), reward: 0 };
+      case 'get':
+        this.#add(effect.item, effect.amount);
+        return this.#answer(effect.answer, effect.item);
+      case 'craft':
+        if (!this.#holds(effect.takes)) return effect.lacking;
+        if (!effect.makes) return effect.answer;
+        this.#remove(effect.takes);
+        this.#add(effect.makes.item, effect.makes.count);
+        return this.#answer(effect.answer, effect.makes.item);
+    }
+  }
+
+  actions(): readonly string[] {
+    if (this.#over && this.#corrected) return [];
+    this.#offers ??= offersOf(this.#effects, this.#start.commands);
+    return listActions(this.#effects, this.#offers, this.#held);
+  }
+
+  close(): void {}
+
+  get #tree(): Tree {
+    return this.#effects.tree;
+  }
+
+  #answer(answer: EnvStep, obtained: Item): EnvStep {
+    if (obtained !== this.#goal) return answer;
+    this.#over = true;
+    return terminated(answer.observation, 1);
+  }
+
+  #holds(takes: readonly Taken[]): boolean {
+    for (const { item, amount } of takes) {
+      const held = this.#held.get(item);
+      if (held === undefined || held < amount) return false;
+    }
+    return true;
+  }
+
+  #add(item: Item, amount: Amount): void {
+    const held = this.#held.get(item);
+    if (held === undefined && amount === 0 && this.#corrected) return; // the original lists `[oak log] (0)`
+    this.#held.set(item, held === undefined ? amount : plus(held, amount));
+  }
+
+  #remove(takes: readonly Taken[]): void {
+    for (const { item, amount } of takes) {
+      const left = minus(this.#held.get(item)!, amount);
+      if (left === 0) this.#held.delete(item);
+      else this.#held.set(item, left);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Solves any goal from what its opening lists, saying only what `Session.actions()` offers: amounts as the commands
+ * name them, tags filled with held items.
+ */
+import type { Oracle } from '../../src/core/env.ts';
+import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
+import { isGettable, nameOf, TREE, type Tree, words } from './recipes.ts';
+import { readOpening } from './text.ts';
+
+/** Plans on the opening, then reads the plan out; gives up at its end, or where the goal cannot be reached. */
+export const oracle: Oracle = () => {
+  let plan: readonly string[] | undefined;
+  let next = 0;
+  return (step) => {
+    if (step.kind === 'first') {
+      plan = planFor(TREE, readOpening(step.observation));
+      next = 0;
+    }
+    return step.kind === 'terminated' ? undefined : plan?.[next++];
+  };
+};
+
+/** @returns the actions that make the goal, or `undefined` if the listed commands cannot */
+export function planFor(
+  tree: Tree,
+  start: { goal: string; commands: readonly string[] },
+): readonly string[] | undefined {
+  const commands = start.commands.map(parse).filter((command) => command.type === 'craft');
+  const ways = cheapestWays(tree, commands);
+  return ways.has(nameOf(start.goal)) ? new Planner(tree, commands, ways).make(nameOf(start.goal)) : undefined;
+}
+
+/** How an item is best come by: found, or made by a listed command; with a rough number of turns for one. */
+interface Way {
+  readonly turns: number;
+  readonly command?: CraftCommand;
+}
+
+/** Least turns over the AND/OR graph of the commands, by repeated relaxation; ways are free of cycles. */
+function cheapestWays(tree: Tree, commands: readonly CraftCommand[]): ReadonlyMap<string, Way> {
+  const ways = new Map<string, Way>();
+  for (const { using } of commands) {
+    for (const stack of using) if (isGettable(tree, nameOf(stack.item))) ways.set(nameOf(stack.item), { turns: 1 });
+  }
+  for (let changed = true; changed; ) {
+    changed = false;
+    for (const command of commands) {
+      const output = nameOf(command.makes.item);
+      let turns = 1;
+      for (const stack of command.using) turns += ways.get(cheapest(tree, ways, stack) ?? '')?.turns ?? Infinity;
+      if (turns >= (ways.get(output)?.turns ?? Infinity)) continue;
+      ways.set(output, { turns, command });
+      changed = true;
+    }
+  }
+  return ways;
+}
+
+/** The item to take for an ingredient: itself, or the member of its tag that is easiest to come by. */
+function cheapest(tree: Tree, ways: ReadonlyMap<string, Way>, stack: Stack): string | undefined {
+  const name = nameOf(stack.item);
+  if (!tree.tags.has(name)) return ways.has(name) ? name : undefined;
+  let best: string | undefined;
+  for (const member of tree.membersOf.get(name) ?? []) {
+    const turns = ways.get(member)?.turns ?? Infinity;
+    if (turns < (best === undefined ? Infinity : ways.get(best)!.turns)) best = member;
+  }
+  return best;
+}
+
+class Planner {
+  readonly #tree: Tree;
+  readonly #ways: ReadonlyMap<string, Way>;
+  /** Item → the amounts in which it is listed, ascending. */
+  readonly #amounts = new Map<string, number[]>();
+  readonly #held = new Map<string, number>();
+  readonly #plan: string[] = [];
+
+  constructor(tree: Tree, commands: readonly CraftCommand[], ways: ReadonlyMap<string, Way>) {
+    this.#tree = tree;
+    this.#ways = ways;
+    for (const { amount, item } of commands.flatMap(({ using }) => using)) {
+      const amounts = this.#amounts.get(nameOf(item)) ?? [];
+      if (!amounts.includes(Number(amount))) amounts.push(Number(amount));
+      this.#amounts.set(
+        nameOf(item),
+        amounts.sort((a, b) => a - b),
+      );
+    }
+  }
+
+  make(goal: string): readonly string[] {
+    this.#obtain(goal, 1);
+    return this.#plan;
+  }
+
+  /** Plans until `n` of `item` are held, using up what is already there. */
+  #obtain(item: string, n: number): void {
+    while (this.#count(item) < n) {
+      const { command } = this.#ways.get(item)!;
+      if (command) this.#craft(command);
+      else this.#find(item, n - this.#count(item));
+    }
+  }
+
+  /** The smallest listed amount that is enough, else the largest. */
+  #find(item: string, missing: number): void {
+    const amounts = this.#amounts.get(item)!;
+    const amount = amounts.find((listed) => listed >= missing) ?? amounts.at(-1)!;
+    this.#plan.push(print({ type: 'get', stack: { amount, item: words(item) } }));
+    this.#held.set(item, this.#count(item) + amount);
+  }
+
+  /** Obtains all ingredients first; a later one may use up an earlier one, so until none is missing. */
+  #craft(command: CraftCommand): void {
+    const using = command.using.map((stack) => ({ amount: Number(stack.amount), name: this.#choose(stack) }));
+    while (using.some(({ amount, name }) => this.#count(name) < amount)) {
+      for (const { amount, name } of using) this.#obtain(name, amount);
+    }
+    for (const { amount, name } of using) this.#held.set(name, this.#count(name) - amount);
+    const output = nameOf(command.makes.item);
+    this.#held.set(output, this.#count(output) + Number(command.makes.amount));
+    const stacks = using.map(({ amount, name }) => ({ amount, item: words(name) }));
+    this.#plan.push(print({ ...command, using: stacks }));
+  }
+
+  /** A tag is filled with an item of which enough is held, else with the easiest one. */
+  #choose(stack: Stack): string {
+    const name = nameOf(stack.item);
+    const members = this.#tree.tags.has(name) ? (this.#tree.membersOf.get(name) ?? []) : [];
+    const ready = members.find((member) => this.#count(member) >= Number(stack.amount));
+    return ready ?? cheapest(this.#tree, this.#ways, stack)!;
+  }
+
+  #count(item: string): number {
+    return this.#held.get(item) ?? 0;
+  }
+}

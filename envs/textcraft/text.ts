@@ -1,0 +1,97 @@
+/** Every sentence the agent reads, word for word the original's, and the way back from an opening to its start. */
+import type { Amount } from './grammar.ts';
+import { nameOf, words } from './recipes.ts';
+
+/** What an episode starts from. The rule book is always the whole tree, not just the listed commands. */
+export interface Start {
+  /** Item to be made, with underscores and without the `minecraft:` prefix. */
+  readonly goal: string;
+  /** The recipes listed to the agent: all that the goal may need, and some that distract. */
+  readonly commands: readonly string[];
+}
+
+const HEAD = 'Crafting commands:\n';
+const GOAL = '\n\nGoal: craft ';
+
+export function opening({ goal, commands }: Start): string {
+  return `${HEAD}${commands.join('\n')}${GOAL}${words(goal)}.`;
+}
+
+/** The start an opening tells of. @throws {RangeError} for a text that `opening` did not write */
+export function readOpening(observation: string): Start {
+  const at = observation.lastIndexOf(GOAL);
+  if (!observation.startsWith(HEAD) || at < HEAD.length || !observation.endsWith('.')) {
+    throw new RangeError(`textcraft: not an opening observation: ${JSON.stringify(observation.slice(0, 80))}`);
+  }
+  const list = observation.slice(HEAD.length, at);
+  return {
+    goal: nameOf(observation.slice(at + GOAL.length, -1)),
+    commands: list === '' ? [] : list.split('\n'),
+  };
+}
+
+export function got(amount: Amount, item: string): string {
+  return `Got ${amount} ${item}`;
+}
+
+export function notFound(item: string): string {
+  return `Could not find ${item}`;
+}
+
+export function crafted(count: number, name: string): string {
+  return `Crafted ${count} minecraft:${name}`;
+}
+
+/** @param id `minecraft:…`, or `None` where the original has lost the name */
+export function notEnough(id: string): string {
+  return `Could not find enough items to craft ${id}`;
+}
+
+/** The original prints its own data class here, in Python's notation. */
+export function noRecipe(id: string, isTag: boolean, amount: Amount): string {
+  const [tag, item] = isTag ? [pythonString(id), 'None'] : ['None', pythonString(id)];
+  return `Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag(tag=${tag}, item_id=${item}), count=${amount})`;
+}
+
+export function wrongFormat(part: string): string {
+  return `Wrong item format: ${part}`;
+}
+
+export function notExecuted(action: string): string {
+  return `Could not execute ${action}`;
+}
+
+export const INVENTORY = 'Inventory: ';
+export const EMPTY = 'You are not carrying anything.';
+
+/** Every entry is followed by a space, the last one too. */
+export function inventory(held: Iterable<readonly [name: string, amount: Amount]>): string {
+  let list = '';
+  for (const [name, amount] of held) list += `[${words(name)}] (${amount}) `;
+  return INVENTORY + (list || EMPTY);
+}
+
+export function over(goal: string): string {
+  return `The episode is over: ${words(goal)} has been made.`;
+}
+
+/** `repr()` of a Python string. */
+function pythonString(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  let out = quote;
+  for (const char of text) {
+    if (char === '\\' || char === quote) out += `\\${char}`;
+    else if (char === '\n') out += '\\n';
+    else if (char === '\r') out += '\\r';
+    else if (char === '\t') out += '\\t';
+    else if (char === ' ' || !/[\p{C}\p{Z}]/u.test(char)) out += char;
+    else out += escapeCode(char.codePointAt(0)!);
+  }
+  return out + quote;
+}
+
+function escapeCode(code: number): string {
+  const hex = code.toString(16);
+  if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
+  return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
+}

@@ -1,0 +1,260 @@
+/**
+ * From groups of trajectories to what a learner needs of each decision: an advantage, a return, a weight. The one
+ * place that knows every estimator; each lives in a file of its own.
+ *
+ * The unit is the decision, one per turn; γ and λ count turns. A decision that is a run of tokens passes its
+ * advantage to every one of its tokens. That goes for PPO too: a record holds one critic value per decision, at the
+ * position that decided, so the critic is a turn-level one and its target one number per turn. Token-level GAE
+ * within a turn would add only discounting of the turn's length, which γ per turn rules out on purpose.
+ */
+import { UserError } from '../core/errors.ts';
+import type { Group, Trajectory } from '../core/trajectory.ts';
+import { type Aggregation, aggregationWeights } from './aggregate.ts';
+import { gae } from './gae.ts';
+import { stepAdvantage } from './gigpo.ts';
+import { byTurn, groupAdvantage } from './group-advantage.ts';
+import { whiten } from './reinforce-plus-plus.ts';
+import { type DecisionColumns, decisionColumns, returnsToGo } from './returns.ts';
+import { rloo } from './rloo.ts';
+
+/**
+ * What an episode that the horizon cut means to the estimator:
+ * - `terminal`: as if the world had ended there, worth 0 from then on. Right where the horizon is part of the task;
+ * - `bootstrap`: V of the final observation stands in for the turns never played; needs `finalValue`;
+ * - `mask`: what cannot be known is not trained on. With a critic that is the last decision alone (its own outcome is
+ *   missing; V at that decision stands in for the earlier ones). Without a critic it is every decision of the
+ *   trajectory, whose score still takes part in its group's comparison (DAPO's overlong filtering); in REINFORCE++
+ *   it enters no statistic.
+ */
+export type Truncation = 'terminal' | 'bootstrap' | 'mask';
+
+interface Common {
+  /** Discount per turn, in [0, 1]. */
+  readonly gamma: number;
+  readonly truncation: Truncation;
+  readonly aggregation: Aggregation;
+}
+
+/** What a group-relative estimator compares. */
+interface Credit {
+  /**
+   * `trajectory`: the discounted sum of rewards, the same advantage for every decision.
+   * `turn`: rewards-to-go at the same decision number (group-advantage.ts).
+   */
+  readonly credit: 'trajectory' | 'turn';
+}
+
+export interface GrpoConfig extends Common, Credit {
+  readonly algorithm: 'grpo';
+  /** Divide by the group's standard deviation. */
+  readonly std: boolean;
+}
+
+/** GRPO without the std; meant with `aggregation: { type: 'constant' }`. */
+export interface DrGrpoConfig extends Common, Credit {
+  readonly algorithm: 'dr_grpo';
+}
+
+export interface RlooConfig extends Common, Credit {
+  readonly algorithm: 'rloo';
+}
+
+export interface ReinforcePlusPlusConfig extends Common {
+  readonly algorithm: 'reinforce_pp';
+  /** `group` subtracts the mean score of the group before whitening (the paper's variant for groups of samples). */
+  readonly baseline: 'none' | 'group';
+}
+
+export interface PpoConfig extends Common {
+  readonly algorithm: 'ppo';
+  /** Per decision, in [0, 1]. */
+  readonly lambda: number;
+  /** Whiten advantages over the batch. Returns are never whitened: the critic learns true values. */
+  readonly whiten: boolean;
+}
+
+export interface GigpoConfig extends Common {
+  readonly algorithm: 'gigpo';
+  readonly std: boolean;
+  /** ω: weight of the step-level advantage, ≥ 0. */
+  readonly stepWeight: number;
+}
+
+export type EstimatorConfig =
+  | GrpoConfig
+  | DrGrpoConfig
+  | RlooConfig
+  | ReinforcePlusPlusConfig
+  | PpoConfig
+  | GigpoConfig;
+
+/** What a trajectory does not record itself. */
+export interface Extras {
+  /** V of the final observation; read for truncated trajectories under `bootstrap`. */
+  readonly finalValue?: number;
+  /** [D] subtracted from the decisions' rewards: β·KL to the reference policy (kl.ts), when it is in the reward. */
+  readonly penalty?: ArrayLike<number>;
+}
+
+/** Of one trajectory; D is its number of decisions, in order. */
+export interface Estimate {
+  readonly trajectory: Trajectory;
+  /** [D] index of each decision's turn. */
+  readonly turns: Int32Array;
+  /** [D] */
+  readonly advantages: Float64Array;
+  /** [D] target of the value head: λ-return for PPO, else the discounted reward-to-go. */
+  readonly returns: Float64Array;
+  /** [D] weight of each token of the decision in the loss (aggregate.ts); 0 means not trained on. */
+  readonly weights: Float64Array;
+  /** [D] trained tokens of each decision. */
+  readonly tokens: Int32Array;
+  /** [D] 1 where the decision is trained on; what `aggregationWeights` takes, per minibatch. */
+  readonly trained: Uint8Array;
+}
+
+interface Row {
+  readonly trajectory: Trajectory;
+  readonly columns: DecisionColumns;
+  /** Value of what follows the last decision. */
+  readonly final: number;
+  readonly returns: Float64Array;
+  readonly trained: Uint8Array;
+}
+
+/**
+ * Estimates advantages of a batch of groups.
+ *
+ * Nothing is hidden: a reward that is not finite comes out as an advantage that is not finite.
+ *
+ * @param extras    by trajectory; absent where nothing needs it
+ * @param anchorOf  GiGPO's name for the state in which turn t was decided; by default what the policy had observed
+ * @returns         one estimate per trajectory, in the order of the groups and of the trajectories in them
+ * @throws {UserError} BAD_ARGUMENT when `bootstrap` lacks the final value of a truncated trajectory, or `rloo` gets a
+ *   group of one; BAD_CONFIG for a parameter out of range
+ */
+export function estimate(
+  groups: readonly Group[],
+  config: EstimatorConfig,
+  extras: (trajectory: Trajectory) => Extras | undefined = () => undefined,
+  anchorOf: (trajectory: Trajectory, turn: number) => string = observed,
+): Estimate[] {
+  check(config);
+  const rows = groups.map(({ trajectories }) => trajectories.map((one) => row(one, config, extras(one))));
+  const all = rows.flat();
+  let advantages = rows.flatMap((group) => groupAdvantages(group, config, anchorOf));
+  const trained = all.map((one) => one.trained);
+  const whole = config.algorithm === 'reinforce_pp' || (config.algorithm === 'ppo' && config.whiten);
+  const returns =
+    config.algorithm === 'ppo'
+      ? all.map((one, i) => one.columns.values.map((value, d) => value + advantages[i]![d]!))
+      : all.map((one) => one.returns);
+  if (whole) advantages = whiten(advantages, trained);
+  const tokens = all.map((one) => one.columns.tokens);
+  const weights = aggregationWeights(tokens, trained, config.aggregation);
+  return all.map(({ trajectory, columns }, i) => ({
+    trajectory,
+    turns: columns.turns,
+    advantages: advantages[i]!,
+    returns: returns[i]!,
+    weights: weights[i]!,
+    tokens: tokens[i]!,
+    trained: trained[i]!,
+  }));
+}
+
+/** Discounted score of each trajectory, as the group-relative estimators compare it. @returns [n] */
+export function scores(
+  group: Group,
+  config: EstimatorConfig,
+  extras?: (one: Trajectory) => Extras | undefined,
+): Float64Array {
+  return Float64Array.from(group.trajectories, (one) => score(row(one, config, extras?.(one))));
+}
+
+function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | undefined): Row {
+  const columns = decisionColumns(trajectory, config.gamma, extras?.penalty);
+  const D = columns.turns.length;
+  const trained = new Uint8Array(D).fill(1);
+  let final = 0;
+  if (trajectory.end === 'truncated' && config.truncation === 'bootstrap') {
+    if (extras?.finalValue === undefined) {
+      throw new UserError(
+        'BAD_ARGUMENT',
+        `estimate: truncation "bootstrap" needs the value of the final observation of episode ${trajectory.episode}; ` +
+          'pass extras.finalValue, or choose "mask" or "terminal"',
+      );
+    }
+    final = extras.finalValue;
+  }
+  if (trajectory.end === 'truncated' && config.truncation === 'mask') {
+    if (config.algorithm === 'ppo') trained[D - 1] = 0;
+    else trained.fill(0);
+  }
+  return { trajectory, columns, final, trained, returns: returnsToGo(columns.rewards, columns.discounts, final) };
+}
+
+function groupAdvantages(
+  group: readonly Row[],
+  config: EstimatorConfig,
+  anchorOf: (trajectory: Trajectory, turn: number) => string,
+): Float64Array[] {
+  if (config.algorithm === 'ppo') return group.map((one) => criticAdvantages(one, config.lambda));
+  const returns = group.map((one) => one.returns);
+  const broadcast = (perTrajectory: Float64Array): Float64Array[] =>
+    returns.map(({ length }, i) => new Float64Array(length).fill(perTrajectory[i]!));
+  const totals = Float64Array.from(group, score);
+
+  if (config.algorithm === 'reinforce_pp') {
+    if (config.baseline === 'none') return returns.map((G) => G.slice());
+    const mean = totals.reduce((sum, R) => sum + R, 0) / totals.length;
+    return returns.map((G) => G.map((g) => g - mean));
+  }
+  if (config.algorithm === 'gigpo') {
+    const { std, stepWeight } = config;
+    const anchors = group.map(({ trajectory, columns }) => Array.from(columns.turns, (t) => anchorOf(trajectory, t)));
+    const steps = stepAdvantage(returns, anchors, { std });
+    return broadcast(groupAdvantage(totals, { std })).map((A, i) => A.map((a, d) => a + stepWeight * steps[i]![d]!));
+  }
+  const std = config.algorithm === 'grpo' && config.std;
+  const compare = config.algorithm === 'rloo' ? rloo : (R: Float64Array) => groupAdvantage(R, { std });
+  return config.credit === 'turn' ? byTurn(returns, compare) : broadcast(compare(totals));
+}
+
+function criticAdvantages({ columns, final, trained }: Row, lambda: number): Float64Array {
+  const { rewards, values, discounts } = columns;
+  const D = rewards.length;
+  if (D === 0 || trained[D - 1] !== 0) return gae({ rewards, values, discounts, lambda, final });
+  // Masked at the cut: the chain ends one decision earlier, with V of the last decision in place of what followed it.
+  const known = gae({
+    rewards: rewards.subarray(0, D - 1),
+    values: values.subarray(0, D - 1),
+    discounts: discounts.subarray(0, D - 1),
+    lambda,
+    final: values[D - 1]!,
+  });
+  const advantages = new Float64Array(D);
+  advantages.set(known);
+  return advantages;
+}
+
+/** Discounted to the first decision; 0 without one. */
+function score({ returns }: Row): number {
+  return returns[0] ?? 0;
+}
+
+/** The observation a turn answers. */
+function observed(trajectory: Trajectory, turn: number): string {
+  return trajectory.turns[turn]!.observation;
+}
+
+function check(config: EstimatorConfig): void {
+  const need = (ok: boolean, key: string, expected: string, got: unknown): void => {
+    if (!ok) throw new UserError('BAD_CONFIG', `${config.algorithm}.${key}: expected ${expected}, got ${String(got)}`);
+  };
+  need(config.gamma >= 0 && config.gamma <= 1, 'gamma', 'in [0, 1]', config.gamma);
+  const { truncation } = config;
+  need(['terminal', 'bootstrap', 'mask'].includes(truncation), 'truncation', 'terminal, bootstrap or mask', truncation);
+  if (config.algorithm === 'ppo') need(config.lambda >= 0 && config.lambda <= 1, 'lambda', 'in [0, 1]', config.lambda);
+  if (config.algorithm === 'gigpo') need(config.stepWeight >= 0, 'stepWeight', 'a number ≥ 0', config.stepWeight);
+}

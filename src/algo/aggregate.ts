@@ -1,0 +1,55 @@
+import { ShapeError, UserError } from '../core/errors.ts';
+
+/**
+ * How the losses of single tokens become one number:
+ * - `token-mean`: every trained token of the batch counts the same (DAPO);
+ * - `sequence-mean`: every trajectory counts the same, its tokens share it (GRPO);
+ * - `constant`: every token counts 1/`tokens` of a trajectory, whatever the trajectory's own length (Dr. GRPO), so
+ *   that no length is favoured. `tokens` is a fixed budget, e.g. the longest trajectory's number of trained tokens.
+ */
+export type Aggregation =
+  | { readonly type: 'token-mean' }
+  | { readonly type: 'sequence-mean' }
+  | { readonly type: 'constant'; readonly tokens: number };
+
+/**
+ * Weight of each *token* of a decision in the loss, so that
+ *
+ *   L = Σ over decisions d · Σ over tokens k of d · weight(d) · ℓ(d, k)
+ *
+ * (a choice is one token). Untrained decisions weigh 0 and count nowhere; a trajectory with none trained counts as
+ * none. Weights refer to the trajectories passed: call it per minibatch, and each step sees a loss of the same scale.
+ *
+ * @param tokens  per trajectory [D] trained tokens of each decision
+ * @param trained per trajectory [D], 1 or 0
+ * @returns       per trajectory [D] weights ≥ 0
+ * @throws {ShapeError} if the shapes differ
+ * @throws {UserError} BAD_CONFIG if `constant` has no positive number of tokens
+ * @see Yu et al. 2025 (DAPO), §3.3. https://arxiv.org/abs/2503.14476
+ * @see Liu et al. 2025 (Dr. GRPO), §3. https://arxiv.org/abs/2503.20783
+ */
+export function aggregationWeights(
+  tokens: readonly Int32Array[],
+  trained: readonly Uint8Array[],
+  aggregation: Aggregation,
+): Float64Array[] {
+  const lengths = tokens.map((row, i) => {
+    if (trained[i]?.length !== row.length) {
+      throw new ShapeError(`aggregate: trained[${i}] must be [${row.length}], got [${trained[i]?.length}]`);
+    }
+    let length = 0;
+    for (const [d, count] of row.entries()) if (trained[i]![d] !== 0) length += count;
+    return length;
+  });
+  const trajectories = lengths.filter((length) => length > 0).length;
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const share = (i: number): number => {
+    if (aggregation.type === 'token-mean') return 1 / total;
+    if (aggregation.type === 'sequence-mean') return 1 / (trajectories * lengths[i]!);
+    return 1 / (trajectories * aggregation.tokens);
+  };
+  if (aggregation.type === 'constant' && !(aggregation.tokens > 0)) {
+    throw new UserError('BAD_CONFIG', `aggregation.tokens: expected a number > 0, got ${aggregation.tokens}`);
+  }
+  return tokens.map((row, i) => Float64Array.from(row, (_, d) => (trained[i]![d] === 0 ? 0 : share(i))));
+}

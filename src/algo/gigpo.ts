@@ -1,0 +1,47 @@
+import { ShapeError } from '../core/errors.ts';
+import { groupAdvantage } from './group-advantage.ts';
+
+/**
+ * GiGPO's step-level advantage: decisions of one group that were taken in the same *anchor state* are compared with
+ * each other, whichever trajectory and turn they belong to.
+ *
+ *   A^S(d) = (G(d) − mean(G over the anchor's decisions)) / F      F = std + ε, or 1
+ *
+ * The full advantage is A^E + ω·A^S with GRPO's trajectory-level A^E; `advantages.ts` adds them up. A state visited
+ * once has nothing to be compared with: A^S = 0.
+ *
+ * @param returns per trajectory [D] discounted rewards-to-go
+ * @param anchors per trajectory [D] name of the state each decision was taken in; equal names, equal state
+ * @param std     divide by the sample's standard deviation, as for GRPO
+ * @returns       per trajectory [D]
+ * @throws {ShapeError} if the shapes differ
+ * @see Feng et al. 2025 (GiGPO). https://arxiv.org/abs/2505.10978
+ */
+export function stepAdvantage(
+  returns: readonly Float64Array[],
+  anchors: readonly (readonly string[])[],
+  { std }: { readonly std: boolean },
+): Float64Array[] {
+  const places = new Map<string, { readonly trajectory: number; readonly decision: number }[]>();
+  for (const [i, row] of returns.entries()) {
+    const names = anchors[i];
+    if (names?.length !== row.length) {
+      throw new ShapeError(`stepAdvantage: anchors[${i}] must be [${row.length}], got [${names?.length}]`);
+    }
+    for (const [d, name] of names.entries()) {
+      const place = { trajectory: i, decision: d };
+      const group = places.get(name);
+      if (group) group.push(place);
+      else places.set(name, [place]);
+    }
+  }
+  const advantages = returns.map(({ length }) => new Float64Array(length));
+  for (const group of places.values()) {
+    const relative = groupAdvantage(
+      Float64Array.from(group, (at) => returns[at.trajectory]![at.decision]!),
+      { std },
+    );
+    for (const [k, at] of group.entries()) advantages[at.trajectory]![at.decision] = relative[k]!;
+  }
+  return advantages;
+}

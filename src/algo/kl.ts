@@ -1,0 +1,111 @@
+/**
+ * KL of the policy to a reference policy, estimated on the sampled tokens, and the coefficient it is weighed with.
+ *
+ * The estimates serve in the reward (as `penalty` of advantages.ts) and as numbers to look at. In the loss the tensor
+ * graph computes the same formulas and differentiates them; there they differ: the gradient of k1 has expectation
+ * zero, k2's is the unbiased gradient of KL(π‖π_ref), k3's (GRPO's choice) is that of the forward KL(π_ref‖π).
+ */
+import { ShapeError, UserError } from '../core/errors.ts';
+
+/**
+ * With x = log π − log π_ref of the sampled token:
+ * - `k1` = x: unbiased, high variance, may be negative;
+ * - `k2` = ½x²: biased, low variance, ≥ 0;
+ * - `k3` = e^−x − 1 + x: unbiased, low variance, ≥ 0.
+ *
+ * Differs from verl and AgentGym-RL (`low_var_kl`), which clamp k3 to ±10: here what overflows stays visible.
+ *
+ * @see Schulman 2020, http://joschu.net/blog/kl-approx.html
+ */
+export type KlEstimator = 'k1' | 'k2' | 'k3';
+
+/** The estimate for one token. @param logprob log π @param reference log π_ref, of the same sampled token */
+export function klEstimate(estimator: KlEstimator, logprob: number, reference: number): number {
+  const x = logprob - reference;
+  if (estimator === 'k1') return x;
+  if (estimator === 'k2') return 0.5 * x * x;
+  return Math.expm1(-x) + x;
+}
+
+/**
+ * Per decision, the sum of its tokens' estimates: the log-probability of a run is the sum of its tokens'.
+ *
+ * @param logprobs  per decision [tokens] log π
+ * @param reference per decision [tokens] log π_ref
+ * @returns         [D]
+ * @throws {ShapeError} if the shapes differ
+ */
+export function klPerDecision(
+  estimator: KlEstimator,
+  logprobs: readonly ArrayLike<number>[],
+  reference: readonly ArrayLike<number>[],
+): Float64Array {
+  if (logprobs.length !== reference.length) {
+    throw new ShapeError(`klPerDecision: reference must be [${logprobs.length}], got [${reference.length}]`);
+  }
+  return Float64Array.from(logprobs, (row, d) => {
+    const other = reference[d]!;
+    if (other.length !== row.length) {
+      throw new ShapeError(`klPerDecision: reference[${d}] must be [${row.length}], got [${other.length}]`);
+    }
+    let total = 0;
+    for (let k = 0; k < row.length; k++) total += klEstimate(estimator, row[k]!, other[k]!);
+    return total;
+  });
+}
+
+export type KlControl =
+  | {
+      readonly type: 'fixed';
+      /** β ≥ 0. */
+      readonly coefficient: number;
+    }
+  | {
+      readonly type: 'adaptive';
+      /** β to start with, > 0. */
+      readonly coefficient: number;
+      /** KL per token that β steers to, > 0. */
+      readonly target: number;
+      /** Episodes over which an error is acted on in full, > 0; more is slower. */
+      readonly window: number;
+    };
+
+/** Plain JSON; keep it in the checkpoint. */
+export interface KlControlState {
+  readonly control: KlControl;
+  /** β now. */
+  readonly coefficient: number;
+}
+
+/** @throws {UserError} BAD_CONFIG for a parameter out of range */
+export function createKlControl(control: KlControl): KlControlState {
+  const need = (key: string, value: number, ok: boolean): void => {
+    if (!ok) throw new UserError('BAD_CONFIG', `kl.${key}: expected a number in range, got ${value}`);
+  };
+  const { coefficient } = control;
+  if (control.type === 'fixed') need('coefficient', coefficient, coefficient >= 0 && Number.isFinite(coefficient));
+  else {
+    need('coefficient', coefficient, coefficient > 0 && Number.isFinite(coefficient));
+    need('target', control.target, control.target > 0);
+    need('window', control.window, control.window > 0);
+  }
+  return { control, coefficient };
+}
+
+/**
+ * One update later.
+ *
+ *   β ← β · (1 + clip(KL / target − 1, −0.2, 0.2) · episodes / window)      `adaptive`; `fixed` stays
+ *
+ * `episodes` counts at most `window` of them, so β stays positive. A KL that is not finite moves nothing.
+ *
+ * @param kl mean KL per token of the update
+ * @param episodes episodes the update consumed
+ * @see Ziegler et al. 2019, §2.2. https://arxiv.org/abs/1909.08593
+ */
+export function nextKlControl(state: KlControlState, kl: number, episodes: number): KlControlState {
+  const { control, coefficient } = state;
+  if (control.type === 'fixed' || !Number.isFinite(kl)) return state;
+  const error = Math.min(0.2, Math.max(-0.2, kl / control.target - 1));
+  return { control, coefficient: coefficient * (1 + error * Math.min(1, episodes / control.window)) };
+}

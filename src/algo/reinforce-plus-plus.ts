@@ -1,0 +1,46 @@
+import { ShapeError } from '../core/errors.ts';
+
+/**
+ * Global whitening, the heart of REINFORCE++: advantages of the whole batch to mean 0 and standard deviation 1, so
+ * that no single task's statistics decide, as they do in group normalisation.
+ *
+ *   Aₜ ← (Aₜ − mean) / (std + 1e-8)      over the trained decisions of every trajectory in the batch
+ *
+ * The std is the population's (n). Decisions with `trained` 0 enter no statistic and come back as 0. If nothing
+ * varies, every advantage is exactly 0.
+ *
+ * Differs from the paper in the unit: ours are turns, theirs tokens. A long turn counts once in the statistics.
+ * Differs from AgentGym-RL, whose terminal reward never reaches a trained token.
+ *
+ * @param advantages per trajectory [D]
+ * @param trained    per trajectory [D], 1 or 0
+ * @returns          per trajectory [D], new arrays
+ * @throws {ShapeError} if the shapes differ
+ * @see Hu et al. 2025 (REINFORCE++). https://arxiv.org/abs/2501.03262
+ */
+export function whiten(advantages: readonly Float64Array[], trained: readonly Uint8Array[]): Float64Array[] {
+  let n = 0;
+  let total = 0;
+  let first: number | undefined;
+  let varies = false;
+  for (const [i, row] of advantages.entries()) {
+    if (trained[i]?.length !== row.length) {
+      throw new ShapeError(`whiten: trained[${i}] must be [${row.length}], got [${trained[i]?.length}]`);
+    }
+    for (const [d, a] of row.entries()) {
+      if (trained[i]![d] === 0) continue;
+      n++;
+      total += a;
+      first ??= a;
+      varies ||= a !== first; // NaN differs from itself, so what is not a number stays visible below
+    }
+  }
+  const mean = total / n;
+  let squares = 0;
+  for (const [i, row] of advantages.entries()) {
+    for (const [d, a] of row.entries()) if (trained[i]![d] !== 0) squares += (a - mean) ** 2;
+  }
+  const std = Math.sqrt(squares / n) + 1e-8;
+  const flat = !varies && (first === undefined || Number.isFinite(first));
+  return advantages.map((row, i) => row.map((a, d) => (flat || trained[i]![d] === 0 ? 0 : (a - mean) / std)));
+}

@@ -1,0 +1,26 @@
+import { UserError } from '../core/errors.ts';
+import { allEqual } from './group-advantage.ts';
+
+/**
+ * REINFORCE leave-one-out: each trajectory against the mean of the others.
+ *
+ *   Aᵢ = Rᵢ − 1/(n − 1) · Σ_{j≠i} Rⱼ  =  n/(n − 1) · (Rᵢ − mean(R))
+ *
+ * The baseline does not depend on trajectory i, so the gradient stays unbiased at any n ≥ 2. Equal scores give
+ * exactly 0.
+ *
+ * @param scores [n] one score per trajectory of the group
+ * @returns      [n] advantages
+ * @throws {UserError} BAD_ARGUMENT for a group of one: there is nobody to be compared with
+ * @see Kool et al. 2019, https://openreview.net/forum?id=r1lgTGL5DE; Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740
+ */
+export function rloo(scores: ArrayLike<number>): Float64Array {
+  const n = scores.length;
+  if (n === 1) throw new UserError('BAD_ARGUMENT', 'rloo: needs groups of at least 2 trajectories, got a group of 1');
+  const advantages = new Float64Array(n);
+  if (allEqual(scores)) return advantages;
+  let total = 0;
+  for (let i = 0; i < n; i++) total += scores[i]!;
+  for (let i = 0; i < n; i++) advantages[i] = scores[i]! - (total - scores[i]!) / (n - 1);
+  return advantages;
+}

@@ -1,0 +1,74 @@
+/**
+ * Admission: how many groups may start now, so that hardly any is too old when the learner reaches it; and the hard
+ * check that none that is too old is ever trained on.
+ *
+ * Lag is the learner's version at the moment of training minus the version that produced a decision. The pace alone
+ * keeps lag ≤ maxLag as long as groups are consumed in the order in which they were started. Groups finish in another
+ * order, so a slow one can be overtaken: it then fails `withinLag` and counts as stale. Both are needed; the second
+ * alone bounds the lag.
+ */
+import { UserError } from '../core/errors.ts';
+import { type Group, oldestVersion, type Trajectory } from '../core/trajectory.ts';
+
+export interface AdmissionInput {
+  /** K, in updates, ≥ 0. At 0 the run is synchronous: every token is trained by the version that sampled it. */
+  readonly maxLag: number;
+  /** The learner's policy version: updates seen. */
+  readonly version: number;
+  /** Groups one update consumes, ≥ 1. */
+  readonly groupsPerUpdate: number;
+  /**
+   * Groups consumed by the updates that made `version`, plus those finished and waiting for one. Stale, filtered,
+   * failed and quarantined groups are not among them: somebody must take their place.
+   */
+  readonly accepted: number;
+  /** Groups started and not finished. */
+  readonly running: number;
+  /** Most groups running at once, for memory's sake; unbounded when absent. */
+  readonly maxRunning?: number;
+}
+
+/**
+ * Groups that may start now:
+ *
+ *   min(maxRunning − running, (maxLag + version + 1)·groupsPerUpdate − (accepted + running)), at least 0
+ *
+ * Counted from the whole run's totals, so it holds unchanged after a resume as long as those come from the checkpoint.
+ *
+ * @throws {UserError} BAD_ARGUMENT for a count that is negative or not whole
+ * @see Fu et al. 2025 (AReaL), staleness control. https://arxiv.org/abs/2505.24298
+ */
+export function groupsToStart(input: AdmissionInput): number {
+  const { maxLag, version, groupsPerUpdate, accepted, running, maxRunning = Number.MAX_SAFE_INTEGER } = input;
+  for (const [name, value] of Object.entries({ maxLag, version, groupsPerUpdate, accepted, running, maxRunning })) {
+    if (!Number.isSafeInteger(value) || value < (name === 'groupsPerUpdate' ? 1 : 0)) {
+      throw new UserError('BAD_ARGUMENT', `admission: ${name} must be a whole number in range, got ${value}`);
+    }
+  }
+  return Math.max(0, Math.min(maxRunning - running, (maxLag + version + 1) * groupsPerUpdate - (accepted + running)));
+}
+
+/**
+ * Largest lag among a trajectory's decisions, in updates; `undefined` when no versioned policy decided anything.
+ * Negative when a decision comes from a version that was rolled back.
+ */
+export function lagOf(trajectory: Trajectory, version: number): number | undefined {
+  const oldest = oldestVersion(trajectory);
+  return oldest === undefined ? undefined : version - oldest;
+}
+
+/**
+ * Whether every decision of a trajectory may be trained on by a learner at `version`: 0 ≤ lag ≤ maxLag for each.
+ * A decision from the future (its weights were rolled back) belongs to a policy that no longer exists.
+ */
+export function withinLag(trajectory: Trajectory, version: number, maxLag: number): boolean {
+  for (const { decision } of trajectory.turns) {
+    if (decision && (decision.version > version || version - decision.version > maxLag)) return false;
+  }
+  return true;
+}
+
+/** `withinLag` for all of a group: a group is trained whole or not at all, or its baseline would change. */
+export function groupWithinLag(group: Group, version: number, maxLag: number): boolean {
+  return group.trajectories.every((trajectory) => withinLag(trajectory, version, maxLag));
+}

@@ -1,0 +1,186 @@
+/**
+ * Which task comes next. A sampler is a function of its seed and of what it was told: no clock, no global random, and
+ * its state is plain JSON for the checkpoint, from which the same tasks follow.
+ */
+import { LongplayError, UserError } from '../core/errors.ts';
+import { Rng, type RngState, seedFrom } from '../core/rng.ts';
+import type { Task } from '../core/task.ts';
+
+/** Every draw independent of the others. */
+export interface UniformSampling {
+  readonly type: 'uniform';
+}
+
+/** Every task once per epoch, in an order of the epoch's own. */
+export interface EpochSampling {
+  readonly type: 'epoch';
+}
+
+/**
+ * In proportion to p(1 − p) + floor, where p is a running estimate of the task's success rate:
+ * p ← p + smoothing·(observed − p). A task that always or never succeeds teaches a group-relative method nothing; its
+ * floor keeps it coming back to be looked at again. A task not yet seen counts as p = `prior`.
+ */
+export interface LearnableSampling {
+  readonly type: 'learnable';
+  /** In (0, 1]; default 0.3. */
+  readonly smoothing?: number;
+  /** > 0; default 0.03. */
+  readonly floor?: number;
+  /** In [0, 1]; default 0.5, which tries what is new first. */
+  readonly prior?: number;
+}
+
+export type TaskSampling = UniformSampling | EpochSampling | LearnableSampling;
+
+/** Plain JSON; keep it in the checkpoint. */
+export interface TaskSamplerState {
+  readonly format: 1;
+  readonly type: TaskSampling['type'];
+  /** Tasks drawn so far. */
+  readonly draws: number;
+  readonly rng: RngState;
+  /** Hash of what the sampler was built from; a state fits no other. */
+  readonly fits: number;
+  /** Success estimates by task index, for tasks that were observed. */
+  readonly estimates: readonly (readonly [index: number, p: number])[];
+}
+
+/**
+ * Draws tasks of one env.
+ *
+ * The task seed of a draw is a function of (sampler seed, number of the draw), so two draws of one index open
+ * different episodes where the env has anything random, and a resumed run opens the same ones.
+ */
+export class TaskSampler {
+  readonly #env: string;
+  readonly #indices: readonly number[];
+  readonly #seed: number;
+  readonly #sampling: TaskSampling;
+  readonly #fits: number;
+  readonly #position = new Map<number, number>();
+  readonly #estimates: Float64Array; // NaN until observed
+  #rng: Rng;
+  #draws = 0;
+  #order: { readonly epoch: number; readonly indices: readonly number[] } | undefined;
+
+  /**
+   * @param indices task indices to draw from, each once; a split of the env's task table
+   * @param seed uint32
+   * @throws {UserError} BAD_CONFIG for an empty or repeating list, or a sampling parameter out of range
+   */
+  constructor(env: string, indices: readonly number[], seed: number, sampling: TaskSampling) {
+    check(env, indices, sampling);
+    this.#env = env;
+    this.#indices = indices;
+    this.#seed = seed;
+    this.#sampling = sampling;
+    this.#fits = seedFrom(env, seed, sampling.type, indices.join());
+    for (const [at, index] of indices.entries()) this.#position.set(index, at);
+    this.#estimates = new Float64Array(indices.length).fill(Number.NaN);
+    this.#rng = Rng.fromSeed(seed).split('task-sampler');
+  }
+
+  /** The next task. */
+  next(): Task {
+    const draw = this.#draws++;
+    return {
+      env: this.#env,
+      index: this.#indices[this.#drawPosition(draw)]!,
+      seed: seedFrom(this.#seed, 'task', draw),
+    };
+  }
+
+  /**
+   * Tells how the episodes of a task went; `learnable` remembers it, the others need not.
+   * @param success share of the group's episodes that solved the task, in [0, 1]
+   */
+  observe(index: number, success: number): void {
+    const at = this.#position.get(index);
+    if (at === undefined || this.#sampling.type !== 'learnable' || !(success >= 0 && success <= 1)) return;
+    const { smoothing = 0.3, prior = 0.5 } = this.#sampling;
+    const p = Number.isNaN(this.#estimates[at]!) ? prior : this.#estimates[at]!;
+    this.#estimates[at] = p + smoothing * (success - p);
+  }
+
+  /** Success estimate of a task, or `undefined` when it was never observed. */
+  estimate(index: number): number | undefined {
+    const p = this.#estimates[this.#position.get(index) ?? -1];
+    return p === undefined || Number.isNaN(p) ? undefined : p;
+  }
+
+  get state(): TaskSamplerState {
+    const estimates: [number, number][] = [];
+    for (const [at, p] of this.#estimates.entries()) if (!Number.isNaN(p)) estimates.push([this.#indices[at]!, p]);
+    return {
+      format: 1,
+      type: this.#sampling.type,
+      draws: this.#draws,
+      rng: this.#rng.state,
+      fits: this.#fits,
+      estimates,
+    };
+  }
+
+  /**
+   * Goes on where `saved` was taken.
+   * @throws {LongplayError} BAD_CHECKPOINT when it belongs to another seed, env, task list or way of sampling
+   */
+  restore(saved: unknown): void {
+    const state = saved as TaskSamplerState;
+    if (state?.format !== 1 || state.fits !== this.#fits) {
+      throw new LongplayError(
+        'BAD_CHECKPOINT',
+        'task sampler: the saved state belongs to another seed, env, task list or way of sampling',
+      );
+    }
+    this.#draws = state.draws;
+    this.#rng = Rng.fromState(state.rng);
+    this.#estimates.fill(Number.NaN);
+    for (const [index, p] of state.estimates) this.#estimates[this.#position.get(index)!] = p;
+  }
+
+  #drawPosition(draw: number): number {
+    const n = this.#indices.length;
+    if (this.#sampling.type === 'uniform') return this.#rng.int(n);
+    if (this.#sampling.type === 'epoch') return this.#epochOrder(Math.floor(draw / n))[draw % n]!;
+    const { floor = 0.03, prior = 0.5 } = this.#sampling;
+    const weight = (p: number): number => {
+      const known = Number.isNaN(p) ? prior : p;
+      return known * (1 - known) + floor;
+    };
+    // Summed anew for every draw, in index order: a running total would depend on the history of its rounding.
+    let total = 0;
+    for (const p of this.#estimates) total += weight(p);
+    let left = this.#rng.float() * total;
+    for (let at = 0; at < n - 1; at++) {
+      left -= weight(this.#estimates[at]!);
+      if (left < 0) return at;
+    }
+    return n - 1;
+  }
+
+  /** Positions in the order of an epoch; a function of (seed, epoch), so nothing of it need be saved. */
+  #epochOrder(epoch: number): readonly number[] {
+    if (this.#order?.epoch !== epoch) {
+      const positions = this.#indices.map((_, at) => at);
+      this.#order = { epoch, indices: Rng.fromSeed(this.#seed).split('epoch').split(epoch).shuffle(positions) };
+    }
+    return this.#order.indices;
+  }
+}
+
+function check(env: string, indices: readonly number[], sampling: TaskSampling): void {
+  const need = (ok: boolean, key: string, expected: string, got: unknown): void => {
+    if (!ok) throw new UserError('BAD_CONFIG', `tasks.${key}: expected ${expected}, got ${JSON.stringify(got)}`);
+  };
+  need(indices.length > 0, 'indices', `at least one task of ${env}`, indices);
+  need(new Set(indices).size === indices.length, 'indices', 'every task once', 'a repeating list');
+  const { type } = sampling;
+  need(type === 'uniform' || type === 'epoch' || type === 'learnable', 'type', 'uniform, epoch or learnable', type);
+  if (type !== 'learnable') return;
+  const { smoothing = 0.3, floor = 0.03, prior = 0.5 } = sampling;
+  need(smoothing > 0 && smoothing <= 1, 'smoothing', 'in (0, 1]', smoothing);
+  need(floor > 0 && Number.isFinite(floor), 'floor', 'a number > 0', floor);
+  need(prior >= 0 && prior <= 1, 'prior', 'in [0, 1]', prior);
+}

@@ -1,0 +1,180 @@
+/** What happens around the estimators: aggregation, dynamic sampling, importance weights, KL. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { aggregationWeights } from '../../src/algo/aggregate.ts';
+import { hasSignal, siftGroups } from '../../src/algo/dynamic-sampling.ts';
+import { importance } from '../../src/algo/importance.ts';
+import { createKlControl, type KlEstimator, klEstimate, klPerDecision, nextKlControl } from '../../src/algo/kl.ts';
+import { episodeReturn } from '../../src/core/trajectory.ts';
+import { group } from '../support/trajectories.ts';
+
+describe('aggregationWeights', () => {
+  const tokens = [Int32Array.of(2, 3), Int32Array.of(1), Int32Array.of(4)];
+  const trained = [Uint8Array.of(1, 1), Uint8Array.of(1), Uint8Array.of(0)];
+  const lists = (rows: Float64Array[]) => rows.map((row) => Array.from(row));
+
+  it('hand-computed: six trained tokens in two trajectories, a third one masked', () => {
+    expect(lists(aggregationWeights(tokens, trained, { type: 'token-mean' }))).toEqual([[1 / 6, 1 / 6], [1 / 6], [0]]);
+    expect(lists(aggregationWeights(tokens, trained, { type: 'sequence-mean' }))).toEqual([
+      [1 / 10, 1 / 10],
+      [1 / 2],
+      [0],
+    ]);
+    const constant = aggregationWeights(tokens, trained, { type: 'constant', tokens: 8 });
+    expect(lists(constant)).toEqual([[1 / 16, 1 / 16], [1 / 16], [0]]);
+  });
+
+  it('the means weigh 1 in total, and every trained trajectory the same under sequence-mean', () => {
+    const row = fc.array(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.boolean()), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 6 }), (batch) => {
+        fc.pre(batch.flat().some(([, t]) => t));
+        const counts = batch.map((r) => Int32Array.from(r, ([n]) => n));
+        const mask = batch.map((r) => Uint8Array.from(r, ([, t]) => Number(t)));
+        const sums = (type: 'token-mean' | 'sequence-mean') =>
+          aggregationWeights(counts, mask, { type }).map((w, i) => w.reduce((s, x, d) => s + x * counts[i]![d]!, 0));
+        const sequence = sums('sequence-mean');
+        expect(sums('token-mean').reduce((a, b) => a + b)).toBeCloseTo(1, 10);
+        expect(sequence.reduce((a, b) => a + b)).toBeCloseTo(1, 10);
+        const live = sequence.filter((s) => s > 0);
+        for (const share of live) expect(share).toBeCloseTo(1 / live.length, 10);
+      }),
+    );
+  });
+
+  it('with nothing trained every weight is 0, and bad input is named', () => {
+    for (const type of ['token-mean', 'sequence-mean'] as const) {
+      expect(lists(aggregationWeights([Int32Array.of(3)], [Uint8Array.of(0)], { type }))).toEqual([[0]]);
+    }
+    expect(() => aggregationWeights(tokens, [], { type: 'token-mean' })).toThrow(/trained\[0\]/);
+    expect(() => aggregationWeights(tokens, trained, { type: 'constant', tokens: 0 })).toThrow('aggregation.tokens');
+  });
+});
+
+describe('dynamic sampling', () => {
+  it('keeps groups whose scores differ, in order', () => {
+    const groups = [
+      [0, 0],
+      [0, 1],
+      [1, 1],
+      [0.2, 0.1],
+    ].map((scores, i) =>
+      group(
+        scores.map((reward) => ({ turns: [{ reward }] })),
+        i,
+      ),
+    );
+    const { kept, filtered } = siftGroups(groups, (one) => one.trajectories.map(episodeReturn));
+    expect(kept.map((one) => one.group)).toEqual([1, 3]);
+    expect(filtered.map((one) => one.group)).toEqual([0, 2]);
+  });
+
+  it('takes rounding for equality, and what is not finite for a signal', () => {
+    expect(hasSignal([0.1 + 0.2, 0.3])).toBe(false);
+    expect(hasSignal([0, 1e-6])).toBe(true);
+    expect(hasSignal([5])).toBe(false);
+    expect(hasSignal([Number.NaN, Number.NaN])).toBe(true);
+    expect(hasSignal([Infinity, Infinity])).toBe(true);
+  });
+});
+
+describe('importance', () => {
+  const log = (...xs: number[]) => xs.map(Math.log);
+
+  it('hand-computed per token: capped from above only', () => {
+    const { weights, stats } = importance(log(0.4, 0.1, 0.5), log(0.1, 0.4, 0.5), 2);
+    expect(Array.from(weights).map((w) => Math.round(w * 1e9) / 1e9)).toEqual([2, 0.25, 1]);
+    expect(stats).toMatchObject({ tokens: 3 });
+    expect(stats.mean).toBeCloseTo((4 + 0.25 + 1) / 3, 9);
+    expect([stats.least, stats.largest]).toEqual([expect.closeTo(0.25, 9), expect.closeTo(4, 9)]);
+    expect(stats.truncatedShare).toBeCloseTo(1 / 3, 9);
+    expect(stats.effectiveShare).toBeCloseTo(3.25 ** 2 / (3 * (4 + 0.0625 + 1)), 9);
+    expect(stats.k1).toBeCloseTo(0, 9); // ln 4 and −ln 4 cancel
+    expect(stats.k3).toBeCloseTo((3 - Math.log(4) + (-0.75 + Math.log(4))) / 3, 9);
+  });
+
+  it('a segment shares the product of its ratios', () => {
+    const { weights, stats } = importance(log(0.4, 0.2, 0.3), log(0.2, 0.2, 0.1), 2.5, [2, 1]);
+    expect(Array.from(weights).map((w) => Math.round(w * 1e9) / 1e9)).toEqual([2, 2, 2.5]);
+    expect(stats.truncatedShare).toBeCloseTo(1 / 3, 9);
+  });
+
+  it('on-policy everything is 1', () => {
+    const rows = fc.array(fc.double({ min: -20, max: 0, noNaN: true }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(rows, (logprobs) => {
+        const { weights, stats } = importance(logprobs, logprobs, 2);
+        expect(weights.every((w) => w === 1)).toBe(true);
+        expect(stats).toMatchObject({ least: 1, largest: 1, truncatedShare: 0, k1: 0, k3: 0 });
+        expect(stats.effectiveShare).toBeCloseTo(1, 12);
+      }),
+    );
+  });
+
+  it('refuses what does not fit', () => {
+    expect(() => importance([0], [0, 0], 2)).toThrow(/behaviour must be \[1\]/);
+    expect(() => importance([0, 0], [0, 0], 2, [1])).toThrow(/sum to 2, got 1/);
+    expect(() => importance([0], [0], 0.5)).toThrow('importance.cap');
+  });
+});
+
+describe('kl', () => {
+  it('hand-computed', () => {
+    const [p, q] = [Math.log(0.5), Math.log(0.25)];
+    expect(klEstimate('k1', p, q)).toBeCloseTo(Math.LN2, 12);
+    expect(klEstimate('k2', p, q)).toBeCloseTo(Math.LN2 ** 2 / 2, 12);
+    expect(klEstimate('k3', p, q)).toBeCloseTo(0.5 - 1 + Math.LN2, 12);
+  });
+
+  it('k1 and k3 have the KL as expectation, k2 half the second moment; k2 and k3 are never negative', () => {
+    const weights = fc.array(fc.double({ min: 0.05, max: 1, noNaN: true }), { minLength: 4, maxLength: 4 });
+    const normalised = weights.map((w) => w.map((x) => x / w.reduce((a, b) => a + b)));
+    fc.assert(
+      fc.property(normalised, normalised, (p, q) => {
+        const kl = p.reduce((sum, x, i) => sum + x * Math.log(x / q[i]!), 0);
+        const mean = (k: KlEstimator) =>
+          p.reduce((sum, x, i) => sum + x * klEstimate(k, Math.log(x), Math.log(q[i]!)), 0);
+        expect(mean('k1')).toBeCloseTo(kl, 10);
+        expect(mean('k3')).toBeCloseTo(kl, 10);
+        expect(mean('k2')).toBeCloseTo(
+          p.reduce((s, x, i) => s + (x * Math.log(x / q[i]!) ** 2) / 2, 0),
+          10,
+        );
+        for (const [i, x] of p.entries()) {
+          for (const k of ['k2', 'k3'] as const)
+            expect(klEstimate(k, Math.log(x), Math.log(q[i]!))).toBeGreaterThanOrEqual(-1e-15);
+        }
+      }),
+    );
+  });
+
+  it('per decision is the sum over its tokens', () => {
+    expect(klPerDecision('k1', [[-1, -2], [-3]], [[-2, -4], [-3]])).toEqual(Float64Array.of(3, 0));
+    expect(() => klPerDecision('k1', [[-1]], [])).toThrow(/must be \[1\]/);
+    expect(() => klPerDecision('k1', [[-1]], [[-1, -2]])).toThrow(/reference\[0\]/);
+  });
+
+  it('a fixed coefficient stays; an adaptive one follows the error, clipped, and stays positive', () => {
+    const fixed = createKlControl({ type: 'fixed', coefficient: 0.1 });
+    expect(nextKlControl(fixed, 99, 10)).toBe(fixed);
+    const adaptive = createKlControl({ type: 'adaptive', coefficient: 0.1, target: 6, window: 100 });
+    expect(nextKlControl(adaptive, 6, 50).coefficient).toBe(0.1);
+    expect(nextKlControl(adaptive, 6.6, 50).coefficient).toBeCloseTo(0.1 * 1.05, 12);
+    expect(nextKlControl(adaptive, 600, 50).coefficient).toBeCloseTo(0.1 * 1.1, 12);
+    expect(nextKlControl(adaptive, 0, 50).coefficient).toBeCloseTo(0.1 * 0.9, 12);
+    expect(nextKlControl(adaptive, 0, 1e9).coefficient).toBeCloseTo(0.08, 12);
+    expect(nextKlControl(adaptive, Number.NaN, 50)).toBe(adaptive);
+  });
+
+  it('an adaptive coefficient settles where the KL meets its target', () => {
+    let state = createKlControl({ type: 'adaptive', coefficient: 1, target: 2, window: 10 });
+    for (let i = 0; i < 200; i++) state = nextKlControl(state, 0.5 / state.coefficient, 10); // KL falls as β rises
+    expect(state.coefficient).toBeCloseTo(0.25, 3);
+  });
+
+  it('names what is out of range', () => {
+    expect(() => createKlControl({ type: 'fixed', coefficient: -1 })).toThrow('kl.coefficient');
+    expect(() => createKlControl({ type: 'adaptive', coefficient: 1, target: 0, window: 1 })).toThrow('kl.target');
+    expect(() => createKlControl({ type: 'adaptive', coefficient: 1, target: 1, window: 0 })).toThrow('kl.window');
+  });
+});
