@@ -21,7 +21,7 @@ export const view: AppendView = {
   id: 'textcraft/compact@1',
   mode: 'append',
   lexicon,
-  words: ['goal', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown', ','],
+  words: ['goal', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown'],
   prompt: ({ observation }) => renderPrompt(observation),
   turn: renderTurn,
 };
@@ -47,7 +47,7 @@ function renderPrompt(observation: string): Rendered {
       const places = found.get(mention) ?? [];
       if (places.length < MAX_MENTIONS) places.push(segments.length);
       found.set(mention, places);
-      segments.push(`${i === 0 ? ' using' : ' ,'} ${mention}`);
+      segments.push(`${i === 0 ? ' using ' : ', '}${mention}`);
     }
   }
   return {

@@ -25,7 +25,7 @@ import {
   transpose,
   where,
 } from '../tensor/ops.ts';
-import { type Dim, times } from '../tensor/shape.ts';
+import { type Dim, type Shape, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
@@ -39,9 +39,10 @@ export interface Layout {
   readonly inverse: Tensor;
 }
 
-/** Declares `<prefix>.index` and `<prefix>.inverse`. */
-export function layoutInputs(prefix: string, rows: Dim, n: Dim): Layout {
-  return { index: input(`${prefix}.index`, [rows], 'i32'), inverse: input(`${prefix}.inverse`, [n], 'i32') };
+/** Declares `<prefix>.index` in the layout's shape, and `<prefix>.inverse` [n]. */
+export function layoutInputs(prefix: string, layout: Shape, n: Dim): Layout {
+  const index = input(`${prefix}.index`, layout, 'i32');
+  return { index: reshape(index, [times(...layout)]), inverse: input(`${prefix}.inverse`, [n], 'i32') };
 }
 
 /** One layer's keys and values: prompts [G, kvHeads, P, dh], pasts [G, kvHeads, K, S, dh]. */
@@ -70,10 +71,12 @@ export function promptAttention(config: ModelConfig, layout: Layout, lengthMask:
   }
   return (layer, { q, k, v }) => {
     const pad = (x: Tensor) => take(x, layout.index, layout.inverse);
-    const queries = reshape(
-      transpose(reshape(pad(q), ['G', 'P', kvHeads, repeat, dh]), [0, 2, 3, 1, 4]),
-      ['G', kvHeads, times(repeat, 'P'), dh],
-    );
+    const queries = reshape(transpose(reshape(pad(q), ['G', 'P', kvHeads, repeat, dh]), [0, 2, 3, 1, 4]), [
+      'G',
+      kvHeads,
+      times(repeat, 'P'),
+      dh,
+    ]);
     const keys = transpose(reshape(pad(k), ['G', 'P', kvHeads, dh]), [0, 2, 1, 3]);
     const values = transpose(reshape(pad(v), ['G', 'P', kvHeads, dh]), [0, 2, 1, 3]);
     kept[layer] = { k: keys, v: values };
@@ -92,7 +95,7 @@ export interface EpisodeContext {
   /** [G, P] f32: 0 or −1e9. */
   readonly promptMask: Tensor;
   /** Per layer, [G, kvHeads, K, S, dh]; absent in training, where the whole episode is new. */
-  readonly past?: { readonly layers: readonly KeysValues[]; /** [G, K, S] f32: 0 or −1e9. */ readonly mask: Tensor };
+  readonly past?: { readonly layers: readonly KeysValues[] /** [G, K, S] f32: 0 or −1e9. */; readonly mask: Tensor };
   /** [T] i32 0 … T − 1. */
   readonly steps: Tensor;
 }
@@ -114,10 +117,13 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
     const pad = (x: Tensor) => take(x, layout.index, layout.inverse);
     // [G, kvHeads, K, repeat·T, dh]: with the members inside, prompt and own scores share one memory order.
     const queries = mul(
-      reshape(
-        transpose(reshape(pad(q), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]),
-        ['G', kvHeads, 'K', rT, dh],
-      ),
+      reshape(transpose(reshape(pad(q), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]), [
+        'G',
+        kvHeads,
+        'K',
+        rT,
+        dh,
+      ]),
       scale,
     );
     const own = (x: Tensor) => transpose(reshape(pad(x), ['G', 'K', 'T', kvHeads, dh]), [0, 3, 1, 2, 4]);
@@ -144,10 +150,10 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
       });
     }
     const mixed = jointSoftmax(parts);
-    const rows = reshape(
-      transpose(reshape(mixed, ['G', kvHeads, 'K', repeat, 'T', dh]), [0, 2, 4, 1, 3, 5]),
-      [times('G', 'K', 'T'), heads * dh],
-    );
+    const rows = reshape(transpose(reshape(mixed, ['G', kvHeads, 'K', repeat, 'T', dh]), [0, 2, 4, 1, 3, 5]), [
+      times('G', 'K', 'T'),
+      heads * dh,
+    ]);
     return take(rows, layout.inverse, layout.index);
   };
 }

@@ -62,14 +62,24 @@ export function smallModel(vocabSize: number, overrides: Partial<ModelConfig> = 
 
 /** @throws {RangeError} naming the first field that cannot be */
 export function checkModelConfig(config: ModelConfig): void {
-  const positive = ['vocabSize', 'hiddenSize', 'layers', 'heads', 'kvHeads', 'intermediateSize', 'maxPositions'] as const;
+  const positive = [
+    'vocabSize',
+    'hiddenSize',
+    'layers',
+    'heads',
+    'kvHeads',
+    'intermediateSize',
+    'maxPositions',
+  ] as const;
   for (const key of positive) {
     if (!Number.isInteger(config[key]) || config[key] < 1) {
       throw new RangeError(`model.${key}: expected a positive integer, got ${config[key]}`);
     }
   }
   if (config.hiddenSize % config.heads !== 0 || (config.hiddenSize / config.heads) % 2 !== 0) {
-    throw new RangeError(`model.heads: hiddenSize ${config.hiddenSize} must split into ${config.heads} heads of even width`);
+    throw new RangeError(
+      `model.heads: hiddenSize ${config.hiddenSize} must split into ${config.heads} heads of even width`,
+    );
   }
   if (config.heads % config.kvHeads !== 0) {
     throw new RangeError(`model.kvHeads: ${config.kvHeads} must divide heads ${config.heads}`);

@@ -7,23 +7,23 @@ import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { embed, type Parameters, projection, silu } from './transformer.ts';
 
-/** Token ids of `rows` action texts, padded to W tokens each, packed as [rows·W]. */
+/** Token ids of `rows` action texts, padded to W tokens each: [rows, W]. */
 export interface ActionTokens {
   readonly ids: Tensor;
   readonly previous: readonly Tensor[];
   readonly focus: Tensor | undefined;
-  /** [rows·W, 1] f32: 1 for a token, 0 for padding. */
+  /** [rows, W] f32: 1 for a token, 0 for padding. */
   readonly valid: Tensor;
 }
 
 /** Declares `actions.ids`, `.previous1`, `.previous2`, `.focus`, `.valid`. */
 export function actionTokenInputs(config: ModelConfig, rows: Dim): ActionTokens {
-  const n = times(rows, 'W');
+  const shape = [rows, 'W'];
   return {
-    ids: input('actions.ids', [n], 'i32'),
-    previous: Array.from({ length: config.tokenShift }, (_, i) => input(`actions.previous${i + 1}`, [n], 'i32')),
-    focus: config.focusBit ? input('actions.focus', [n, 1]) : undefined,
-    valid: input('actions.valid', [n, 1]),
+    ids: input('actions.ids', shape, 'i32'),
+    previous: Array.from({ length: config.tokenShift }, (_, i) => input(`actions.previous${i + 1}`, shape, 'i32')),
+    focus: config.focusBit ? input('actions.focus', shape) : undefined,
+    valid: input('actions.valid', shape),
   };
 }
 
@@ -32,9 +32,14 @@ export function actionTokenInputs(config: ModelConfig, rows: Dim): ActionTokens 
  * @returns [rows, d]
  */
 export function actionBags(config: ModelConfig, p: Parameters, actions: ActionTokens, rows: Dim): Tensor {
-  const x = embed(config, p, actions);
+  const n = times(rows, 'W');
+  const x = embed(config, p, {
+    ids: reshape(actions.ids, [n]),
+    previous: actions.previous.map((ids) => reshape(ids, [n])),
+    focus: actions.focus && reshape(actions.focus, [n, 1]),
+  });
   const refined = projection(p, 'choice_head.bag_out', silu(projection(p, 'choice_head.bag_in', x, true)));
-  const tokens = mul(add(x, refined), actions.valid);
+  const tokens = mul(add(x, refined), reshape(actions.valid, [n, 1]));
   const sum = reduceSum(reshape(tokens, [rows, 'W', config.hiddenSize]), [1]);
   return mul(sum, constant(BAG_SCALE));
 }
@@ -65,14 +70,22 @@ export interface Candidates {
  * @param hidden [G, D, d] trunk output where decisions are made
  * @returns [G, D, C] unmasked scores
  */
-export function choiceScores(config: ModelConfig, p: Parameters, hidden: Tensor, candidates: Candidates, d: Dim): Tensor {
+export function choiceScores(
+  config: ModelConfig,
+  p: Parameters,
+  hidden: Tensor,
+  candidates: Candidates,
+  d: Dim,
+): Tensor {
   const scale = constant(1 / Math.sqrt(config.hiddenSize));
   const query = (name: string) => mul(projection(p, name, hidden), scale);
   const bag = matmul(query('choice_head.bag_query'), candidates.bags, { transposeB: true });
-  const pointers = reshape(
-    matmul(query('choice_head.pointer_query'), candidates.keys, { transposeB: true }),
-    ['G', d, 'C', 'M'],
-  );
+  const pointers = reshape(matmul(query('choice_head.pointer_query'), candidates.keys, { transposeB: true }), [
+    'G',
+    d,
+    'C',
+    'M',
+  ]);
   const masked = add(pointers, reshape(candidates.mentionMask, ['G', 1, 'C', 'M']));
   return add(bag, logSumExpLast(masked));
 }

@@ -2,7 +2,21 @@
  * The policy-gradient loss over decisions, as part of the training graph. Every coefficient is an input, so one
  * compiled graph serves PPO, GRPO, RLOO, REINFORCE++ and DAPO: they differ in advantages and weights (src/algo).
  */
-import { add, cast, clamp, div, exp, lessEqual, log, maximum, minimum, mul, neg, reduceSum, sub } from '../tensor/ops.ts';
+import {
+  add,
+  cast,
+  clamp,
+  div,
+  exp,
+  lessEqual,
+  log,
+  maximum,
+  minimum,
+  mul,
+  neg,
+  reduceSum,
+  sub,
+} from '../tensor/ops.ts';
 import type { Shape } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 
@@ -50,7 +64,8 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  */
 export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
   const { logprob, entropy, value } = terms;
-  const scalar = (name: (typeof lossCoefficients)[number]) => input(`loss.${name}`, []);
+  const coefficient = new Map(lossCoefficients.map((name) => [name, input(`loss.${name}`, [])]));
+  const scalar = (name: (typeof lossCoefficients)[number]) => coefficient.get(name)!;
   const decisions = (name: string) => input(`decisions.${name}`, shape);
   const weight = decisions('weight');
   const advantage = decisions('advantage');

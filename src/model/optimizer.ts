@@ -35,7 +35,14 @@ export function adamW(
   const scalar = (name: string) => input(`adam.${name}`, []);
   const lr = scalar('lr');
   const norm = sqrt(
-    gradients.map((g) => reduceSum(mul(g, g), g.shape.map((_, axis) => axis))).reduce((a, b) => add(a, b)),
+    gradients
+      .map((g) =>
+        reduceSum(
+          mul(g, g),
+          g.shape.map((_, axis) => axis),
+        ),
+      )
+      .reduce((a, b) => add(a, b)),
   );
   const shrink = minimum(constant(1), div(scalar('maxGradNorm'), add(norm, constant(1e-12))));
   const rate = div(lr, scalar('correction1'));
@@ -65,7 +72,11 @@ export interface LearningRate {
 }
 
 /** @param progress share of the run that is done, in [0, 1] @param step optimiser steps taken, from 0 */
-export function learningRate({ peak, warmupSteps, decay, final }: LearningRate, step: number, progress: number): number {
+export function learningRate(
+  { peak, warmupSteps, decay, final }: LearningRate,
+  step: number,
+  progress: number,
+): number {
   const warm = Math.min(1, (step + 1) / Math.max(1, warmupSteps));
   const done = Math.min(1, Math.max(0, progress));
   const left = decay === 'none' ? 1 : decay === 'linear' ? 1 - done : (1 + Math.cos(Math.PI * done)) / 2;

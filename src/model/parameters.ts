@@ -44,7 +44,11 @@ export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
   for (let layer = 0; layer < layers; layer++) {
     const at = `model.layers.${layer}`;
     vector(`${at}.input_layernorm.weight`, [d], 1);
-    for (const [name, width] of [['q', heads * dh], ['k', kvHeads * dh], ['v', kvHeads * dh]] as const) {
+    for (const [name, width] of [
+      ['q', heads * dh],
+      ['k', kvHeads * dh],
+      ['v', kvHeads * dh],
+    ] as const) {
       matrix(`${at}.self_attn.${name}_proj.weight`, [width, d], fanIn(d));
       if (config.qkvBias) vector(`${at}.self_attn.${name}_proj.bias`, [width], 0);
     }
@@ -111,10 +115,17 @@ export function checkParams(config: ModelConfig, params: ParamSet): void {
     const size = shape.reduce((a, b) => a * b, 1);
     if (!values) throw new UserError('BAD_WEIGHTS', `weights: parameter '${name}' [${shape}] is missing`);
     if (values.length !== size) {
-      throw new UserError('BAD_WEIGHTS', `weights: parameter '${name}' expected [${shape}] = ${size} values, got ${values.length}`);
+      throw new UserError(
+        'BAD_WEIGHTS',
+        `weights: parameter '${name}' expected [${shape}] = ${size} values, got ${values.length}`,
+      );
     }
     const bad = values.findIndex((value) => !Number.isFinite(value));
-    if (bad >= 0) throw new UserError('BAD_WEIGHTS', `weights: parameter '${name}' holds ${values[bad]} at ${bad}; expected finite values`);
+    if (bad >= 0)
+      throw new UserError(
+        'BAD_WEIGHTS',
+        `weights: parameter '${name}' holds ${values[bad]} at ${bad}; expected finite values`,
+      );
   }
   const known = new Set(specs.map(({ name }) => name));
   const extra = Object.keys(params.values).find((name) => !known.has(name));

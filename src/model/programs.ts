@@ -5,9 +5,10 @@
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
  * M mentions per action · W tokens per action text · D decisions per group · R token decisions.
  */
-import { add, logSoftmax, pick, reshape, take } from '../tensor/ops.ts';
-import { defineGraph, type Graph } from '../tensor/graph.ts';
+
 import { gradients } from '../tensor/gradients.ts';
+import { defineGraph, type Graph } from '../tensor/graph.ts';
+import { add, logSoftmax, pick, reshape, take } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
 import { episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
@@ -22,7 +23,7 @@ import {
   tokenLogits,
   values,
 } from './heads.ts';
-import { type DecisionTerms, entropyOf, likelihoodLoss, type LossOutputs, policyLoss } from './loss.ts';
+import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss } from './loss.ts';
 import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Parameters, tokenInputs, trunk } from './transformer.ts';
@@ -59,7 +60,7 @@ export function chooseGraph(config: ModelConfig): Graph {
   const p = parameterTensors(config);
   const { hidden, outputs } = continueEpisodes(config, p);
   const rows = times('G', 'K');
-  const layout = layoutInputs('decisions', rows, 'N');
+  const layout = layoutInputs('decisions', ['G', 'K'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
   const { hiddenSize: d } = config;
   const candidates: Candidates = {
@@ -77,7 +78,7 @@ export function decodeGraph(config: ModelConfig): Graph {
   const p = parameterTensors(config);
   const { hidden, outputs } = continueEpisodes(config, p);
   const rows = times('G', 'K');
-  const layout = layoutInputs('decisions', rows, 'N');
+  const layout = layoutInputs('decisions', ['G', 'K'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
   outputs.logits = tokenLogits(config, p, deciding);
   if (config.valueHead) outputs.values = values(p, deciding, rows);
@@ -108,7 +109,10 @@ export function gradientGraph(config: ModelConfig, options: Omit<TrainOptions, '
   const p = parameterTensors(config);
   const { loss, stats } = episodeLoss(config, p, options);
   const specs = parameterSpecs(config);
-  const grads = gradients(loss, specs.map(({ name }) => p(name)));
+  const grads = gradients(
+    loss,
+    specs.map(({ name }) => p(name)),
+  );
   return defineGraph({ loss, ...stats, ...Object.fromEntries(specs.map(({ name }, i) => [`d/${name}`, grads[i]!])) });
 }
 
@@ -122,7 +126,11 @@ export function logprobsGraph(config: ModelConfig, decoder: DecoderKind): Graph 
   });
 }
 
-function episodeLoss(config: ModelConfig, p: Parameters, { decoder, objective }: Omit<TrainOptions, 'adamW'>): LossOutputs {
+function episodeLoss(
+  config: ModelConfig,
+  p: Parameters,
+  { decoder, objective }: Omit<TrainOptions, 'adamW'>,
+): LossOutputs {
   const { terms, shape } = episodeTerms(config, p, decoder);
   return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
 }
@@ -132,21 +140,19 @@ function episodeTerms(config: ModelConfig, p: Parameters, decoder: DecoderKind) 
   const prompts = readPrompts(config, p);
   const tokens = tokenInputs(config, 'tokens', 'N');
   const attend = episodeAttention(config, {
-    layout: layoutInputs('episodes', times('G', 'K', 'T'), 'N'),
+    layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
     prompt: prompts.layers,
     promptMask: prompts.mask,
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   const hidden = trunk(config, p, tokens, 'N', attend);
-  return decoder === 'choice'
-    ? choiceTerms(config, p, prompts.hidden, hidden)
-    : tokenTerms(config, p, hidden);
+  return decoder === 'choice' ? choiceTerms(config, p, prompts.hidden, hidden) : tokenTerms(config, p, hidden);
 }
 
 function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
   const { hiddenSize: d } = config;
   const rows = times('G', 'D');
-  const layout = layoutInputs('decisions', rows, 'N');
+  const layout = layoutInputs('decisions', ['G', 'D'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
   const bags = actionBags(config, p, actionTokenInputs(config, times('G', 'C')), times('G', 'C'));
   // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.
@@ -169,7 +175,7 @@ function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, h
 }
 
 function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor) {
-  const layout = layoutInputs('decisions', 'R', 'N');
+  const layout = layoutInputs('decisions', ['R'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
   const logits = tokenLogits(config, p, deciding);
   const logprobs = logSoftmax(add(logits, input('decisions.mask', ['R', config.vocabSize])));
@@ -186,7 +192,7 @@ function readPrompts(config: ModelConfig, p: Parameters) {
   const tokens = tokenInputs(config, 'prompt', 'Np');
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
-  const attend = promptAttention(config, layoutInputs('prompt', times('G', 'P'), 'Np'), mask, layers);
+  const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
   const hidden = trunk(config, p, tokens, 'Np', attend);
   return { hidden, layers, mask };
 }
@@ -200,7 +206,7 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
       v: input(`${name}.v${layer}`, shape),
     }));
   const attend = episodeAttention(config, {
-    layout: layoutInputs('episodes', times('G', 'K', 'T'), 'N'),
+    layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
     prompt: cached('prompt', ['G', kvHeads, 'P', dh]),
     promptMask: input('prompt.mask', ['G', 'P']),
     past: { layers: cached('past', ['G', kvHeads, 'K', 'S', dh]), mask: input('past.mask', ['G', 'K', 'S']) },

@@ -2,7 +2,20 @@
  * The transformer's trunk over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
  * layout (attention.ts) that decides who sees whom.
  */
-import { add, concat, gather, matmul, mul, neg, reciprocal, reduceMean, reshape, sigmoid, slice, sqrt } from '../tensor/ops.ts';
+import {
+  add,
+  concat,
+  gather,
+  matmul,
+  mul,
+  neg,
+  reciprocal,
+  reduceMean,
+  reshape,
+  sigmoid,
+  slice,
+  sqrt,
+} from '../tensor/ops.ts';
 import type { Dim } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
@@ -50,7 +63,11 @@ export type Attend = (layer: number, heads: LayerHeads) => Tensor;
  *
  * @returns [N, d]
  */
-export function embed(config: ModelConfig, p: Parameters, tokens: Pick<TokenInputs, 'ids' | 'previous' | 'focus'>): Tensor {
+export function embed(
+  config: ModelConfig,
+  p: Parameters,
+  tokens: Pick<TokenInputs, 'ids' | 'previous' | 'focus'>,
+): Tensor {
   const table = p('model.embed_tokens.weight');
   let x = gather(table, tokens.ids);
   tokens.previous.forEach((ids, i) => {
@@ -68,7 +85,13 @@ export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, n
     const at = `model.layers.${layer}`;
     const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
     const q = rotate(config, projection(p, `${at}.self_attn.q_proj`, normed, config.qkvBias), config.heads, rotary, n);
-    const k = rotate(config, projection(p, `${at}.self_attn.k_proj`, normed, config.qkvBias), config.kvHeads, rotary, n);
+    const k = rotate(
+      config,
+      projection(p, `${at}.self_attn.k_proj`, normed, config.qkvBias),
+      config.kvHeads,
+      rotary,
+      n,
+    );
     const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
     x = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
     x = add(x, swiglu(p, `${at}.mlp`, rmsNorm(x, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps)));
@@ -94,7 +117,11 @@ export function silu(x: Tensor): Tensor {
 }
 
 function swiglu(p: Parameters, at: string, x: Tensor): Tensor {
-  return projection(p, `${at}.down_proj`, mul(silu(projection(p, `${at}.gate_proj`, x)), projection(p, `${at}.up_proj`, x)));
+  return projection(
+    p,
+    `${at}.down_proj`,
+    mul(silu(projection(p, `${at}.gate_proj`, x)), projection(p, `${at}.up_proj`, x)),
+  );
 }
 
 interface Rotary {

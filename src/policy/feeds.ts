@@ -17,7 +17,10 @@ export function f32(shape: readonly number[], data: Float32Array): HostTensor {
 
 /** 0, 1, … n − 1. */
 export function steps(n: number): HostTensor {
-  return i32([n], Int32Array.from({ length: n }, (_, t) => t));
+  return i32(
+    [n],
+    Int32Array.from({ length: n }, (_, t) => t),
+  );
 }
 
 /** Feeds of the prompt part: packed tokens and layout for prompts padded to `longest`. */
@@ -52,7 +55,7 @@ export function promptFeeds(
   const feeds: Record<string, HostTensor> = {
     'prompt.ids': { dtype: 'i32', shape: [N], data: ids },
     'prompt.positions': { dtype: 'i32', shape: [N], data: positions },
-    'prompt.index': { dtype: 'i32', shape: [index.length], data: index },
+    'prompt.index': { dtype: 'i32', shape: [readings.length, longest], data: index },
     'prompt.inverse': { dtype: 'i32', shape: [N], data: inverse },
     'prompt.mask': { dtype: 'f32', shape: [readings.length, longest], data: mask },
   };
@@ -90,12 +93,12 @@ export function actionFeeds(
     valid.fill(1, row * W, row * W + tokens.length);
   });
   const feeds: Record<string, HostTensor> = {
-    'actions.ids': { dtype: 'i32', shape: [N], data: ids },
-    'actions.valid': { dtype: 'f32', shape: [N, 1], data: valid },
+    'actions.ids': { dtype: 'i32', shape: [actions.length, W], data: ids },
+    'actions.valid': { dtype: 'f32', shape: [actions.length, W], data: valid },
   };
   for (let i = 0; i < config.tokenShift; i++) {
-    feeds[`actions.previous${i + 1}`] = { dtype: 'i32', shape: [N], data: previous[i]! };
+    feeds[`actions.previous${i + 1}`] = { dtype: 'i32', shape: [actions.length, W], data: previous[i]! };
   }
-  if (config.focusBit) feeds['actions.focus'] = { dtype: 'f32', shape: [N, 1], data: focus };
+  if (config.focusBit) feeds['actions.focus'] = { dtype: 'f32', shape: [actions.length, W], data: focus };
   return feeds;
 }

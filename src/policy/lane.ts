@@ -153,7 +153,13 @@ export class Lane {
   }
 
   /** Stores a candidate's vector and the pointer keys [·, d] of the prompt positions that mention it. */
-  writeAction(slot: number, row: number, bag: Float32Array, mentions: readonly number[], promptKeys: Float32Array): void {
+  writeAction(
+    slot: number,
+    row: number,
+    bag: Float32Array,
+    mentions: readonly number[],
+    promptKeys: Float32Array,
+  ): void {
     const { hiddenSize: d } = this.#config;
     const at = slot * this.actions + row;
     this.bags.set(bag, at * d);
@@ -175,7 +181,8 @@ export class Lane {
   /** [groups, P] 0 where the prompt has a token, −1e9 elsewhere; an unused slot keeps one token so that no row is empty. */
   promptMask(groups: number): Float32Array {
     const mask = new Float32Array(groups * this.prompt).fill(MASKED);
-    for (let g = 0; g < groups; g++) mask.fill(0, g * this.prompt, g * this.prompt + Math.max(1, this.promptLength[g]!));
+    for (let g = 0; g < groups; g++)
+      mask.fill(0, g * this.prompt, g * this.prompt + Math.max(1, this.promptLength[g]!));
     return mask;
   }
 

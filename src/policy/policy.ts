@@ -2,8 +2,9 @@
  * What the batching actor drives: a policy takes turns in, and gives decisions out some engine calls later. A choice
  * is out after one call; a run of tokens takes one call per token, and other turns join and leave between calls.
  */
-import type { Decision } from '../core/trajectory.ts';
+
 import type { MaybePromise } from '../core/env.ts';
+import type { Decision } from '../core/trajectory.ts';
 
 /** A turn that waits for its action. */
 export interface ActRequest {

@@ -20,7 +20,8 @@ export function drawFrom(scores: ArrayLike<number>, temperature: number, rng: Rn
   let total = 0;
   for (let i = 0; i < n; i++) total += Math.exp(scores[i]! - peak);
   const logprob = (i: number) => scores[i]! - peak - Math.log(total);
-  if (!Number.isFinite(total)) throw new RangeError(`sampling: scores must be finite, got ${Array.from(scores).find((s) => !Number.isFinite(s))}`);
+  if (!Number.isFinite(total))
+    throw new RangeError(`sampling: scores must be finite, got ${Array.from(scores).find((s) => !Number.isFinite(s))}`);
   if (temperature === 0) return { at: best, logprob: logprob(best) };
   let scaled = total;
   if (temperature !== 1) {

@@ -13,9 +13,9 @@ import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
+import { actionFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
 import { Lane } from './lane.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
-import { actionFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
 import { MAX_MENTIONS, type PromptReading, readRendered, readTurn } from './reading.ts';
 import { drawFrom } from './sampling.ts';
 import { allTokens, nextInTrie } from './spellings.ts';
@@ -157,7 +157,9 @@ export class SmallPolicy implements Policy {
     if (view.mode === 'window') this.#renderWindow(member);
     if (decoder === 'choice') {
       if (request.actions.length === 0) {
-        throw new RangeError(`policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`);
+        throw new RangeError(
+          `policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`,
+        );
       }
       for (const action of request.actions) this.#rowOf(member.group, member.table[action]!);
     }
@@ -184,7 +186,10 @@ export class SmallPolicy implements Policy {
     if (!lane) return [];
     const ready = [...this.#members.values()].filter((member) => member.request && member.group.lane === lane);
     const groups = [...new Set(ready.map((member) => member.group))];
-    await this.#readPrompts(lane, groups.filter((group) => group.dirty));
+    await this.#readPrompts(
+      lane,
+      groups.filter((group) => group.dirty),
+    );
     if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.actions.length));
     return this.#decideFor(lane, ready);
   }
@@ -269,7 +274,10 @@ export class SmallPolicy implements Policy {
     const { view, tokenizer } = this.#options;
     if (view.mode !== 'window') return;
     const { group } = member;
-    group.reading = readRendered(tokenizer, view.render({ kind: 'first', observation: member.firstObservation }, member.turns));
+    group.reading = readRendered(
+      tokenizer,
+      view.render({ kind: 'first', observation: member.firstObservation }, member.turns),
+    );
     group.dirty = true;
     group.actions.length = 0;
     group.rows.clear();
@@ -311,7 +319,11 @@ export class SmallPolicy implements Policy {
     const { config } = this.#options;
     const longest = Math.max(...groups.map(({ reading }) => reading.tokens.length));
     lane.reservePrompt(longest);
-    const feeds = promptFeeds(config, groups.map(({ reading }) => reading), longest);
+    const feeds = promptFeeds(
+      config,
+      groups.map(({ reading }) => reading),
+      longest,
+    );
     const out = await this.#prefill.run({ ...this.#weights, ...feeds });
     const dh = headSize(config);
     const width = config.kvHeads * longest * dh;
@@ -339,7 +351,11 @@ export class SmallPolicy implements Policy {
       group.actions.slice(group.vectors).map((text, i) => ({ group, row: group.vectors + i, text })),
     );
     if (pending.length === 0) return;
-    const feeds = actionFeeds(config, tokenizer, pending.map(({ text, group }) => ({ text, focus: group.reading.focus })));
+    const feeds = actionFeeds(
+      config,
+      tokenizer,
+      pending.map(({ text, group }) => ({ text, focus: group.reading.focus })),
+    );
     const out = await this.#vectors!.run({ ...this.#weights, ...feeds });
     const bags = floats(out.bags);
     const d = config.hiddenSize;
@@ -394,7 +410,9 @@ export class SmallPolicy implements Policy {
       }
       const last = prompt.length + cached + fresh.length;
       if (last > config.maxPositions) {
-        throw new RangeError(`policy: episode ${member.episode} is ${last} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions or shorten the horizon)`);
+        throw new RangeError(
+          `policy: episode ${member.episode} is ${last} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions or shorten the horizon)`,
+        );
       }
     }
     this.#tokens += N;
@@ -404,10 +422,10 @@ export class SmallPolicy implements Policy {
     const feeds: Record<string, HostTensor> = {
       'tokens.ids': i32([N], ids),
       'tokens.positions': i32([N], positions),
-      'episodes.index': i32([index.length], index),
+      'episodes.index': i32([groups, lane.members, T], index),
       'episodes.inverse': i32([N], inverse),
       'episodes.steps': steps(T),
-      'decisions.index': i32([deciding.length], deciding),
+      'decisions.index': i32([groups, lane.members], deciding),
       'decisions.inverse': i32([N], decidingInverse),
       'prompt.mask': f32([groups, lane.prompt], lane.promptMask(groups)),
       'past.mask': f32([groups, lane.members, lane.past], lane.pastMask(groups)),
@@ -449,8 +467,18 @@ export class SmallPolicy implements Policy {
       const value = values ? values[at]! : 0;
       const finished =
         decoder === 'choice'
-          ? this.#choose(member, member.request, floats(out.scores).subarray(at * lane.actions, (at + 1) * lane.actions), value)
-          : this.#sample(member, member.request, floats(out.logits).subarray(at * config.vocabSize, (at + 1) * config.vocabSize), value);
+          ? this.#choose(
+              member,
+              member.request,
+              floats(out.scores).subarray(at * lane.actions, (at + 1) * lane.actions),
+              value,
+            )
+          : this.#sample(
+              member,
+              member.request,
+              floats(out.logits).subarray(at * config.vocabSize, (at + 1) * config.vocabSize),
+              value,
+            );
       if (!finished) continue;
       acted.push(finished);
       member.request = undefined;
@@ -488,9 +516,16 @@ export class SmallPolicy implements Policy {
     };
     const { run } = member;
     const allowed = masked
-      ? nextInTrie([...request.actions].map((action) => tokenizer.encode(member.table[action]!)), run.tokens)
+      ? nextInTrie(
+          [...request.actions].map((action) => tokenizer.encode(member.table[action]!)),
+          run.tokens,
+        )
       : allTokens(tokenizer);
-    const { at, logprob } = drawFrom(Float32Array.from(allowed, (id) => logits[id]!), request.temperature, run.rng);
+    const { at, logprob } = drawFrom(
+      Float32Array.from(allowed, (id) => logits[id]!),
+      request.temperature,
+      run.rng,
+    );
     const id = allowed[at]!;
     run.tokens.push(id);
     run.logprobs.push(logprob);

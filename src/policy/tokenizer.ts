@@ -59,7 +59,9 @@ export class Tokenizer {
     }
     for (const list of this.#phrases.values()) list.sort((a, b) => b.length - a.length);
     this.size = FIRST_WORDLIKE + this.#wordlike.length;
-    this.hash = seedFrom('tokenizer@1', ...this.#wordlike).toString(16).padStart(8, '0');
+    this.hash = seedFrom('tokenizer@1', ...this.#wordlike)
+      .toString(16)
+      .padStart(8, '0');
   }
 
   /** The id of a phrase, word or number that has a token of its own. */
@@ -177,7 +179,16 @@ function bytesToText(bytes: readonly number[]): string {
   let text = '';
   for (let i = 0; i < bytes.length; ) {
     const lead = bytes[i]!;
-    const length = lead < 0x80 ? 1 : lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
+    const length =
+      lead < 0x80
+        ? 1
+        : lead >= 0xf0 && lead < 0xf5
+          ? 4
+          : lead >= 0xe0 && lead < 0xf0
+            ? 3
+            : lead >= 0xc2 && lead < 0xe0
+              ? 2
+              : 0;
     const tail = bytes.slice(i + 1, i + length);
     if (length === 0 || tail.length !== length - 1 || tail.some((byte) => byte >> 6 !== 2)) {
       text += '\ufffd';

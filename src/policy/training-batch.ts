@@ -297,13 +297,17 @@ export function trainingFeeds(
 
   const shape = decoder === 'choice' ? [G, perGroup] : [rows];
   const feeds: Record<string, HostTensor> = {
-    ...promptFeeds(config, groups.map(({ reading }) => reading), longest),
+    ...promptFeeds(
+      config,
+      groups.map(({ reading }) => reading),
+      longest,
+    ),
     'tokens.ids': i32([N], ids),
     'tokens.positions': i32([N], positions),
-    'episodes.index': i32([index.length], index),
+    'episodes.index': i32([G, K, T], index),
     'episodes.inverse': i32([N], inverse),
     'episodes.steps': steps(T),
-    'decisions.index': i32([rows], deciding),
+    'decisions.index': i32(shape, deciding),
     'decisions.inverse': i32([N], decidingInverse),
     'decisions.mask': f32([...shape, width], mask),
     'decisions.chosen': i32([...shape, 1], chosen),
