@@ -1,0 +1,127 @@
+import { ShapeError } from '../core/errors.ts';
+import { canonical, type Dim, multipleOf, terms } from './shape.ts';
+import type { DType, HostData } from './tensor.ts';
+
+/** An ONNX attribute: an int, ints, a string, or a float, which has to be said. */
+export type OnnxAttr = number | readonly number[] | string | { readonly float: number };
+
+export interface OnnxNode {
+  readonly opType: string;
+  readonly domain: string;
+  readonly inputs: readonly string[];
+  readonly output: string;
+  readonly attrs: Readonly<Record<string, OnnxAttr>>;
+}
+
+export interface OnnxConstant {
+  readonly name: string;
+  readonly dtype: DType | 'i64';
+  readonly shape: readonly number[];
+  readonly data: HostData | BigInt64Array;
+}
+
+/** Where a symbol's value is read: axis `axis` of input `input` is `multiple` times it. */
+export interface SymbolSource {
+  readonly input: string;
+  readonly axis: number;
+  readonly multiple: number;
+}
+
+/** What the receiving runtime has beyond standard ONNX. */
+export interface EmitterOptions {
+  /** com.microsoft's FusedMatMul: batched products with transposed operands. */
+  readonly fusedMatMul: boolean;
+}
+
+const MICROSOFT = 'com.microsoft';
+
+/**
+ * Collects ONNX nodes. Equal nodes and equal small constants are made once, so ops need not take care to share.
+ * Value names start with '%' and so never meet the name of an input.
+ */
+export class Emitter {
+  readonly nodes: OnnxNode[] = [];
+  readonly constants: OnnxConstant[] = [];
+  readonly options: EmitterOptions;
+  readonly #sources: ReadonlyMap<string, SymbolSource>;
+  readonly #made = new Map<string, string>();
+
+  constructor(sources: ReadonlyMap<string, SymbolSource>, options: EmitterOptions) {
+    this.#sources = sources;
+    this.options = options;
+  }
+
+  /** Adds a node with one output, or finds the equal one; returns its output's name. */
+  node(opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>> = {}): string {
+    return this.#node('', opType, inputs, attrs);
+  }
+
+  /** As `node`, for an op of the com.microsoft domain. */
+  microsoft(opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>> = {}): string {
+    return this.#node(MICROSOFT, opType, inputs, attrs);
+  }
+
+  #node(domain: string, opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>>): string {
+    const key = JSON.stringify([domain, opType, inputs, attrs]);
+    let output = this.#made.get(key);
+    if (output === undefined) {
+      output = `%${this.nodes.length}`;
+      this.nodes.push({ opType, domain, inputs, output, attrs });
+      this.#made.set(key, output);
+    }
+    return output;
+  }
+
+  constant(data: HostData | BigInt64Array, shape: readonly number[], dtype: DType | 'i64'): string {
+    const key = data.length <= 16 ? `${dtype}${shape.join()}:${bitsOf(data)}` : undefined;
+    const made = key === undefined ? undefined : this.#made.get(key);
+    if (made !== undefined) return made;
+    const name = `%c${this.constants.length}`;
+    this.constants.push({ name, dtype, shape, data });
+    if (key !== undefined) this.#made.set(key, name);
+    return name;
+  }
+
+  scalar(value: number, dtype: DType = 'f32'): string {
+    const Data = dtype === 'f32' ? Float32Array : dtype === 'i32' ? Int32Array : Uint8Array;
+    return this.constant(Data.of(value), [], dtype);
+  }
+
+  /** An int64 vector, as ONNX wants axes and shapes. */
+  i64(values: readonly number[]): string {
+    return this.constant(BigInt64Array.from(values, BigInt), [values.length], 'i64');
+  }
+
+  /** An int64 vector of sizes; the symbolic ones are computed in the graph, each symbol once. */
+  dims(dims: readonly Dim[]): string {
+    if (dims.every((dim) => typeof dim === 'number')) return this.i64(dims as number[]);
+    const parts = dims.map((dim) => this.#dim(dim));
+    return parts.length === 1 ? parts[0]! : this.node('Concat', parts, { axis: 0 });
+  }
+
+  /** Value of one dimension as int64 [1]. */
+  #dim(dim: Dim): string {
+    if (typeof dim === 'number') return this.i64([dim]);
+    const known = multipleOf(canonical(dim));
+    if (known?.multiple === 1) return this.#symbol(known.symbol);
+    const summands = [...terms(dim)].map(([monomial, coefficient]) => {
+      const factors = monomial === '' ? [] : monomial.split('*').map((symbol) => this.#symbol(symbol));
+      if (coefficient !== 1 || factors.length === 0) factors.unshift(this.i64([coefficient]));
+      return factors.reduce((a, b) => this.node('Mul', [a, b]));
+    });
+    return summands.reduce((a, b) => this.node('Add', [a, b]));
+  }
+
+  #symbol(symbol: string): string {
+    const source = this.#sources.get(symbol);
+    if (source === undefined) throw new ShapeError(`no input of the graph gives the size of '${symbol}'`);
+    const { input, axis, multiple } = source;
+    const size = this.node('Shape', [input], { start: axis, end: axis + 1 });
+    return multiple === 1 ? size : this.node('Div', [size, this.i64([multiple])]);
+  }
+}
+
+/** The bytes, so that -0 and 0 differ and NaN equals itself. */
+function bitsOf(data: HostData | BigInt64Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('hex');
+}

@@ -1,0 +1,142 @@
+/**
+ * Graphs as ONNX files. Only the messages and fields that are needed, written by field number.
+ * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+ */
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { Emitter, type EmitterOptions, type OnnxAttr, type OnnxConstant, type OnnxNode } from './emitter.ts';
+import type { Graph, ValueInfo } from './graph.ts';
+import { ONNX_TYPE } from './ops/compare.ts';
+import type { Tensor } from './tensor.ts';
+
+const IR_VERSION = 9;
+const OPSET = 20;
+const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, ints: 7 } as const;
+
+/** Name of an output inside the ONNX file, where it must differ from the names of inputs. */
+export function onnxOutputName(name: string): string {
+  return `@${name}`;
+}
+
+/**
+ * The graph as the bytes of an ONNX model (opset 20), with weights as inputs.
+ * @throws {ShapeError} if a symbolic size is needed that no input gives
+ */
+export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
+  const emit = new Emitter(graph.symbols, options);
+  const values = new Map<Tensor, string>();
+  for (const node of graph.nodes) {
+    const operands = node.inputs.map((x) => values.get(x)!);
+    values.set(node, node.definition.onnx(emit, operands, node, node.attrs));
+  }
+  const results = graph.outputs.map(({ name }) => ({
+    name: onnxOutputName(name),
+    value: values.get(graph.results.get(name)!)!,
+  }));
+  const nodes = nameOutputs(emit.nodes, results);
+
+  const w = new BinaryWriter();
+  int(w, 1, IR_VERSION);
+  text(w, 2, 'longplay');
+  message(w, 7, () => {
+    for (const node of nodes) message(w, 1, () => writeNode(w, node));
+    text(w, 2, 'program');
+    for (const fixed of emit.constants) message(w, 5, () => writeConstant(w, fixed));
+    for (const info of [...graph.inputs, ...graph.parameters]) message(w, 11, () => writeValue(w, info));
+    for (const info of graph.outputs) message(w, 12, () => writeValue(w, { ...info, name: onnxOutputName(info.name) }));
+  });
+  for (const [domain, version] of [
+    ['', OPSET],
+    ['com.microsoft', 1],
+  ] as const) {
+    message(w, 8, () => {
+      text(w, 1, domain);
+      int(w, 2, version);
+    });
+  }
+  return w.finish();
+}
+
+/** Gives each output's name to the node that makes it; Identity where that is an input, a constant or taken already. */
+function nameOutputs(nodes: readonly OnnxNode[], results: readonly { name: string; value: string }[]): OnnxNode[] {
+  const made = new Set(nodes.map((node) => node.output));
+  const renamed = new Map<string, string>();
+  const copies: OnnxNode[] = [];
+  for (const { name, value } of results) {
+    if (made.has(value) && !renamed.has(value)) renamed.set(value, name);
+    else copies.push({ opType: 'Identity', domain: '', inputs: [value], output: name, attrs: {} });
+  }
+  return [...nodes, ...copies].map((node) => ({
+    ...node,
+    inputs: node.inputs.map((x) => renamed.get(x) ?? x),
+    output: renamed.get(node.output) ?? node.output,
+  }));
+}
+
+function writeNode(w: BinaryWriter, { opType, domain, inputs, output, attrs }: OnnxNode): void {
+  for (const name of inputs) text(w, 1, name);
+  text(w, 2, output);
+  text(w, 4, opType);
+  for (const [name, value] of Object.entries(attrs)) {
+    message(w, 5, () => {
+      text(w, 1, name);
+      writeAttr(w, value);
+    });
+  }
+  if (domain !== '') text(w, 7, domain);
+}
+
+function writeAttr(w: BinaryWriter, value: OnnxAttr): void {
+  if (typeof value === 'number') {
+    int(w, 3, value);
+    int(w, 20, ATTRIBUTE_TYPE.int);
+  } else if (typeof value === 'string') {
+    text(w, 4, value);
+    int(w, 20, ATTRIBUTE_TYPE.string);
+  } else if ('float' in value) {
+    w.tag(2, WireType.Bit32).float(value.float);
+    int(w, 20, ATTRIBUTE_TYPE.float);
+  } else {
+    for (const v of value) int(w, 8, v);
+    int(w, 20, ATTRIBUTE_TYPE.ints);
+  }
+}
+
+function writeConstant(w: BinaryWriter, { name, dtype, shape, data }: OnnxConstant): void {
+  for (const dim of shape) int(w, 1, dim);
+  int(w, 2, ONNX_TYPE[dtype]);
+  text(w, 8, name);
+  w.tag(9, WireType.LengthDelimited).bytes(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+}
+
+function writeValue(w: BinaryWriter, { name, shape, dtype }: ValueInfo): void {
+  text(w, 1, name);
+  message(w, 2, () =>
+    // TypeProto
+    message(w, 1, () => {
+      // TypeProto.Tensor
+      int(w, 1, ONNX_TYPE[dtype]);
+      message(w, 2, () => {
+        for (const dim of shape) {
+          message(w, 1, () => {
+            if (typeof dim === 'number') int(w, 1, dim);
+            else text(w, 2, dim);
+          });
+        }
+      });
+    }),
+  );
+}
+
+function int(w: BinaryWriter, field: number, value: number): void {
+  w.tag(field, WireType.Varint).int64(value);
+}
+
+function text(w: BinaryWriter, field: number, value: string): void {
+  w.tag(field, WireType.LengthDelimited).string(value);
+}
+
+function message(w: BinaryWriter, field: number, write: () => void): void {
+  w.tag(field, WireType.LengthDelimited).fork();
+  write();
+  w.join();
+}

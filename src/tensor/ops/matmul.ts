@@ -1,0 +1,125 @@
+/** The matrix product, batched, with transposed operands. */
+import { broadcastStrides, elements, stridesOf, walk } from '../ndarray.ts';
+import { broadcastShapes, type Dim, type Shape, sizeOf } from '../shape.ts';
+import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
+import { reshape } from './layout.ts';
+import { sumTo } from './reduce.ts';
+
+export interface MatmulOptions {
+  /** Swap the last two axes of the operand first. */
+  readonly transposeA?: boolean;
+  readonly transposeB?: boolean;
+}
+
+interface MatmulAttrs {
+  readonly transposeA: boolean;
+  readonly transposeB: boolean;
+}
+
+const matmulOp: OpDefinition<MatmulAttrs> = {
+  name: 'matmul',
+  infer(inputs, { transposeA, transposeB }) {
+    const [a, b] = inputs as [Tensor, Tensor];
+    requireDType('matmul', inputs, 'f32');
+    if (a.shape.length < 2 || b.shape.length < 2) throw misfit('matmul', 'operands need two axes or more', inputs);
+    const how = `${transposeA ? 'aᵀ' : 'a'}·${transposeB ? 'bᵀ' : 'b'}`;
+    const [rows, inner] = lastTwo(a.shape, transposeA);
+    const [innerB, columns] = lastTwo(b.shape, transposeB);
+    if (inner !== innerB) throw misfit('matmul', `inner sizes of ${how} differ (${inner} and ${innerB})`, inputs);
+    const leading = broadcastShapes(a.shape.slice(0, -2), b.shape.slice(0, -2));
+    if (leading === undefined) throw misfit('matmul', `leading sizes of ${how} do not broadcast`, inputs);
+    return { shape: [...leading, rows, columns], dtype: 'f32' };
+  },
+  /** With A = op(a) and B = op(b): dA = dy·Bᵀ and dB = Aᵀ·dy, each written so that only the product transposes. */
+  gradient(_y, dy, [a, b], { transposeA, transposeB }) {
+    const da = transposeA
+      ? matmul(b!, dy, { transposeA: transposeB, transposeB: true })
+      : matmul(dy, b!, { transposeB: !transposeB });
+    return [sumTo(da, a!.shape), weightGradient(a!, b!, dy, transposeA, transposeB)];
+  },
+  onnx(emit, x, y, { transposeA, transposeB }) {
+    const [a, b] = x as [string, string];
+    if (!transposeA && !transposeB) return emit.node('MatMul', [a, b]);
+    const [rankA, rankB] = y.inputs.map((operand) => operand.shape.length) as [number, number];
+    const flags = { transA: Number(transposeA), transB: Number(transposeB) };
+    if (rankA === 2 && rankB === 2) return emit.node('Gemm', [a, b], flags);
+    if (emit.options.fusedMatMul) return emit.microsoft('FusedMatMul', [a, b], flags);
+    const swapped = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
+    return emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
+  },
+  reference([a, b], shape, { transposeA, transposeB }) {
+    const leading = shape.slice(0, -2);
+    const [rows, inner] = lastTwo(a!.shape, transposeA) as [number, number];
+    const columns = shape.at(-1)!;
+    const [strideRow, strideInnerA] = lastTwo(stridesOf(a!.shape), transposeA) as [number, number];
+    const [strideInnerB, strideColumn] = lastTwo(stridesOf(b!.shape), transposeB) as [number, number];
+    const startsB: number[] = [];
+    walk(leading, matrixStrides(b!.shape, leading), (_i, offset) => startsB.push(offset));
+    const out = new Float64Array(elements(shape));
+    walk(leading, matrixStrides(a!.shape, leading), (i, startA) => {
+      for (let r = 0; r < rows; r++) {
+        for (let c = 0; c < columns; c++) {
+          let sum = 0;
+          for (let k = 0; k < inner; k++) {
+            sum +=
+              a!.data[startA + r * strideRow + k * strideInnerA]! *
+              b!.data[startsB[i]! + k * strideInnerB + c * strideColumn]!;
+          }
+          out[(i * rows + r) * columns + c] = sum;
+        }
+      }
+    });
+    return out;
+  },
+};
+
+/**
+ * Matrix product over the last two axes, op(a) [..., M, K] · op(b) [..., K, N] → [..., M, N]; the leading axes are
+ * equal or broadcast. A transposition of the last two axes of an operand becomes an option of the product.
+ * @throws {ShapeError} if the inner sizes differ or the leading ones do not broadcast
+ */
+export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = false }: MatmulOptions = {}): Tensor {
+  const left = withoutSwap(a);
+  const right = withoutSwap(b);
+  return apply(matmulOp, [left, right], {
+    transposeA: transposeA !== (left !== a),
+    transposeB: transposeB !== (right !== b),
+  });
+}
+
+/** d loss/d b. For one b under many leading axes, folding these into the rows turns a sum of products into one. */
+function weightGradient(a: Tensor, b: Tensor, dy: Tensor, transposeA: boolean, transposeB: boolean): Tensor {
+  const fold = b.shape.length === 2 && a.shape.length > 2 && !transposeA;
+  const x = fold ? asRows(a) : a;
+  const g = fold ? asRows(dy) : dy;
+  const db = transposeB
+    ? matmul(g, x, { transposeA: true, transposeB: transposeA })
+    : matmul(x, g, { transposeA: !transposeA });
+  return sumTo(db, b.shape);
+}
+
+/** [..., M, K] → [...·M, K] */
+function asRows(x: Tensor): Tensor {
+  return reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
+}
+
+function withoutSwap(x: Tensor): Tensor {
+  if (x.op !== 'transpose') return x;
+  const { perm } = x.attrs as { readonly perm: readonly number[] };
+  return swapLastTwo(perm.length).every((axis, i) => axis === perm[i]) ? x.inputs[0]! : x;
+}
+
+function swapLastTwo(rank: number): number[] {
+  return [...Array(rank - 2).keys(), rank - 1, rank - 2];
+}
+
+function lastTwo(shape: Shape, swap: boolean): [Dim, Dim] {
+  const [first, second] = shape.slice(-2) as [Dim, Dim];
+  return swap ? [second, first] : [first, second];
+}
+
+/** Strides that step from matrix to matrix of a stack broadcast to `leading`. */
+function matrixStrides(shape: readonly number[], leading: readonly number[]): number[] {
+  const matrix = shape.at(-1)! * shape.at(-2)!;
+  return broadcastStrides(shape.slice(0, -2), leading).map((stride) => stride * matrix);
+}
