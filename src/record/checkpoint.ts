@@ -8,7 +8,7 @@
  *
  * One process writes a folder at a time. Hidden names in it: `.tmp-…` unfinished or being deleted, swept by the next
  * save; `.replaced-<update>` the earlier checkpoint of the same number, for the instant of the exchange;
- * `.abandoned-<update>` one of a future that the run went back from.
+ * `.abandoned-<update>` one of a future that the run went back from (the newest K are kept, none is loaded).
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -17,6 +17,8 @@ import { type Disk, nodeDisk, quietly } from './atomic-file.ts';
 import { decodeSafetensors, encodeSafetensors, type StoredTensors } from './safetensors.ts';
 
 export const CHECKPOINT_FORMAT = 1;
+
+const ABANDONED = '.abandoned-';
 
 /** Plain JSON: finite numbers, strings, booleans, null, arrays, objects. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -147,13 +149,8 @@ function exchange(disk: Disk, dir: string, update: number, beside: string): void
   }
   const replaced = join(dir, `.replaced-${update}`);
   disk.remove(replaced); // left by an exchange cut short after the new one was in place
-  disk.rename(path, replaced);
-  try {
-    disk.rename(beside, path);
-  } catch (error) {
-    quietly(() => disk.rename(replaced, path));
-    throw error;
-  }
+  disk.rename(path, replaced); // from here until the next rename the earlier one loads under this name
+  disk.rename(beside, path);
 }
 
 function tidy(disk: Disk, dir: string, update: number, keep: number): void {
@@ -166,14 +163,17 @@ function tidy(disk: Disk, dir: string, update: number, keep: number): void {
   const names = disk.list(dir);
   const past: string[] = [];
   for (const at of candidates(names)) {
-    if (at.name.startsWith('.')) {
-      if (names.includes(String(at.update))) discard(at.name);
-    } else if (at.update > update) {
-      disk.remove(join(dir, `.abandoned-${at.update}`));
-      disk.rename(join(dir, at.name), join(dir, `.abandoned-${at.update}`));
-    } else past.push(at.name);
+    if (at.name.startsWith('.') && names.includes(String(at.update))) discard(at.name);
+    else if (at.update <= update) past.push(at.name);
+    else {
+      disk.remove(join(dir, `${ABANDONED}${at.update}`));
+      disk.rename(join(dir, at.name), join(dir, `${ABANDONED}${at.update}`));
+    }
   }
   for (const name of past.slice(keep)) discard(name);
+  const abandoned = disk.list(dir).filter((name) => name.startsWith(ABANDONED));
+  const number = (name: string): number => Number(name.slice(ABANDONED.length));
+  for (const name of abandoned.sort((a, b) => number(b) - number(a)).slice(keep)) discard(name);
   disk.syncFolder(dir);
 }
 

@@ -71,6 +71,18 @@ describe('checkpoints', () => {
     save(2);
     expectLoads(2);
     expect(readdirSync(dir).sort()).toEqual(['.abandoned-3', '1', '2']);
+    for (const update of [9, 10, 11, 1]) save(update, 2);
+    expectLoads(1);
+    expect(readdirSync(dir).sort()).toEqual(['.abandoned-10', '.abandoned-11', '1']);
+  });
+
+  it('an earlier one that an exchange left hidden counts as one of the K', () => {
+    save(2);
+    nodeDisk.rename(join(dir, '2'), join(dir, '.replaced-2'));
+    save(3, 2);
+    expect(readdirSync(dir).sort()).toEqual(['.replaced-2', '3']);
+    save(4, 2);
+    expect(readdirSync(dir).sort()).toEqual(['3', '4']);
   });
 
   it('sweep what an earlier kill left unfinished', () => {
