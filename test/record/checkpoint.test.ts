@@ -131,7 +131,7 @@ describe('checkpoints', () => {
   });
 });
 
-describe('damage', () => {
+describe('damage', { timeout: 300_000 }, () => {
   /** Every byte of the newest checkpoint: file and offset. */
   function places(): [file: string, offset: number][] {
     const folder = join(dir, '2');
