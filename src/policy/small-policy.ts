@@ -136,6 +136,18 @@ export class SmallPolicy implements Policy {
     return this.#waiting;
   }
 
+  get complete(): boolean {
+    const open = new Map<Lane, { live: number; waiting: number }>();
+    for (const { group, request, run } of this.#members.values()) {
+      if (run) return true;
+      const lane = open.get(group.lane) ?? { live: 0, waiting: 0 };
+      lane.live++;
+      if (request) lane.waiting++;
+      open.set(group.lane, lane);
+    }
+    return [...open.values()].some(({ live, waiting }) => waiting > 0 && waiting === live);
+  }
+
   get tokens(): number {
     return this.#tokens;
   }
