@@ -33,17 +33,19 @@ describe('reference losses', () => {
   const clip = { clipLow: 0.2, clipHigh: 0.28 };
 
   it.each([
-    // ratio, advantage, value, slope
-    [1.1, 2, -2.2, -2.2],
-    [1.5, 2, -2.56, 0], // held at 1.28
-    [1.5, -2, 3, 3], // a bad action grown likelier is always pushed back
-    [0.5, -2, 1.6, 0], // held at 0.8
-    [0.5, 2, -1, -1],
-    [1, 0, -0, -0],
-  ])('clipped surrogate at ratio %d, advantage %d', (ratio, advantage, value, slope) => {
+    // ratio, advantage, value, slope, clipped
+    [1.1, 2, -2.2, -2.2, false],
+    [1.25, 2, -2.5, -2.5, false], // clip-higher: still free above 1.2
+    [1.5, 2, -2.56, 0, true], // held at 1.28
+    [1.5, -2, 3, 3, false], // a bad action grown likelier is always pushed back
+    [0.5, -2, 1.6, 0, true], // held at 0.8
+    [0.5, 2, -1, -1, false],
+    [0.5, 0, 0, 0, false],
+  ])('clipped surrogate at ratio %d, advantage %d', (ratio, advantage, value, slope, clipped) => {
     const got = clippedSurrogate(Math.log(ratio), 0, advantage, clip);
     expect(got.value).toBeCloseTo(value, 12);
     expect(got.slope).toBeCloseTo(slope, 12);
+    expect(got.clipped).toBe(clipped);
   });
 
   it.each([

@@ -66,10 +66,22 @@ describe('checkpoints', () => {
     expect(readdirSync(dir).sort()).toEqual(['2', '3']);
   });
 
+  it('an exchange cut short after its two renames loads the new one', () => {
+    saveCheckpoint(dir, 3, { ...content(3), state: 'earlier' });
+    nodeDisk.rename(join(dir, '3'), join(dir, '.replaced-3'));
+    nodeDisk.makeFolder(join(dir, '..', 'elsewhere'));
+    saveCheckpoint(join(dir, '..', 'elsewhere'), 3, content(3));
+    nodeDisk.rename(join(dir, '..', 'elsewhere', '3'), join(dir, '3'));
+    expect(expectLoads(3)).toEqual([]);
+    save(3);
+    expect(readdirSync(dir)).toEqual(['3']);
+  });
+
   it('of a future that the run went back from are set aside, not loaded and not deleted', () => {
     for (const update of [1, 2, 3]) save(update);
     save(2);
     expectLoads(2);
+    for (const update of [3, 2]) save(update); // the same future, abandoned once more
     expect(readdirSync(dir).sort()).toEqual(['.abandoned-3', '1', '2']);
     for (const update of [9, 10, 11, 1]) save(update, 2);
     expectLoads(1);
