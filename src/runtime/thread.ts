@@ -24,7 +24,8 @@ const built = new URL('dist/', packageRoot);
  */
 export function workerUrl(url: URL): URL {
   const source = relativeTo(packageRoot, url);
-  if (source === undefined || source.startsWith('dist/') || source.startsWith('node_modules/')) return url;
+  if (source === undefined || source.startsWith('node_modules/')) return url;
+  if (source.startsWith('dist/')) return new URL(url.href.replace(/\.ts$/, '.js'));
   return new URL(source.replace(/\.ts$/, '.js'), built);
 }
 

@@ -1,0 +1,115 @@
+/** `longplay train`. */
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Command } from 'commander';
+import { Subject } from 'rxjs';
+import type { Run } from '../../../actors/tree.ts';
+import { loadRunConfig } from '../../config/load.ts';
+import { showProgress } from '../../console/progress.ts';
+import { messageOf, UserError } from '../../core/errors.ts';
+import { evaluationTable } from '../../evaluation/table.ts';
+import type { MetricsRow } from '../../record/metrics.ts';
+import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { runCommand } from '../fail.ts';
+import { type TrainOutcome, trainRun } from '../train-run.ts';
+import { envModuleUrl } from '../world.ts';
+
+interface TrainFlags {
+  readonly set: readonly string[];
+  readonly resume?: string;
+  readonly name?: string;
+  readonly runs: string;
+  readonly serial?: boolean;
+  readonly json?: boolean;
+}
+
+/** Adds the command. */
+export function train(program: Command): void {
+  program
+    .command('train')
+    .description('train a policy; the run lives in runs/<name>/')
+    .argument('[config]', 'configuration, YAML')
+    .option('--set <key=value...>', 'override a key of the configuration', [])
+    .option('--resume <run>', 'go on with a run where its newest good checkpoint left off')
+    .option('--name <name>', "the run's name; by default the configuration's")
+    .option('--runs <folder>', 'where runs live', 'runs')
+    .option('--serial', 'one event loop, bit for bit repeatable')
+    .option('--json', 'one JSON object per line')
+    .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
+}
+
+async function trainCommand(path: string | undefined, flags: TrainFlags): Promise<void> {
+  if ((path === undefined) === (flags.resume === undefined)) {
+    throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
+  }
+  const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
+  if (flags.serial && prepared.config.stop.minutes !== undefined) {
+    throw new UserError(
+      'BAD_CONFIG',
+      'stop.minutes: a serial run has no wall clock; use --set stop.updates=… or stop.envSteps=… and leave minutes out (--set stop.minutes=null is not needed when the file has none)',
+    );
+  }
+  await trainAndReport({ ...prepared, mode: flags.serial ? 'serial' : 'async', json: flags.json === true });
+}
+
+function fresh(path: string, flags: TrainFlags) {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
+  }
+  const config = loadRunConfig(text, path, flags.set);
+  envModuleUrl(config.env.id);
+  const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
+  const dir = join(flags.runs, name);
+  createRunFolder(dir, config);
+  return { config, dir, resume: false };
+}
+
+function resumed(dir: string, flags: TrainFlags) {
+  return { config: readRunConfig(dir, flags.set), dir, resume: true };
+}
+
+/** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
+export async function trainAndReport(request: {
+  readonly config: Parameters<typeof trainRun>[0]['config'];
+  readonly dir: string;
+  readonly resume: boolean;
+  readonly mode: 'async' | 'serial';
+  readonly json: boolean;
+}): Promise<TrainOutcome> {
+  const metrics$ = new Subject<MetricsRow>();
+  const progress = showProgress(metrics$, { out: process.stdout, json: request.json });
+  const say = (line: string) => process.stderr.write(`${line}\n`);
+  let run: Run | undefined;
+  let signals = 0;
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (++signals > 1) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
+    say(`${signal}: ending the run with a checkpoint; again to exit at once`);
+    run?.halt();
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  try {
+    const outcome = await trainRun({
+      ...request,
+      metrics$,
+      onNotice: say,
+      onStarted: (started) => {
+        run = started;
+      },
+    });
+    progress.close();
+    if (request.json) process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
+    else {
+      if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
+      process.stdout.write(`run ${request.dir}\n`);
+    }
+    return outcome;
+  } finally {
+    progress.close();
+    process.off('SIGINT', onSignal);
+    process.off('SIGTERM', onSignal);
+  }
+}

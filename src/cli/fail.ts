@@ -1,0 +1,23 @@
+/** How a command ends when something is wrong: one clear line, a truthful exit code, no stack trace for a user's mistake. */
+import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+
+/** 2 for a user's mistake, 1 for everything else. */
+export function exitCodeOf(thrown: unknown): number {
+  return thrown instanceof UserError ? 2 : 1;
+}
+
+/** Text for stderr. A bug of ours keeps its stack: whoever reports it needs it. */
+export function failureText(thrown: unknown): string {
+  if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
+  return thrown instanceof Error ? `longplay: internal error: ${thrown.stack ?? thrown.message}` : `longplay: ${messageOf(thrown)}`;
+}
+
+/** Runs a command's body; sets the exit code and prints one message when it throws. */
+export async function runCommand(body: () => Promise<void>): Promise<void> {
+  try {
+    await body();
+  } catch (thrown) {
+    process.stderr.write(`${failureText(thrown)}\n`);
+    process.exitCode = exitCodeOf(thrown);
+  }
+}

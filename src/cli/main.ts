@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+/** The command line. */
+import { Command } from 'commander';
+import { train } from './commands/train.ts';
+
+const program = new Command('longplay')
+  .description('Train and evaluate language agents over many turns.')
+  .showSuggestionAfterError()
+  .exitOverride((error) => {
+    process.exit(error.exitCode === 0 ? 0 : 2);
+  });
+
+for (const command of [train]) command(program);
+
+await program.parseAsync();
