@@ -25,8 +25,8 @@ const built = new URL('dist/', packageRoot);
 export function workerUrl(url: URL): URL {
   const source = relativeTo(packageRoot, url);
   if (source === undefined || source.startsWith('node_modules/')) return url;
-  if (source.startsWith('dist/')) return new URL(url.href.replace(/\.ts$/, '.js'));
-  return new URL(source.replace(/\.ts$/, '.js'), built);
+  // Built code names its neighbours by their source names: the compiler rewrites imports, not URLs.
+  return new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js'), built);
 }
 
 /** The URL this thread can load: the source beside us when we run from sources, else the module itself. */
