@@ -26,8 +26,8 @@ import type { EnvEvent } from './env/protocol.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
-import { recorderActor } from './recorder/recorder-actor.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
+import { recorderActor } from './recorder/recorder-actor.ts';
 import type {
   EvaluationPlan,
   EvaluationRecord,
@@ -95,7 +95,13 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const sampler = new TaskSampler(env.id, trainingTasks(env, config), config.seed, config.tasks.sampling);
   const schedule = saved?.horizon ? restore(config.horizon, saved.horizon) : create(config.horizon);
-  const paths = { inference: '/inference', horizon: '/horizon', rollout: '/rollout', recorder: '/recorder', learner: '/learner' };
+  const paths = {
+    inference: '/inference',
+    horizon: '/horizon',
+    rollout: '/rollout',
+    recorder: '/recorder',
+    learner: '/learner',
+  };
 
   const pool = await system.outside(createEnvPool(poolOptions(options, system)));
   try {
@@ -125,8 +131,15 @@ export async function startRun(options: RunOptions): Promise<Run> {
         maxAttempts: config.rollout.maxAttempts,
         stop: config.stop,
         start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
-        paths: { inference: paths.inference, learner: options.learn ? paths.learner : undefined, recorder: paths.recorder },
-        onUpdate: metricsOf((row) => void recorder.tell({ type: 'metrics', row }), (message) => options.onNotice?.(message)),
+        paths: {
+          inference: paths.inference,
+          learner: options.learn ? paths.learner : undefined,
+          recorder: paths.recorder,
+        },
+        onUpdate: metricsOf(
+          (row) => void recorder.tell({ type: 'metrics', row }),
+          (message) => options.onNotice?.(message),
+        ),
       }),
       { restart: 'temporary', mailbox: { capacity: 1_000_000, overflow: 'wait' } },
     );
@@ -143,12 +156,21 @@ export async function startRun(options: RunOptions): Promise<Run> {
         init: inferenceInit,
         placement: small ? 'thread' : 'local',
       },
-      { killable: false, startMs: 120_000, control: ['loadWeights'], mailbox: { capacity: 1_000_000, overflow: 'wait' } },
+      {
+        killable: false,
+        startMs: 120_000,
+        control: ['loadWeights'],
+        mailbox: { capacity: 1_000_000, overflow: 'wait' },
+      },
     );
     if (options.learn && small) {
       await system.spawnModule<LearnerCommand, LearnerInit>(
         'learner',
-        { url: new URL('./learner/learner-actor.js', import.meta.url), init: learnerInit(options, small, paths), placement: 'thread' },
+        {
+          url: new URL('./learner/learner-actor.js', import.meta.url),
+          init: learnerInit(options, small, paths),
+          placement: 'thread',
+        },
         { killable: false, startMs: 120_000, shutdownMs: 60_000, restart: 'temporary' },
       );
     }
@@ -193,11 +215,8 @@ function running(
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
   const rollout = ref<RolloutCommand>('/rollout');
-  const ask = <R, M extends Message>(
-    to: ActorRef<M>,
-    make: (replyTo: ReplyTo<R>) => M,
-    deadlineMs: number,
-  ) => Promise.race([system.ask<R, M>(to, make, { deadlineMs }), fatal]);
+  const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
+    Promise.race([system.ask<R, M>(to, make, { deadlineMs }), fatal]);
   let stopped: Promise<void> | undefined;
   return {
     env,
@@ -226,7 +245,10 @@ function running(
 function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
   const unknown = tasks.labels?.find((label) => !env.tasks.labels.includes(label));
   if (unknown !== undefined) {
-    throw new UserError('BAD_CONFIG', `tasks.labels: '${unknown}' is no label of ${env.id}; it has ${env.tasks.labels.join(', ')}`);
+    throw new UserError(
+      'BAD_CONFIG',
+      `tasks.labels: '${unknown}' is no label of ${env.id}; it has ${env.tasks.labels.join(', ')}`,
+    );
   }
   return env.tasks.split(tasks.split).filter((index) => !tasks.labels || tasks.labels.includes(env.tasks.label(index)));
 }
@@ -313,7 +335,11 @@ function metricsOf(record: (row: MetricsRow) => void, notice: (message: string) 
     const row = updateRow(report, status, before);
     before = { at: seconds, envSteps: status.envSteps };
     record(row);
-    if (report.skipped > 0) notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
-    if (report.checkpoint && !report.checkpoint.ok) notice(`checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`);
+    if (report.skipped > 0)
+      notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
+    if (report.checkpoint && !report.checkpoint.ok)
+      notice(
+        `checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`,
+      );
   };
 }

@@ -5,8 +5,9 @@
  * has come in is handled, so new turns join the running batch, finished ones leave it, and new weights land between
  * calls. A policy that throws crashes the actor; its supervisor decides, and the rollouts send their episodes again.
  */
-import { UserError } from '../../src/core/errors.ts';
+
 import type { EnvModule } from '../../src/core/env.ts';
+import { UserError } from '../../src/core/errors.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
 import type { Policy } from '../../src/policy/policy.ts';
@@ -95,7 +96,9 @@ function serve(
   };
 }
 
-async function openPolicy(init: InferenceInit): Promise<{ policy: Policy; engine: string; close: () => Promise<void> }> {
+async function openPolicy(
+  init: InferenceInit,
+): Promise<{ policy: Policy; engine: string; close: () => Promise<void> }> {
   if (init.policy.kind === 'random') {
     return { policy: new RandomPolicy(init.maxBatch), engine: 'none', close: async () => {} };
   }

@@ -2,8 +2,8 @@
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
-import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
+import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | LoadWeights | Report;

@@ -5,9 +5,10 @@
  * horizon scheduler; so whoever starts an episode after the report acts under the new weights. Groups with a decision
  * older than `maxLag` are dropped as stale, never trained on.
  */
+
+import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import type { EnvModule } from '../../src/core/env.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
@@ -140,7 +141,10 @@ function updateReport(
     trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
     filtered: [...filtered],
     stale: stale.map(({ group }) => group),
-    lag: lagOf(batch.filter(({ group }) => !filtered.has(group)), version - 1),
+    lag: lagOf(
+      batch.filter(({ group }) => !filtered.has(group)),
+      version - 1,
+    ),
     decisions: result.decisions,
     tokens: result.tokens,
     skipped: result.skipped,

@@ -32,7 +32,8 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
       try {
         write();
       } catch (thrown) {
-        if (!troubles.has(what)) init.onTrouble(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
+        if (!troubles.has(what))
+          init.onTrouble(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
         troubles.add(what);
       }
     };

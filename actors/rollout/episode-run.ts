@@ -51,7 +51,13 @@ export function openGroup(group: number, task: Task, horizon: number, size: numb
   return { group, task, horizon, size, purpose, finished: Array(size).fill(undefined), running: new Map() };
 }
 
-export function openEpisode(group: GroupRun, member: number, episode: number, attempt: number, now: number): EpisodeRun {
+export function openEpisode(
+  group: GroupRun,
+  member: number,
+  episode: number,
+  attempt: number,
+  now: number,
+): EpisodeRun {
   const run: EpisodeRun = {
     episode,
     member,
@@ -91,7 +97,12 @@ export function observe(
 ): { request: ActRequest } | { trajectory: Trajectory } | { broken: { cause: FailureCause; message: string } } {
   const expected = run.turns.length + (run.observation === undefined ? 0 : 1);
   if (turn !== expected || (turn === 0) !== (step.kind === 'first')) {
-    return { broken: { cause: 'protocol', message: `expected the answer of turn ${expected}, got '${step.kind}' of turn ${turn}` } };
+    return {
+      broken: {
+        cause: 'protocol',
+        message: `expected the answer of turn ${expected}, got '${step.kind}' of turn ${turn}`,
+      },
+    };
   }
   run.actionTable.push(...newActions);
   if (step.kind === 'first') {

@@ -16,10 +16,18 @@ import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.
 import { groupsToStart } from '../../src/schedule/admission.ts';
 import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
-import type { InferenceCommand } from '../inference/protocol.ts';
+import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
-import type { ActedEvent } from '../inference/protocol.ts';
-import { act, askAgain, type EpisodeRun, type GroupRun, observe, openEpisode, openGroup, type Purpose } from './episode-run.ts';
+import {
+  act,
+  askAgain,
+  type EpisodeRun,
+  type GroupRun,
+  observe,
+  openEpisode,
+  openGroup,
+  type Purpose,
+} from './episode-run.ts';
 import { Ledger } from './ledger.ts';
 import type {
   EpisodesRecorded,
@@ -169,7 +177,10 @@ class Rollouts {
       envSteps: this.#envSteps,
       elapsedMs: this.#elapsed(),
       accounting: this.#ledger.settled(this.#inFlight()),
-      unfinished: [...this.#delivered.values(), ...running, ...this.#relaunch].map(({ task, horizon }) => ({ task, horizon })),
+      unfinished: [...this.#delivered.values(), ...running, ...this.#relaunch].map(({ task, horizon }) => ({
+        task,
+        horizon,
+      })),
       quarantined: [...this.#quarantined],
     };
   }
@@ -214,7 +225,9 @@ class Rollouts {
       const again = this.#relaunch.shift();
       const task = again?.task ?? this.#nextTask();
       const purpose: Purpose = { name: 'train', temperature: 1, seed: this.#init.seed };
-      this.#startGroup(openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose));
+      this.#startGroup(
+        openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
+      );
     }
   }
 
@@ -243,7 +256,11 @@ class Rollouts {
       while (queue.length > 0 && this.#groups.size < this.#init.concurrentGroups) {
         const task = queue.shift()!;
         // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
-        const purpose = { name: plan.name, temperature: plan.temperature, seed: seedFrom(plan.seed, task.index, task.seed) };
+        const purpose = {
+          name: plan.name,
+          temperature: plan.temperature,
+          seed: seedFrom(plan.seed, task.index, task.seed),
+        };
         run.open++;
         this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
       }
@@ -272,7 +289,7 @@ class Rollouts {
   observed(events: readonly EnvEvent[]): void {
     const requests = [];
     const ended: number[] = [];
-    const finished: EpisodeRun[] = [];
+    const finished: { readonly run: EpisodeRun; readonly trajectory: Trajectory }[] = [];
     const now = this.#ctx.clock.now();
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
@@ -288,16 +305,13 @@ class Rollouts {
       else {
         ended.push(event.episode);
         if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
-        else {
-          run.group.finished[run.member] = next.trajectory;
-          finished.push(run);
-        }
+        else finished.push({ run, trajectory: next.trajectory });
       }
     }
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
     if (ended.length > 0) void inference.tell({ type: 'release', episodes: ended });
     if (requests.length > 0) void inference.tell({ type: 'act', requests });
-    for (const run of finished) this.#finish(run);
+    for (const { run, trajectory } of finished) this.#finish(run, trajectory);
     if (ended.length > 0) {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
@@ -338,9 +352,10 @@ class Rollouts {
     this.#init.envs.tell({ type: 'open', episode: run.episode, attempt, task: group.task });
   }
 
-  #finish(run: EpisodeRun): void {
+  #finish(run: EpisodeRun, trajectory: Trajectory): void {
     const { group } = run;
     this.#close(run);
+    group.finished[run.member] = trajectory;
     this.#finishedEpisodes++;
     const trajectories = group.finished.filter((one) => one !== undefined);
     if (trajectories.length < group.size) return;

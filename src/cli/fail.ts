@@ -9,7 +9,9 @@ export function exitCodeOf(thrown: unknown): number {
 /** Text for stderr. A bug of ours keeps its stack: whoever reports it needs it. */
 export function failureText(thrown: unknown): string {
   if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
-  return thrown instanceof Error ? `longplay: internal error: ${thrown.stack ?? thrown.message}` : `longplay: ${messageOf(thrown)}`;
+  return thrown instanceof Error
+    ? `longplay: internal error: ${thrown.stack ?? thrown.message}`
+    : `longplay: ${messageOf(thrown)}`;
 }
 
 /** Runs a command's body; sets the exit code and prints one message when it throws. */

@@ -1,9 +1,9 @@
 /** A training run from start to finish: what `longplay train` and the experiments share. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Subject } from 'rxjs';
-import { type Run, startRun } from '../../actors/tree.ts';
+import type { Subject } from 'rxjs';
 import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
+import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
 import { LongplayError } from '../core/errors.ts';
@@ -55,7 +55,8 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
     onNotice(`trained ${ended.status.version} updates, ${ended.status.envSteps} env steps; evaluating`);
     const evaluations = ended.why === 'halted' ? [] : await evaluateRun(run, config);
-    if (config.evaluation.randomBaseline && evaluations.length > 0) evaluations.push(...(await randomBaseline(request)));
+    if (config.evaluation.randomBaseline && evaluations.length > 0)
+      evaluations.push(...(await randomBaseline(request)));
     writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ended, evaluations }, null, 2)}\n`);
     return { ended, evaluations };
   } finally {
@@ -64,7 +65,11 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
 }
 
 /** All evaluations a configuration asks for, of the run's present weights. */
-export async function evaluateRun(run: Run, config: RunConfig, kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled']): Promise<EvaluationSummary[]> {
+export async function evaluateRun(
+  run: Run,
+  config: RunConfig,
+  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+): Promise<EvaluationSummary[]> {
   const summaries: EvaluationSummary[] = [];
   for (const horizon of config.evaluation.horizons) {
     for (const kind of kinds) summaries.push(await evaluate(run, evaluationPlan(run.env, config, horizon, kind)));
@@ -75,7 +80,10 @@ export async function evaluateRun(run: Run, config: RunConfig, kinds: readonly (
 async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
   const record = await run.evaluate(plan);
   if (record.results.every(({ successes }) => successes.length === 0)) {
-    throw new LongplayError('ENV_BROKEN', `evaluation ${plan.name}: every episode failed; run \`longplay check-env\` on the environment`);
+    throw new LongplayError(
+      'ENV_BROKEN',
+      `evaluation ${plan.name}: every episode failed; run \`longplay check-env\` on the environment`,
+    );
   }
   return summarise(record, run.env.tasks);
 }

@@ -10,7 +10,10 @@ export function envModuleUrl(id: string): URL {
   const url = registry[id];
   if (url) return url;
   const ids = Object.keys(registry);
-  throw new UserError('UNKNOWN_ENV', `unknown env '${id}'; did you mean '${closest(id, ids)}'? Known: ${ids.join(', ')}`);
+  throw new UserError(
+    'UNKNOWN_ENV',
+    `unknown env '${id}'; did you mean '${closest(id, ids)}'? Known: ${ids.join(', ')}`,
+  );
 }
 
 /** Loads a world's module and makes its env. */

@@ -39,7 +39,11 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
       `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
     );
   }
-  if (learner.estimator.algorithm !== 'ppo' && learner.estimator.algorithm !== 'reinforce_pp' && rollout.groupSize < 2) {
+  if (
+    learner.estimator.algorithm !== 'ppo' &&
+    learner.estimator.algorithm !== 'reinforce_pp' &&
+    rollout.groupSize < 2
+  ) {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: rollout.groupSize: ${learner.estimator.algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
@@ -71,7 +75,12 @@ function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
       return `unknown key '${at ? `${at}.` : ''}${key}'${nearest}`;
     });
   }
-  const got = describe(issue.path.reduce<unknown>((value, key) => (isRecord(value) || Array.isArray(value) ? (value as never)[key] : undefined), raw));
+  const got = describe(
+    issue.path.reduce<unknown>(
+      (value, key) => (isRecord(value) || Array.isArray(value) ? (value as never)[key] : undefined),
+      raw,
+    ),
+  );
   return [`${at || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
 }
 

@@ -41,18 +41,32 @@ export function showProgress(metrics$: Observable<MetricsRow>, { out, json }: Co
 
 function statusLine(row: MetricsRow, history: readonly number[]): string {
   const left = row.remaining === undefined ? '' : ` · ${duration(row.remaining)} left`;
-  return [
-    `update ${row.update}`,
-    `horizon ${row.horizon}`,
-    `success ${percent(mean(history.slice(-20)))} ${sparkline(smooth(history, 16))}`,
-    `${Math.round(row.stepsPerSecond ?? 0)} steps/s`,
-    `entropy ${(row.entropy ?? 0).toFixed(2)}`,
-    `lag ${row.lagMax ?? 0}`,
-  ].join(' · ') + left;
+  return (
+    [
+      `update ${row.update}`,
+      `horizon ${row.horizon}`,
+      `success ${percent(mean(history.slice(-20)))} ${sparkline(smooth(history, 16))}`,
+      `${Math.round(row.stepsPerSecond ?? 0)} steps/s`,
+      `entropy ${(row.entropy ?? 0).toFixed(2)}`,
+      `lag ${row.lagMax ?? 0}`,
+    ].join(' · ') + left
+  );
 }
 
 /** Metrics that a person follows a run by. */
-const PLAIN = ['update', 'horizon', 'success', 'truncated', 'entropy', 'klOld', 'lagMax', 'envSteps', 'stepsPerSecond', 'elapsed', 'remaining'] as const;
+const PLAIN = [
+  'update',
+  'horizon',
+  'success',
+  'truncated',
+  'entropy',
+  'klOld',
+  'lagMax',
+  'envSteps',
+  'stepsPerSecond',
+  'elapsed',
+  'remaining',
+] as const;
 
 function plainLine(row: MetricsRow): string {
   return PLAIN.flatMap((name) => {

@@ -41,5 +41,11 @@ export function setUpSmallPolicy<R, H>(
   });
   const identity: Identity = { env: config.env.id, view: view.id, vocabulary: tokenizer.hash, decoder, model };
   const saved = checkpoint && runStateOf<R, H>(checkpoint, identity);
-  return { view, model, identity, params: saved?.params ?? initialParams(model, seedFrom(config.seed, 'weights')), saved };
+  return {
+    view,
+    model,
+    identity,
+    params: saved?.params ?? initialParams(model, seedFrom(config.seed, 'weights')),
+    saved,
+  };
 }

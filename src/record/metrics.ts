@@ -7,7 +7,11 @@ export interface Metric {
 }
 
 export const metricTable = [
-  { name: 'update', unit: 'updates', meaning: 'policy version after the update: how many updates the weights have seen' },
+  {
+    name: 'update',
+    unit: 'updates',
+    meaning: 'policy version after the update: how many updates the weights have seen',
+  },
   { name: 'elapsed', unit: 's', meaning: 'training time so far, evaluation left out' },
   { name: 'remaining', unit: 's', meaning: 'training time left, estimated from the progress so far' },
   { name: 'progress', unit: '', meaning: 'share of the run that is done, by whichever stop rule is nearest' },
@@ -33,8 +37,16 @@ export const metricTable = [
   { name: 'lagMean', unit: 'updates', meaning: 'mean lag of the decisions trained on' },
   { name: 'lagMax', unit: 'updates', meaning: 'largest lag of the decisions trained on; never above maxLag' },
   { name: 'skippedSteps', unit: 'steps', meaning: 'optimiser steps not applied because something was not finite' },
-  { name: 'learnerTokensPerSecond', unit: '1/s', meaning: 'tokens per second of the update, all epochs, padding left out' },
-  { name: 'learnerIdle', unit: '', meaning: 'share of the time since the update before that the learner waited for groups' },
+  {
+    name: 'learnerTokensPerSecond',
+    unit: '1/s',
+    meaning: 'tokens per second of the update, all epochs, padding left out',
+  },
+  {
+    name: 'learnerIdle',
+    unit: '',
+    meaning: 'share of the time since the update before that the learner waited for groups',
+  },
   { name: 'launched', unit: 'episodes', meaning: 'episodes launched' },
   { name: 'trained', unit: 'episodes', meaning: 'episodes consumed by an update' },
   { name: 'stale', unit: 'episodes', meaning: 'episodes dropped as too old' },

@@ -39,14 +39,18 @@ export function readTrace(path: string): { header: TraceHeader; episodes: TraceL
   const [first, ...rest] = lines;
   const header = parse(first ?? '') as TraceHeader | undefined;
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
-    throw new UserError('BAD_TRACE', `${path}: expected a trace of version ${TRACE_FORMAT} (its first line says so), got ${(first ?? '').slice(0, 60)}`);
+    throw new UserError(
+      'BAD_TRACE',
+      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line says so), got ${(first ?? '').slice(0, 60)}`,
+    );
   }
   const episodes: TraceLine[] = [];
   rest.forEach((line, i) => {
     if (line === '') return;
     const value = parse(line);
     if (value === undefined && i === rest.length - 1) return; // cut off while it was written
-    if (value === undefined) throw new UserError('BAD_TRACE', `${path}: line ${i + 2} is not JSON; the file is damaged`);
+    if (value === undefined)
+      throw new UserError('BAD_TRACE', `${path}: line ${i + 2} is not JSON; the file is damaged`);
     episodes.push(revive(value as TraceLine));
   });
   return { header, episodes };

@@ -27,7 +27,10 @@ export function createRunFolder(dir: string, config: RunConfig): void {
     renameSync(beside, dir);
   } catch (thrown) {
     rmSync(beside, { recursive: true, force: true });
-    throw new UserError('NO_PERMISSION', `cannot make the run folder ${dir}: ${messageOf(thrown)}; choose another place with --runs`);
+    throw new UserError(
+      'NO_PERMISSION',
+      `cannot make the run folder ${dir}: ${messageOf(thrown)}; choose another place with --runs`,
+    );
   }
 }
 

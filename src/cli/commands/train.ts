@@ -101,7 +101,8 @@ export async function trainAndReport(request: {
       },
     });
     progress.close();
-    if (request.json) process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
+    if (request.json)
+      process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
     else {
       if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
       process.stdout.write(`run ${request.dir}\n`);
