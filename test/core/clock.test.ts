@@ -10,7 +10,9 @@ describe('SimulatedClock', () => {
       fc.property(fc.array(fc.nat(20), { maxLength: 30 }), (delays) => {
         const clock = new SimulatedClock();
         const fired: { at: number; order: number }[] = [];
-        delays.forEach((delay, order) => clock.after(delay, () => fired.push({ at: clock.now(), order })));
+        delays.forEach((delay, order) => {
+          clock.after(delay, () => fired.push({ at: clock.now(), order }));
+        });
         clock.advance(20);
         const expected = delays.map((at, order) => ({ at, order })).sort((a, b) => a.at - b.at || a.order - b.order);
         expect(fired).toEqual(expected);
