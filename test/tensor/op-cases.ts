@@ -83,6 +83,13 @@ function injection(m: number, n: number): { index: number[]; inverse: number[] }
   return { index, inverse: Array.from({ length: n }, (_, row) => index.indexOf(row)) };
 }
 
+/** cos or sin of position · 0.7^i, for four positions and heads of six. */
+const angles = (f: (x: number) => number) =>
+  t.constant(
+    Array.from({ length: 12 }, (_, i) => f(Math.floor(i / 3) * 0.7 ** (i % 3))),
+    [4, 3],
+  );
+
 export const opCases: readonly OpCase[] = [
   unary('neg', t.neg),
   unary('exp', t.exp),
@@ -250,6 +257,18 @@ export const opCases: readonly OpCase[] = [
     inputs: { x: ABC, g: f32((s) => [s.C]) },
     apply: ({ x, g }) => t.mul(t.mul(x!, t.rsqrt(t.add(t.reduceMean(t.mul(x!, x!), -1, true), 0.01))), g!),
     sums: true,
+  },
+  {
+    name: 'rmsNorm',
+    inputs: { x: f32((s) => [s.A, s.B, 5]), gain: f32(() => [5]) },
+    apply: ({ x, gain }) => t.rmsNorm(x!, gain!, 0.01),
+    sums: true,
+  },
+  { name: 'swiglu', inputs: { gate: AB, up: AB }, apply: ({ gate, up }) => t.swiglu(gate!, up!) },
+  {
+    name: 'rotary',
+    inputs: { x: f32((s) => [s.A, 12]), positions: { shape: (s) => [s.A], dtype: 'i32', fill: below(() => 4) } },
+    apply: ({ x, positions }) => t.rotary(x!, positions!, angles(Math.cos), angles(Math.sin), 2),
   },
   {
     name: 'gather rows',

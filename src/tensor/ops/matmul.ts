@@ -43,7 +43,7 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
     const [rankA, rankB] = y.inputs.map((operand) => operand.shape.length) as [number, number];
     const flags = { transA: Number(transposeA), transB: Number(transposeB) };
     if (rankA === 2 && rankB === 2) return emit.node('Gemm', [a, b], flags);
-    if (emit.options.fusedMatMul) return emit.microsoft('FusedMatMul', [a, b], flags);
+    if (emit.options.contrib) return emit.microsoft('FusedMatMul', [a, b], flags);
     const swapped = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
     return emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
   },
