@@ -2,7 +2,7 @@
 import { broadcastStrides, elements, stridesOf, walk } from '../ndarray.ts';
 import { broadcastShapes, type Dim, type Shape, sizeOf } from '../shape.ts';
 import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
-import { reshape } from './layout.ts';
+import { reshape, transpose } from './layout.ts';
 import { sumTo } from './reduce.ts';
 
 export interface MatmulOptions {
@@ -42,7 +42,9 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
     if (!transposeA && !transposeB) return emit.node('MatMul', [a, b]);
     const [rankA, rankB] = y.inputs.map((operand) => operand.shape.length) as [number, number];
     const flags = { transA: Number(transposeA), transB: Number(transposeB) };
-    if (rankA === 2 && rankB === 2) return emit.node('Gemm', [a, b], flags);
+    // Not Gemm for aᵀ: onnxruntime would turn (aᵀ·b)ᵀ back into bᵀ·a, which `transposedProduct` has turned round.
+    const gemm = rankA === 2 && rankB === 2;
+    if (gemm && !(transposeA && emit.options.contrib)) return emit.node('Gemm', [a, b], flags);
     if (emit.options.contrib) return emit.microsoft('FusedMatMul', [a, b], flags);
     const swapped = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
     return emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
@@ -92,10 +94,22 @@ function weightGradient(a: Tensor, b: Tensor, dy: Tensor, transposeA: boolean, t
   const fold = b.shape.length === 2 && a.shape.length > 2 && !transposeA;
   const x = fold ? asRows(a) : a;
   const g = fold ? asRows(dy) : dy;
-  const db = transposeB
-    ? matmul(g, x, { transposeA: true, transposeB: transposeA })
-    : matmul(x, g, { transposeA: !transposeA });
-  return sumTo(db, b.shape);
+  if (transposeA) return sumTo(transposeB ? matmul(g, x, BOTH) : matmul(x, g), b.shape);
+  return sumTo(transposeB ? transposedProduct(g, x) : transposedProduct(x, g), b.shape);
+}
+
+const BOTH = { transposeA: true, transposeB: true };
+
+/**
+ * aᵀ·b. A product reads its transposed operand in small pieces far apart, up to twice as slowly, so the narrower one
+ * is transposed, if need be as (bᵀ·a)ᵀ; where only one width is a number, that one counts as narrower.
+ */
+function transposedProduct(a: Tensor, b: Tensor): Tensor {
+  const [m, n] = [a.shape.at(-1)!, b.shape.at(-1)!];
+  const swap = typeof n === 'number' && (typeof m !== 'number' || m > n);
+  if (!swap) return matmul(a, b, { transposeA: true });
+  const product = matmul(b, a, { transposeA: true });
+  return transpose(product, swapLastTwo(product.shape.length));
 }
 
 /** [..., M, K] → [...·M, K] */
