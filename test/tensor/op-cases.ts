@@ -308,6 +308,24 @@ export const opCases: readonly OpCase[] = [
     apply: ({ x, index, inverse }) => t.take(x!, index!, inverse!),
   },
   {
+    name: 'take all rows and back',
+    inputs: {
+      x: f32((s) => [s.A, s.C]),
+      index: { shape: (s) => [times(2, s.A)], dtype: 'i32', fill: (_, s) => injection(2 * s.A, s.A).index },
+      inverse: { shape: (s) => [s.A], dtype: 'i32', fill: (_, s) => injection(2 * s.A, s.A).inverse },
+    },
+    apply: ({ x, index, inverse }) => {
+      const spread = t.take(t.mul(x!, 2), index!, inverse!, { zeros: false, total: true });
+      return t.take(t.exp(spread), inverse!, index!, { zeros: false });
+    },
+  },
+  product(
+    'scaled',
+    (s) => [s.D, s.A, s.B],
+    (s) => [s.D, s.C, s.B],
+    { transposeB: true, scale: 0.37 },
+  ),
+  {
     name: 'where',
     inputs: { a: ABC, b: f32((s) => [s.C]), c: { shape: (s) => [s.B, 1], dtype: 'bool', fill: below(() => 2) } },
     apply: ({ a, b, c }) => t.where(c!, a!, b!),

@@ -113,7 +113,20 @@ export function scatterAdd(ids: Tensor, updates: Tensor, axis: number, shape: Sh
   return apply(scatterAddOp, [ids, updates], { axis, shape });
 }
 
-const takeOp: OpDefinition<Record<string, never>> = {
+/** What is known of a `take`, each sparing a copy. */
+export interface TakeOptions {
+  /** Rows of index −1 are zeros (the default); false: nobody looks at them, or there are none. */
+  readonly zeros?: boolean;
+  /** Every row of x is taken (`inverse` holds no −1), so that no zeros are needed on the way back. Off by default. */
+  readonly total?: boolean;
+}
+
+interface TakeAttrs {
+  readonly zeros: boolean;
+  readonly total: boolean;
+}
+
+const takeOp: OpDefinition<TakeAttrs> = {
   name: 'take',
   infer(inputs) {
     const [x, index, inverse] = inputs as [Tensor, Tensor, Tensor];
@@ -125,23 +138,25 @@ const takeOp: OpDefinition<Record<string, never>> = {
     }
     return { shape: [index.shape[0]!, ...x.shape.slice(1)], dtype: 'f32' };
   },
-  gradient: (_y, dy, [, index, inverse]) => [take(dy, inverse!, index!), null, null],
-  onnx(emit, [x, index], y) {
-    // One zero row at the end, which is where Gather's index -1 leads.
+  gradient: (_y, dy, [, index, inverse], { total }) => [take(dy, inverse!, index!, { zeros: !total }), null, null],
+  onnx(emit, [x, index], y, { zeros }) {
+    // To Gather, index −1 is the last row: whatever that holds will do, or it is a row of zeros put there for this.
+    if (!zeros) return emit.node('Gather', [x!, index!], { axis: 0 });
     const row = y.shape.slice(1);
     const fixed = row.filter((dim) => typeof dim === 'number');
-    const zeros =
+    const nothing =
       fixed.length === row.length
         ? emit.constant(new Float32Array(elements(fixed)), [1, ...fixed], 'f32')
         : emit.node('ConstantOfShape', [emit.dims([1, ...row])]);
-    return emit.node('Gather', [emit.node('Concat', [x!, zeros], { axis: 0 }), index!], { axis: 0 });
+    return emit.node('Gather', [emit.node('Concat', [x!, nothing], { axis: 0 }), index!], { axis: 0 });
   },
-  reference([x, index], shape) {
+  reference([x, index], shape, { zeros }) {
     const width = elements(shape.slice(1));
     const out = new Float64Array(elements(shape));
-    for (const [i, row] of index!.data.entries()) {
-      if (row === -1) continue;
-      checkedIndex('take', row, x!.shape[0]!);
+    const last = x!.shape[0]! - 1;
+    for (const [i, at] of index!.data.entries()) {
+      if (at === -1 && zeros) continue;
+      const row = at === -1 ? last : checkedIndex('take', at, x!.shape[0]!);
       out.set(x!.data.subarray(row * width, (row + 1) * width), i * width);
     }
     return out;
@@ -155,8 +170,13 @@ const takeOp: OpDefinition<Record<string, never>> = {
  * @param index   i32 [M], each in [-1, N)
  * @param inverse i32 [N]; inverse[index[i]] = i, and -1 for a row that is not taken
  */
-export function take(x: Tensor, index: Tensor, inverse: Tensor): Tensor {
-  return apply(takeOp, [x, index, inverse], {});
+export function take(
+  x: Tensor,
+  index: Tensor,
+  inverse: Tensor,
+  { zeros = true, total = false }: TakeOptions = {},
+): Tensor {
+  return apply(takeOp, [x, index, inverse], { zeros, total });
 }
 
 /** Checks that `ids` is i32 and differs from `shape` on `axis` only. @throws {ShapeError} */
