@@ -299,6 +299,16 @@ export const opCases: readonly OpCase[] = [
     sums: true,
   },
   {
+    name: 'scatterAdd of whole rows',
+    inputs: {
+      updates: f32((s) => [s.C, s.B]),
+      like: AB,
+      ids: { shape: (s) => [s.C, 1], dtype: 'i32', fill: below((s) => s.A) },
+    },
+    apply: ({ updates, like, ids }, s) => t.add(t.scatterAdd(ids!, updates!, 0, [s.A, s.B]), like!),
+    sums: true,
+  },
+  {
     name: 'take',
     inputs: {
       x: f32((s) => [s.A, s.C]),

@@ -1,8 +1,9 @@
 /** Ops that read rows or elements by index, and the sums into rows that are their gradients. Indices are i32. */
 import { LongplayError } from '../../core/errors.ts';
-import { elements } from '../ndarray.ts';
-import { type Shape, sameShape, sizeOf } from '../shape.ts';
+import { broadcastData, elements } from '../ndarray.ts';
+import { broadcastShapes, type Shape, sameShape, sizeOf } from '../shape.ts';
 import { apply, axisOf, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
+import { ONNX_TYPE } from './compare.ts';
 import { broadcastTo, reshape } from './layout.ts';
 
 interface AxisAttrs {
@@ -23,7 +24,7 @@ const gatherOp: OpDefinition<AxisAttrs> = {
       ids!,
       rows.map((_, i) => (i === axis ? count : 1)),
     );
-    return [scatterAdd(broadcastTo(spread, rows), reshape(dy, rows), axis, x!.shape), null];
+    return [scatterAdd(spread, reshape(dy, rows), axis, x!.shape), null];
   },
   onnx: (emit, x, _y, { axis }) => emit.node('Gather', x, { axis }),
   reference([x, ids], shape, { axis }) {
@@ -85,20 +86,31 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
   infer(inputs, { axis, shape }) {
     const [ids, updates] = inputs as [Tensor, Tensor];
     if (updates.dtype !== 'f32') throw misfit('scatterAdd', 'updates must be f32', inputs);
-    if (!sameShape(ids.shape, updates.shape)) throw misfit('scatterAdd', 'ids and updates must have one shape', inputs);
-    requireElementwise('scatterAdd', shape, ids, axis, inputs);
+    const joined = broadcastShapes(ids.shape, updates.shape);
+    if (ids.shape.length !== updates.shape.length || ids.shape[axis] !== updates.shape[axis] || !joined) {
+      throw misfit('scatterAdd', 'ids must have the shape of updates, or 1 on other axes than its own', inputs);
+    }
+    requireElementwise('scatterAdd', shape, broadcastTo(ids, updates.shape), axis, inputs);
     return { shape, dtype: 'f32' };
   },
-  gradient: (_y, dy, [ids], { axis }) => [null, apply(gatherElementsOp, [dy, ids!], { axis })],
-  onnx: (emit, [ids, updates], _y, { axis, shape }) =>
-    // Not ScatterND: its additions race as soon as there are two threads, those of ScatterElements do not.
-    emit.node('ScatterElements', [emit.node('ConstantOfShape', [emit.dims(shape)]), ids!, updates!], {
-      axis,
-      reduction: 'add',
-    }),
+  gradient: (_y, dy, [ids, updates], { axis }) => [
+    null,
+    apply(gatherElementsOp, [dy, broadcastTo(ids!, updates!.shape)], { axis }),
+  ],
+  onnx(emit, [ids, updates], y, { axis, shape }) {
+    const [from, to] = y.inputs.map((x) => x.shape) as [Shape, Shape];
+    const zeros = emit.node('ConstantOfShape', [emit.dims(shape)]);
+    if (emit.options.oneThread && axis === 0 && to.length > 1 && from.slice(1).every((dim) => dim === 1)) {
+      const rows = emit.node('Reshape', [emit.node('Cast', [ids!], { to: ONNX_TYPE.i64 }), emit.i64([-1, 1])]);
+      return emit.node('ScatterND', [zeros, rows, updates!], { reduction: 'add' });
+    }
+    // ScatterND adds whole rows, several times as fast, but its additions race as soon as there are two threads.
+    const each = sameShape(from, to) ? ids! : emit.node('Expand', [ids!, emit.node('Shape', [updates!])]);
+    return emit.node('ScatterElements', [zeros, each, updates!], { axis, reduction: 'add' });
+  },
   reference([ids, updates], shape, { axis }) {
     const out = new Float64Array(elements(shape));
-    eachAlong('scatterAdd', ids!.shape, shape, axis, ids!.data, (i, target) => {
+    eachAlong('scatterAdd', updates!.shape, shape, axis, broadcastData(ids!, updates!.shape), (i, target) => {
       out[target]! += updates!.data[i]!;
     });
     return out;
@@ -107,7 +119,8 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
 
 /**
  * Zeros of `shape` with each element of `updates` added where its id says, along an axis; ids that meet add up.
- * @param ids i32 of the shape of `updates`, in [0, shape[axis]); the other sizes are those of `shape`
+ * @param ids i32 of the shape of `updates`, in [0, shape[axis]); a size of 1 off the axis stands for all of them
+ * @param updates f32; its other sizes are those of `shape`
  */
 export function scatterAdd(ids: Tensor, updates: Tensor, axis: number, shape: Shape): Tensor {
   return apply(scatterAddOp, [ids, updates], { axis, shape });
