@@ -5,7 +5,7 @@
  */
 import { BALL, BOX, CLOSED, codeOf, DOOR, KEY, LOCKED, SORTED_COLORS } from './grid.ts';
 import type { Pcg64 } from './pcg64.ts';
-import { type Instruction, isSequence, Open, Pickup, PutNext } from './verifier.ts';
+import { type Instruction, isSequence, type Open, type Pickup, PutNext } from './verifier.ts';
 import { FIRST_OBJECT, World } from './world.ts';
 
 /** Thrown while drawing a level that must be drawn again; caught by `generate`. No Error: its stack would cost more. */
@@ -288,7 +288,8 @@ export class RoomGrid {
       if (id !== 0 && (codes[id]! & 0xff) !== DOOR) continue;
       stack.push(cell + 1, cell - 1, cell + stride, cell - stride);
     }
-    for (let id = FIRST_OBJECT; id < world.objectEnd; id++) if (world.isPlaced(id) && !seen[world.places[id]!]) return false;
+    for (let id = FIRST_OBJECT; id < world.objectEnd; id++)
+      if (world.isPlaced(id) && !seen[world.places[id]!]) return false;
     return true;
   }
 
@@ -324,10 +325,11 @@ export class RoomGrid {
       if ((code & 0xff) === DOOR && code >>> 16 === LOCKED) lockedColors.add((code >>> 8) & 0xff);
     }
     const descriptions =
-      instruction instanceof PutNext ? [instruction.moving, instruction.fixed] : [(instruction as Open | Pickup).target];
+      instruction instanceof PutNext
+        ? [instruction.moving, instruction.fixed]
+        : [(instruction as Open | Pickup).target];
     for (const { type, color } of descriptions) {
       if (type === KEY && color !== null && lockedColors.has(color)) throw new Rejected('the key of a locked door');
     }
   }
 }
-

@@ -4,14 +4,7 @@
  */
 
 /** Actions that need no object. */
-export const PLAIN = [
-  'turn left',
-  'turn right',
-  'move forward',
-  'drop',
-  'toggle',
-  'check available actions',
-] as const;
+export const PLAIN = ['turn left', 'turn right', 'move forward', 'drop', 'toggle', 'check available actions'] as const;
 /** Actions on a thing in sight. */
 export const VERBS = ['toggle and go through', 'go through', 'go to', 'pickup'] as const;
 
@@ -33,7 +26,12 @@ const THING =
  * number is 1: what the original's prompt taught and its parser refused.
  */
 export function parse(action: string): Command {
-  const words = action.trim().toLowerCase().replace(/\s+/g, ' ').replace(/\.$/, '').replace(/^pick up /, 'pickup ');
+  const words = action
+    .trim()
+    .toLowerCase()
+    .replace(/\s+/g, ' ')
+    .replace(/\.$/, '')
+    .replace(/^pick up /, 'pickup ');
   const plain = PLAIN.find((known) => known === words);
   if (plain) return { type: 'plain', action: plain };
   const match = THING.exec(words);

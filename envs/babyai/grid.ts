@@ -74,12 +74,12 @@ export const LIGHT: Uint16Array = /* @__PURE__ */ (() => {
     let lit = index >>> VIEW;
     let above = 0;
     for (let i = 0; i < VIEW - 1; i++) {
-      if (!((lit & ~opaque) & (1 << i))) continue;
+      if (!(lit & ~opaque & (1 << i))) continue;
       lit |= 1 << (i + 1);
       above |= 3 << i;
     }
     for (let i = VIEW - 1; i > 0; i--) {
-      if (!((lit & ~opaque) & (1 << i))) continue;
+      if (!(lit & ~opaque & (1 << i))) continue;
       lit |= 1 << (i - 1);
       above |= 3 << (i - 1);
     }

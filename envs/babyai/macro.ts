@@ -16,14 +16,14 @@ export interface Macro {
   readonly approach: 'face' | 'enter' | 'none';
   readonly target: Thing | undefined;
   /** Low-level actions after the approach. */
-  readonly then: readonly number[];
+  readonly ending: readonly number[];
 }
 
 const NOTHING: readonly number[] = [];
 const THROUGH: readonly number[] = [TOGGLE, FORWARD];
 const PICK: readonly number[] = [PICKUP];
 
-const plain = (action: string, ...then: number[]): Macro => ({ action, approach: 'none', target: undefined, then });
+const plain = (action: string, ...ending: number[]): Macro => ({ action, approach: 'none', target: undefined, ending });
 const TURN_LEFT = plain('turn left', LEFT);
 const TURN_RIGHT = plain('turn right', RIGHT);
 const MOVE_FORWARD = plain('move forward', FORWARD);
@@ -32,11 +32,11 @@ const TOGGLE_IT = plain('toggle', TOGGLE);
 /** Answers with the list and costs a turn. */
 export const CHECK = plain('check available actions');
 
-const face = (action: string, target: Thing, then: readonly number[]): Macro => ({
+const face = (action: string, target: Thing, ending: readonly number[]): Macro => ({
   action,
   approach: 'face',
   target,
-  then,
+  ending,
 });
 
 const typeOf = (thing: Thing): number => thing.code & 0xff;
@@ -92,12 +92,12 @@ export function originalMacros(scene: Scene, world: World, refusals?: Map<string
   macros.push(CHECK);
   return macros;
 
-  function offerReached(verb: string, applies: (thing: Thing) => boolean, then: readonly number[]): void {
+  function offerReached(verb: string, applies: (thing: Thing) => boolean, ending: readonly number[]): void {
     const reached = new ReachedCount();
     for (const thing of things) {
       if (!applies(thing)) continue;
       if (paths.reaches(thing.x, thing.y)) {
-        macros.push(face(`${verb} ${thing.name} ${reached.next(thing.name)}`, thing, then));
+        macros.push(face(`${verb} ${thing.name} ${reached.next(thing.name)}`, thing, ending));
       } else if (refusals) {
         const what = `${thing.name} ${reached.of(thing.name) + 1}`;
         refusals.set(`${verb} ${what}`, text.noPath(verb, what));
@@ -114,7 +114,7 @@ export function originalMacros(scene: Scene, world: World, refusals?: Map<string
       const label = labelOf(door);
       if (stateOf(door) === OPEN) {
         if (paths.onto(door.x, door.y)) {
-          macros.push({ action: `go through ${label}`, approach: 'enter', target: door, then: NOTHING });
+          macros.push({ action: `go through ${label}`, approach: 'enter', target: door, ending: NOTHING });
         } else refusals?.set(`go through ${label}`, text.noPath('go through', label));
         continue;
       }
@@ -175,7 +175,7 @@ export function correctedMacros(scene: Scene, world: World): Macro[] {
     if (typeOf(door) !== DOOR) continue;
     if (stateOf(door) === OPEN) {
       if (canEnter(paths, door)) {
-        macros.push({ action: `go through ${labelOf(door)}`, approach: 'enter', target: door, then: NOTHING });
+        macros.push({ action: `go through ${labelOf(door)}`, approach: 'enter', target: door, ending: NOTHING });
       }
     } else if ((stateOf(door) === CLOSED || fits(carried, door.code)) && paths.reaches(door.x, door.y)) {
       macros.push(face(`toggle and go through ${labelOf(door)}`, door, THROUGH));
@@ -183,7 +183,8 @@ export function correctedMacros(scene: Scene, world: World): Macro[] {
   }
   if (canToggle(ahead, carried)) macros.push(TOGGLE_IT);
   for (const thing of things) {
-    if (!isFaced(thing) && paths.reaches(thing.x, thing.y)) macros.push(face(`go to ${labelOf(thing)}`, thing, NOTHING));
+    if (!isFaced(thing) && paths.reaches(thing.x, thing.y))
+      macros.push(face(`go to ${labelOf(thing)}`, thing, NOTHING));
   }
   return macros;
 }
@@ -200,9 +201,9 @@ export function canToggle(ahead: number, carried: number): boolean {
 
 /** The low-level actions a macro stands for, from where the agent stands. */
 export function expand(macro: Macro, scene: Scene, world: World, throughDoors: boolean): readonly number[] {
-  const { approach, target, then } = macro;
-  if (approach === 'none' || !target) return then;
+  const { approach, target, ending } = macro;
+  if (approach === 'none' || !target) return ending;
   const paths = searchPaths(scene, world.agentX, world.agentY, world.agentDir, throughDoors);
   const path = approach === 'face' ? paths.facing(target.x, target.y) : paths.onto(target.x, target.y);
-  return [...path!, ...then];
+  return [...path!, ...ending];
 }

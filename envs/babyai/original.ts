@@ -29,6 +29,8 @@ export class OriginalText {
   #scene: Scene;
   #macros: readonly Macro[];
   #reward = 0;
+  /** The last answer without the list. */
+  #state: string;
   /** The image that "did anything change?" is asked against. */
   readonly #image = new Uint8Array(IMAGE_BYTES);
   readonly #next = new Uint8Array(IMAGE_BYTES);
@@ -42,9 +44,13 @@ export class OriginalText {
     if (world.staleImage) this.#image.set(world.staleImage);
     this.#scene = readScene(world, this.#image);
     this.#macros = originalMacros(this.#scene, world);
-    const said = describe(this.#scene, world.codes[world.carrying]!);
-    const observation = `${text.goal(this.goal)}\n${said}${this.#list()}`;
-    this.payload = { observation, reward: 0, score: 0, done: false };
+    this.#state = describe(this.#scene, world.codes[world.carrying]!);
+    this.payload = { observation: this.observe(), reward: 0, score: 0, done: false };
+  }
+
+  /** What the server answers when asked again: the goal, the last answer and the list. */
+  observe(): string {
+    return `${text.goal(this.goal)}\n${this.#state}${this.#list()}`;
   }
 
   /** The listed actions, in order. */
@@ -69,20 +75,19 @@ export class OriginalText {
   /** Takes one action. The server refuses to go on after `done`; here it may, and means nothing. */
   step(action: string): Payload {
     const wanted = normalise(action);
-    let observation: string;
     let done = this.payload.done;
     const macro = this.#find(wanted);
     // Anything with "check" in it is a look at the list; a refused or idle action leaves the last reward standing.
-    if (wanted.includes('check')) observation = text.youCanTake(this.available());
-    else if (wanted === '') observation = text.noChange;
-    else if (!macro) observation = this.#refusal(wanted);
+    if (wanted.includes('check')) this.#state = text.youCanTake(this.available());
+    else if (wanted === '') this.#state = text.noChange;
+    else if (!macro) this.#state = this.#refusal(wanted);
     else {
       const low = expand(macro, this.#scene, this.world, true);
-      if (low.length === 0) observation = text.noChange;
-      else [observation, done] = this.#play(low);
+      if (low.length === 0) this.#state = text.noChange;
+      else [this.#state, done] = this.#play(low);
     }
     const reward = this.#reward;
-    this.payload = { observation: observation + this.#list(), reward, score: this.payload.score + reward, done };
+    this.payload = { observation: this.#state + this.#list(), reward, score: this.payload.score + reward, done };
     return this.payload;
   }
 

@@ -134,8 +134,8 @@ export class Pcg64 {
     this.#s7 = r7;
 
     // XSL-RR: the halves xored, then rotated right by the top six bits.
-    const low = r0 ^ r4 | ((r1 ^ r5) << 16);
-    const high = r2 ^ r6 | ((r3 ^ r7) << 16);
+    const low = (r0 ^ r4) | ((r1 ^ r5) << 16);
+    const high = (r2 ^ r6) | ((r3 ^ r7) << 16);
     const rotation = r7 >>> 10;
     const by = rotation & 31;
     const x = rotation & 32 ? high : low;

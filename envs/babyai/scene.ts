@@ -89,8 +89,8 @@ export function readScene(world: World, image: Uint8Array): Scene {
   const cornerY = agentY + 6 * fy - 3 * ry;
   const farX = cornerX + 7 * (rx - fx);
   const farY = cornerY + 7 * (ry - fy);
-  const x0 = farX < cornerX ? farX : cornerX;
-  const y0 = farY < cornerY ? farY : cornerY;
+  const x0 = Math.min(farX, cornerX);
+  const y0 = Math.min(farY, cornerY);
   const columns = (farX < cornerX ? cornerX + 1 : farX) - x0;
   const rows = (farY < cornerY ? cornerY + 1 : farY) - y0;
 

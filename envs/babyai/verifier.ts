@@ -417,7 +417,5 @@ export class And implements Instruction {
 
 /** Whether an instruction combines others. */
 export function isSequence(instruction: Instruction): instruction is Sequence {
-  return (
-    instruction.kind === 'BeforeInstr' || instruction.kind === 'AfterInstr' || instruction.kind === 'AndInstr'
-  );
+  return instruction.kind === 'BeforeInstr' || instruction.kind === 'AfterInstr' || instruction.kind === 'AndInstr';
 }

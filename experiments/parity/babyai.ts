@@ -7,9 +7,9 @@ import { readFileSync } from 'node:fs';
 import { crc32, gunzipSync } from 'node:zlib';
 import { COLOR_NAMES, IMAGE_BYTES, STATE_NAMES, TYPE_NAMES } from '../../envs/babyai/grid.ts';
 import { generate } from '../../envs/babyai/levels.ts';
+import { OriginalText } from '../../envs/babyai/original.ts';
 import { type Description, type Instruction, isSequence, PutNext } from '../../envs/babyai/verifier.ts';
 import { FIRST_OBJECT, type World } from '../../envs/babyai/world.ts';
-import { OriginalText } from '../../envs/babyai/original.ts';
 
 /** What was replayed and how much of it differed. */
 export interface ParityReport {
@@ -142,19 +142,35 @@ function replayHttp(records: readonly Json[], report: Comparison): void {
     const body = (record.body ?? {}) as Json;
     const response = record.response as Json;
     // Other ids, broken bodies and a closed environment are the server's business.
-    if (record.status !== 200 || typeof response !== 'object' || 'error' in response) continue;
-    if (record.path === '/reset' && Number(body.id) === 0) {
+    if (record.status !== 200) continue;
+    const isOurs = Number.isFinite(Number(body.id)) && Math.trunc(Number(body.id)) === 0;
+    if (record.path === '/close') session = undefined;
+    if (typeof response !== 'object') continue;
+    if (record.path === '/reset' && isOurs) {
+      if ('error' in response) {
+        report.check(where, 'refused', isRefused(Number(body.data_idx)), true);
+        continue;
+      }
       session = new OriginalText(Number(body.data_idx));
       report.check(where, 'reset', { ...session.payload, deleted: false }, reorder(response));
-    } else if (session && record.path === '/step' && Number.isFinite(Number(body.id)) && Math.trunc(Number(body.id)) === 0) {
+    } else if (session && record.path === '/step' && isOurs) {
       report.steps++;
-      report.check(where, 'step', session.step(String(body.action)), response);
+      if (session.payload.done) report.check(where, 'finished', 'error' in response, true);
+      else report.check(where, 'step', session.step(String(body.action)), response);
     } else if (session && record.path === '/observation?id=0') {
-      report.check(where, 'observation', session.payload.observation, response.observation);
-      report.check(where, 'reward', session.payload.reward, response.reward);
-      report.check(where, 'score', session.payload.score, response.score);
-      report.check(where, 'done', session.payload.done, response.done);
+      const { reward, score, done } = session.payload;
+      const observation = session.observe();
+      report.check(where, 'observation', { observation, reward, score, done, deleted: false }, reorder(response));
     }
+  }
+}
+
+function isRefused(index: number): boolean {
+  try {
+    new OriginalText(index);
+    return false;
+  } catch (thrown) {
+    return thrown instanceof RangeError;
   }
 }
 
