@@ -29,6 +29,7 @@ export class CorrectedText {
   /** @param index level index % 40 + 1, seed ⌊index / 40⌋ @throws {RangeError} for a negative one */
   constructor(index: number) {
     const world = (this.world = generate((index % NUM_LEVELS) + 1, Math.floor(index / NUM_LEVELS), 2));
+    world.forgiving = true;
     [this.#scene, this.#macros] = this.#look();
     this.answer = { observation: this.#observation(this.#said()), reward: 0, terminated: false, success: false };
     // Levels may start with a full hand: what was carried then is seen in the hand, not on the floor.

@@ -284,6 +284,15 @@ export class PutNext implements Instruction {
   }
 }
 
+/**
+ * The second part judges the very action that completed the first. A strict second part therefore fails at once: the
+ * door just opened is not the one it means, and Minigrid's ordered strict levels cannot be solved. A forgiving world
+ * lets that pass.
+ */
+function secondAtOnce(world: World, status: Status): Status {
+  return status === FAILURE && world.forgiving ? CONTINUE : status;
+}
+
 /** First `a`, then `b`. The action that completes `a` may complete `b` as well. */
 export class Before implements Instruction {
   readonly kind = 'BeforeInstr';
@@ -315,6 +324,7 @@ export class Before implements Instruction {
       const status = this.a.verify(world, action);
       if (status !== SUCCESS) return status;
       this.#firstDone = true;
+      return secondAtOnce(world, this.b.verify(world, action));
     }
     return this.b.verify(world, action);
   }
@@ -361,6 +371,7 @@ export class After implements Instruction {
       const status = this.b.verify(world, action);
       if (status !== SUCCESS) return status;
       this.#firstDone = true;
+      return secondAtOnce(world, this.a.verify(world, action));
     }
     return this.a.verify(world, action);
   }

@@ -61,6 +61,8 @@ export class World {
   /** Id of the carried object, 0 for none. */
   carrying = 0;
   stepCount = 0;
+  /** Whether a strict second part forgives the action that completed the first one; Minigrid does not. */
+  forgiving = false;
   maxSteps = 0;
   mission = '';
   instruction!: Instruction;
