@@ -34,6 +34,10 @@ export interface Preferences {
   readonly jitter: number;
   /** Cost of dropping something beside a door. */
   readonly doorCost: number;
+  /** Cost of dropping something in a crowd, per occupied cell among the eight around it. */
+  readonly crowdCost?: number;
+  /** Before fetching what is to be put next to something, walk there with empty hands and clear the way. */
+  readonly clearFirst?: boolean;
 }
 
 /** Tried in this order. */
@@ -41,6 +45,9 @@ const ATTEMPTS: readonly Omit<Preferences, 'opensBoxes'>[] = [
   { moveCost: 8, secondFirst: false, jitter: 0, doorCost: 20 },
   { moveCost: 8, secondFirst: true, jitter: 0, doorCost: 20 },
   { moveCost: 30, secondFirst: false, jitter: 0, doorCost: 20 },
+  { moveCost: 8, secondFirst: false, jitter: 0, doorCost: 20, crowdCost: 6, clearFirst: true },
+  { moveCost: 8, secondFirst: true, jitter: 1, doorCost: 6, crowdCost: 3, clearFirst: true },
+  { moveCost: 8, secondFirst: false, jitter: 0, doorCost: 20, crowdCost: 10 },
   { moveCost: 4, secondFirst: false, jitter: 1, doorCost: 6 },
   { moveCost: 16, secondFirst: true, jitter: 2, doorCost: 40 },
   { moveCost: 8, secondFirst: false, jitter: 3, doorCost: 0 },
@@ -180,6 +187,10 @@ class Planner {
   #putNext(instruction: PutNext): void {
     const { moving, fixed } = instruction;
     const world = this.#world;
+    if (this.#preferences.clearFirst && world.carrying === 0) {
+      const places = fixed.objects.filter((id) => world.isPlaced(id)).map((id) => world.places[id]!);
+      this.#reach(places.flatMap((cell) => this.#neighbours(cell)).filter((cell) => world.cells[cell] === 0), 0);
+    }
     for (let tries = 0; tries < 12; tries++) {
       if (!moving.objects.includes(world.carrying)) {
         const placed = moving.objects.filter((id) => world.isPlaced(id));
@@ -217,6 +228,11 @@ class Planner {
   #neighbours(cell: number): number[] {
     const { stride } = this.#world;
     return [cell + 1, cell - 1, cell + stride, cell - stride];
+  }
+
+  #around(cell: number): number[] {
+    const { stride } = this.#world;
+    return [-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1].map((offset) => cell + offset);
   }
 
   #isMovableAt(cell: number): boolean {
@@ -357,12 +373,16 @@ class Planner {
   #putDown(keepFree: ReadonlySet<number>): void {
     const world = this.#world;
     const avoid = new Map<number, number>();
+    const crowdCost = this.#preferences.crowdCost ?? 0;
     for (const cell of this.#freeCells()) {
       let cost = this.#rng ? this.#rng.int(4) : 0;
       if (keepFree.has(cell)) cost += 60;
       for (const next of this.#neighbours(cell)) {
         const id = world.cells[next]!;
         if (id >= FIRST_OBJECT && (world.codes[id]! & 0xff) === DOOR) cost += this.#preferences.doorCost;
+      }
+      if (crowdCost > 0) {
+        for (const near of this.#around(cell)) if (world.cells[near] !== 0) cost += crowdCost;
       }
       avoid.set(cell, cost);
     }
