@@ -114,7 +114,13 @@ function say(game: TextGame, twin: World, low: readonly number[], useMacros: boo
  * How many actions of the plan, from `k` on, a macro stands in for: it must end where they end, in no more steps, and
  * do the same there. 0 when it does not.
  */
-function matched(world: World, macro: readonly number[], low: readonly number[], poses: readonly number[], k: number): number {
+function matched(
+  world: World,
+  macro: readonly number[],
+  low: readonly number[],
+  poses: readonly number[],
+  k: number,
+): number {
   const moves = macro.findIndex((action) => action > FORWARD);
   const walk = moves < 0 ? macro : macro.slice(0, moves);
   const ending = moves < 0 ? [] : macro.slice(moves);

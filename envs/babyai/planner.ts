@@ -189,7 +189,10 @@ class Planner {
     const world = this.#world;
     if (this.#preferences.clearFirst && world.carrying === 0) {
       const places = fixed.objects.filter((id) => world.isPlaced(id)).map((id) => world.places[id]!);
-      this.#reach(places.flatMap((cell) => this.#neighbours(cell)).filter((cell) => world.cells[cell] === 0), 0);
+      this.#reach(
+        places.flatMap((cell) => this.#neighbours(cell)).filter((cell) => world.cells[cell] === 0),
+        0,
+      );
     }
     for (let tries = 0; tries < 12; tries++) {
       if (!moving.objects.includes(world.carrying)) {
