@@ -176,7 +176,7 @@ export class Pcg64 {
   /** Uniform in [0, 1), 53 bits fine. */
   double(): number {
     this.#step();
-    return ((this.#high >>> 5) * 67108864 + (this.#low >>> 6)) / 9007199254740992;
+    return (this.#high * 2097152 + (this.#low >>> 11)) / 9007199254740992;
   }
 
   /** `Generator.uniform(low, high)` */
