@@ -208,13 +208,18 @@ export class RoomGrid {
     room.neighbors[side]!.doors[(side + 2) % 4] = GAP;
   }
 
-  /** Places the agent, not facing an object; the room is drawn where not given. */
+  /**
+   * Places the agent, not facing an object; the room is drawn where not given.
+   *
+   * @throws {Rejected} when the room has no such place. The original draws for ever then (level 35, seed 1741).
+   */
   placeAgent(i?: number, j?: number): void {
     const { world, rng } = this;
     const column = i ?? rng.integers(0, this.numCols);
     const row = j ?? rng.integers(0, this.numRows);
     const room = this.room(column, row);
-    for (;;) {
+    for (let tries = 0; ; tries++) {
+      if (tries === 50 && !this.#hasOutlook(room)) throw new Rejected('no cell with a free view');
       world.agentX = world.agentY = -1;
       const cell = this.#freeCell(room, true);
       world.agentX = world.xOf(cell);
@@ -222,6 +227,19 @@ export class RoomGrid {
       world.agentDir = rng.integers(0, 4);
       if (world.cells[world.front]! < FIRST_OBJECT) return;
     }
+  }
+
+  /** Whether some free cell of the room has a neighbour that is no object. */
+  #hasOutlook(room: Room): boolean {
+    const { cells, stride } = this.world;
+    for (let y = room.top + 1; y < room.top + this.roomSize - 1; y++) {
+      for (let x = room.left + 1; x < room.left + this.roomSize - 1; x++) {
+        const cell = this.world.at(x, y);
+        if (cells[cell] !== 0) continue;
+        if ([1, -1, stride, -stride].some((offset) => cells[cell + offset]! < FIRST_OBJECT)) return true;
+      }
+    }
+    return false;
   }
 
   /** Adds doors between random rooms until all can be reached. @throws {Rejected} after 5001 vain draws */

@@ -1,16 +1,16 @@
 /**
- * Single-thread rates of BabyAI, replaying recorded actions where they are given, else scripted random ones: the
- * low-level world (step and image), resets of all 40 levels, the text world, the vectorised interface, and the memory
- * of live environments.
+ * Single-thread rates of BabyAI, replaying recorded actions where they are given, else random ones: the low-level
+ * world (step and image), resets of all 40 levels, both text worlds, the vectorised interface, and the memory of live
+ * environments.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
-import { createEnv } from '../../envs/babyai/env.ts';
+import { CorrectedSession } from '../../envs/babyai/env.ts';
 import { IMAGE_BYTES } from '../../envs/babyai/grid.ts';
 import { VectorBabyAI } from '../../envs/babyai/gym.ts';
 import { generate, NUM_LEVELS } from '../../envs/babyai/levels.ts';
 import { OriginalText } from '../../envs/babyai/original.ts';
-import { PAPER_LEVELS } from '../../envs/babyai/tasks.ts';
+import { indexOf, PAPER_LEVELS } from '../../envs/babyai/tasks.ts';
 import { Rng } from '../../src/core/rng.ts';
 
 /** One measured rate: the median over runs, with the extremes. */
@@ -20,176 +20,161 @@ export interface Rate {
   readonly median: number;
   readonly min: number;
   readonly max: number;
-  readonly unit: string;
-  /** The original's figure on the same workload (Python 3, one process, idle machine), where there is one. */
+  readonly unit: '1/s' | 'bytes';
+  /** The original's figure on the same workload (CPython, one process, idle machine), where there is one. */
   readonly original?: number;
+}
+
+export interface BenchOptions {
+  /** Folder of recordings; default `$LONGPLAY_GOLDEN`, else `../shared/golden`. */
+  readonly golden?: string;
+  /** Runs of one measurement, ≥ 1, after one to warm up. Default 5. */
+  readonly runs?: number;
+  /** Measured seconds of one run. Default 1. */
+  readonly seconds?: number;
 }
 
 interface Recorded {
   readonly level: number;
   readonly seed: number;
-  readonly data_idx?: number;
   readonly steps: readonly { readonly a?: number; readonly action?: string }[];
 }
 
-/** The original's rates: lab measurements with `bench_inprocess.py`. */
-const ORIGINAL = { raw: 12_483, resets: 991, text: 699 };
+/** The original's rates, measured with AgentGym's and Minigrid's own code replaying the same recordings. */
+const ORIGINAL = { steps: 12_483, resets: 991, text: 699 };
 
-function load(folder: string, name: string): Recorded[] | undefined {
-  const file = `${folder}/babyai/${name}.jsonl.gz`;
-  if (!existsSync(file)) return undefined;
-  const lines = gunzipSync(readFileSync(file)).toString('utf8').trim().split('\n');
-  return lines.map((line) => JSON.parse(line) as Recorded);
-}
-
-/** Random episodes of the same shape, for machines without recordings. */
-function scripted(): Recorded[] {
-  const rng = Rng.fromSeed(7);
-  return Array.from({ length: 240 }, (_, n) => ({
-    level: (n % NUM_LEVELS) + 1,
-    seed: Math.floor(n / NUM_LEVELS),
-    data_idx: n,
-    steps: Array.from({ length: 78 }, () => ({ a: rng.pick([0, 1, 2, 2, 2, 3, 4, 5]), action: '' })),
-  }));
-}
-
-/**
- * Measures.
- *
- * @param options.golden folder of recordings
- * @param options.seconds of one run of one measurement
- */
-export function babyaiSteps(
-  options: { readonly golden?: string; readonly runs?: number; readonly seconds?: number } = {},
-): Rate[] {
+/** Measures everything; takes about `8 × (runs + 1) × seconds`. */
+export function babyaiSteps(options: BenchOptions = {}): Rate[] {
   const { golden = process.env.LONGPLAY_GOLDEN ?? '../shared/golden', runs = 5, seconds = 1 } = options;
-  const raw = load(golden, 'raw') ?? scripted();
-  const recordedText = load(golden, 'text');
-  const text = recordedText ?? scripted();
+  const raw = load(golden, 'raw');
+  const text = load(golden, 'text');
 
-  const measure = (name: string, once: () => number, original?: number): Rate => {
-    once();
-    const rates = Array.from({ length: runs }, () => {
+  /** @param round does some work and says how many units it did in how many milliseconds */
+  const measure = (name: string, round: () => readonly [count: number, ms: number], original?: number): Rate => {
+    const rates: number[] = [];
+    for (let run = -1; run < runs; run++) {
       let count = 0;
-      const start = performance.now();
-      while (performance.now() - start < seconds * 1000) count += once();
-      return (count * 1000) / (performance.now() - start);
-    }).sort((a, b) => a - b);
-    const rate = { name, median: rates[rates.length >> 1]!, min: rates[0]!, max: rates.at(-1)!, unit: '1/s' };
+      let ms = 0;
+      while (ms < seconds * 1000) {
+        const [more, took] = round();
+        count += more;
+        ms += took;
+      }
+      if (run >= 0) rates.push((count * 1000) / ms);
+    }
+    rates.sort((a, b) => a - b);
+    const rate = { name, median: rates[rates.length >> 1]!, min: rates[0]!, max: rates.at(-1)!, unit: '1/s' as const };
     return original === undefined ? rate : { ...rate, original };
   };
 
-  const image = new Uint8Array(IMAGE_BYTES);
-  /** Steps alone are timed by playing each episode on a world made beforehand. */
-  const rawSteps = (): Rate => {
-    const rates = Array.from({ length: runs + 1 }, () => {
-      let count = 0;
-      let ms = 0;
-      while (ms < seconds * 1000) {
-        const worlds = raw.map(({ level, seed }) => generate(level, seed));
-        const start = performance.now();
-        for (const [n, { steps }] of raw.entries()) {
-          const world = worlds[n]!;
-          for (const { a } of steps) {
-            world.step(a!);
-            world.observe(image);
-          }
-          count += steps.length;
-        }
-        ms += performance.now() - start;
-      }
-      return (count * 1000) / ms;
-    })
-      .slice(1)
-      .sort((a, b) => a - b);
-    const median = rates[rates.length >> 1]!;
-    return {
-      name: 'low-level steps with image',
-      median,
-      min: rates[0]!,
-      max: rates.at(-1)!,
-      unit: '1/s',
-      original: ORIGINAL.raw,
-    };
-  };
-
-  const textSteps = (fidelity: 'original' | 'corrected'): Rate => {
-    const env = createEnv({ fidelity });
-    const rng = Rng.fromSeed(11);
-    const rates = Array.from({ length: runs + 1 }, () => {
-      let count = 0;
-      let ms = 0;
-      while (ms < seconds * 1000) {
-        for (const { data_idx: index, steps } of text) {
-          const session = fidelity === 'original' ? undefined : env.open({ env: 'babyai', index: index!, seed: 0 });
-          const original = fidelity === 'original' ? new OriginalText(index!) : undefined;
-          const start = performance.now();
-          for (const { action } of steps) {
-            // Recorded actions are the original's; the corrected world is played by random listed ones.
-            if (original) original.step(recordedText ? action! : rng.pick(original.available()));
-            else if (session && 'step' in session) session.step(rng.pick(session.actions()));
-            count++;
-          }
-          ms += performance.now() - start;
-        }
-      }
-      return (count * 1000) / ms;
-    })
-      .slice(1)
-      .sort((a, b) => a - b);
-    return {
-      name: `text steps, ${fidelity}`,
-      median: rates[rates.length >> 1]!,
-      min: rates[0]!,
-      max: rates.at(-1)!,
-      unit: '1/s',
-      original: ORIGINAL.text,
-    };
-  };
-
-  const vector = (numEnvs: number): Rate => {
-    const envs = new VectorBabyAI({ level: 2, numEnvs });
-    const rng = Rng.fromSeed(5);
-    const actions = Array.from({ length: 16 }, () => Uint8Array.from({ length: numEnvs }, () => rng.int(7)));
-    let k = 0;
-    return measure(`vectorised steps, ${numEnvs} worlds, resets included`, () => {
-      for (let n = 0; n < 16; n++) envs.step(actions[k++ & 15]!);
-      return 16 * numEnvs;
-    });
-  };
-
   return [
-    rawSteps(),
-    measure(
-      'resets, all 40 levels, recorded seeds',
-      () => {
-        for (const { level, seed } of raw) generate(level, seed);
-        return raw.length;
-      },
-      ORIGINAL.resets,
-    ),
-    textSteps('original'),
-    textSteps('corrected'),
-    vector(32),
-    vector(1024),
+    measure('low-level steps with image', () => lowLevel(raw), ORIGINAL.steps),
+    measure('resets, all 40 levels', () => timed(() => resets(raw)), ORIGINAL.resets),
+    measure('text steps, original rules, recorded actions', () => originalText(text), ORIGINAL.text),
+    measure('text steps, corrected rules, random actions', () => correctedText(text), ORIGINAL.text),
+    ...[32, 1024].map((n) => measure(`vectorised steps, ${n} worlds, resets included`, vectorised(n))),
     memory(10_000),
   ];
 }
 
-/** Heap and buffers of `count` live text sessions of the paper's levels after ten turns. */
+/** Recorded episodes, or random ones of the same shape on machines without recordings. */
+function load(folder: string, name: string): Recorded[] {
+  const file = `${folder}/babyai/${name}.jsonl.gz`;
+  if (existsSync(file)) {
+    const lines = gunzipSync(readFileSync(file)).toString('utf8').trim().split('\n');
+    return lines.map((line) => JSON.parse(line) as Recorded);
+  }
+  const rng = Rng.fromSeed(7);
+  return Array.from({ length: 240 }, (_, n) => ({
+    level: (n % NUM_LEVELS) + 1,
+    seed: Math.floor(n / NUM_LEVELS),
+    steps: Array.from({ length: 78 }, () => ({ a: rng.pick([0, 1, 2, 2, 2, 3, 4, 5]) })),
+  }));
+}
+
+function timed(work: () => number): [count: number, ms: number] {
+  const start = performance.now();
+  const count = work();
+  return [count, performance.now() - start];
+}
+
+/** Steps alone: the worlds are made before the clock runs. */
+function lowLevel(episodes: readonly Recorded[]): [number, number] {
+  const image = new Uint8Array(IMAGE_BYTES);
+  const worlds = episodes.map(({ level, seed }) => generate(level, seed));
+  return timed(() => {
+    let count = 0;
+    for (const [n, { steps }] of episodes.entries()) {
+      const world = worlds[n]!;
+      for (const { a } of steps) {
+        world.step(a!);
+        world.observe(image);
+      }
+      count += steps.length;
+    }
+    return count;
+  });
+}
+
+function resets(episodes: readonly Recorded[]): number {
+  for (const { level, seed } of episodes) generate(level, seed);
+  return episodes.length;
+}
+
+function originalText(episodes: readonly Recorded[]): [number, number] {
+  const rng = Rng.fromSeed(11);
+  const games = episodes.map(({ level, seed }) => new OriginalText(indexOf(level, seed)));
+  return timed(() => {
+    let count = 0;
+    for (const [n, { steps }] of episodes.entries()) {
+      const game = games[n]!;
+      for (const { action } of steps) game.step(action ?? rng.pick(game.available()));
+      count += steps.length;
+    }
+    return count;
+  });
+}
+
+/** Listing the actions and choosing one is part of a step here. */
+function correctedText(episodes: readonly Recorded[]): [number, number] {
+  const rng = Rng.fromSeed(11);
+  const sessions = episodes.map(({ level, seed }) => new CorrectedSession(indexOf(level, seed)));
+  return timed(() => {
+    let count = 0;
+    for (const session of sessions) {
+      for (let t = 0; t < 50; t++) {
+        count++;
+        if (session.step(rng.pick(session.actions())).kind === 'terminated') break;
+      }
+    }
+    return count;
+  });
+}
+
+/** A round of 16 steps in each of `numEnvs` worlds of level 2, by random actions. */
+function vectorised(numEnvs: number): () => [number, number] {
+  const envs = new VectorBabyAI({ level: 2, numEnvs });
+  const rng = Rng.fromSeed(5);
+  const actions = Array.from({ length: 16 }, () => Uint8Array.from({ length: numEnvs }, () => rng.int(7)));
+  return () =>
+    timed(() => {
+      for (const each of actions) envs.step(each);
+      return actions.length * numEnvs;
+    });
+}
+
+/** Heap and buffers of `count` live text sessions of the paper's levels after ten turns; run with `--expose-gc`. */
 function memory(count: number): Rate {
-  const env = createEnv();
   const rng = Rng.fromSeed(3);
   const used = (): number => {
     (globalThis as { gc?: () => void }).gc?.();
-    const { heapUsed, external, arrayBuffers } = process.memoryUsage();
-    return heapUsed + Math.max(external, arrayBuffers);
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
   };
   const before = used();
   const sessions = Array.from({ length: count }, (_, n) => {
     const level = PAPER_LEVELS[n % PAPER_LEVELS.length]!;
-    const session = env.open({ env: 'babyai', index: level - 1 + 40 * (n % 900), seed: 0 });
-    if (!('step' in session)) throw new Error('babyai opens synchronously');
+    const session = new CorrectedSession(indexOf(level, n % 900));
     for (let t = 0; t < 10; t++) session.step(rng.pick(session.actions()));
     return session;
   });
@@ -202,7 +187,7 @@ export function formatRates(rates: readonly Rate[]): string {
   return rates
     .map(({ name, median, min, max, unit, original }) => {
       const times = original === undefined ? '' : `  ${(median / original).toFixed(0)}x the original's ${original}/s`;
-      return `${name.padEnd(50)} ${Math.round(median)} ${unit} [${Math.round(min)} .. ${Math.round(max)}]${times}`;
+      return `${name.padEnd(48)} ${Math.round(median)} ${unit} [${Math.round(min)} .. ${Math.round(max)}]${times}`;
     })
     .join('\n');
 }

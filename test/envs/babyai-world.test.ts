@@ -264,6 +264,17 @@ describe('levels', () => {
     }
   });
 
+  it('come to an end where the original would draw for ever', () => {
+    expect(generate(35, 1741).mission).not.toBe('');
+  });
+
+  it('remember a locked room from one reset to the next, as the original does', () => {
+    // The first drawing rejects an instruction made before any room was locked; the second knows the later lock.
+    expect(generate(35, 146, 1).mission).toBe('pick up a grey box');
+    expect(generate(35, 146, 2).mission).toBe('put the purple key next to a yellow ball');
+    expect(generate(35, 147, 2).mission).toBe(generate(35, 147, 1).mission);
+  });
+
   it('know their numbers', () => {
     for (const level of [0, 41, 1.5, Number.NaN]) expect(() => generate(level, 0)).toThrow(RangeError);
     expect(() => generate(1, -1)).toThrow(RangeError);
