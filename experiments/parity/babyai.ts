@@ -3,37 +3,29 @@
  * Four kinds of file are told apart by their lines: raw Minigrid episodes, AgentGym text episodes, layouts and HTTP
  * exchanges.
  */
-import { readFileSync } from 'node:fs';
-import { crc32, gunzipSync } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { COLOR_NAMES, IMAGE_BYTES, STATE_NAMES, TYPE_NAMES } from '../../envs/babyai/grid.ts';
 import { generate } from '../../envs/babyai/levels.ts';
 import { OriginalText } from '../../envs/babyai/original.ts';
 import { type Description, type Instruction, isSequence, PutNext } from '../../envs/babyai/verifier.ts';
 import { FIRST_OBJECT, type World } from '../../envs/babyai/world.ts';
-
-/** What was replayed and how much of it differed. */
-export interface ParityReport {
-  episodes: number;
-  steps: number;
-  differences: number;
-  /** The first difference in words. */
-  first?: string;
-}
+import type { Difference, Replay } from './contract.ts';
 
 type Json = Record<string, unknown>;
 
-/** Compares and counts; keeps the first difference in words. */
-class Comparison implements ParityReport {
+/** Compares, counts and reports. */
+class Comparison {
   episodes = 0;
   steps = 0;
-  differences = 0;
-  declare first?: string;
+  readonly #report: (difference: Difference) => void;
+
+  constructor(report: (difference: Difference) => void) {
+    this.#report = report;
+  }
 
   /** @param where what is compared, e.g. `raw level 3 seed 1 step 7` */
   check(where: string, what: string, ours: unknown, theirs: unknown): void {
-    if (same(ours, theirs)) return;
-    this.differences++;
-    this.first ??= `${where}: ${what}\n  recorded ${show(theirs)}\n  ours     ${show(ours)}`;
+    if (!same(ours, theirs)) this.#report({ where, what, expected: theirs, got: ours });
   }
 }
 
@@ -42,25 +34,16 @@ function same(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
 
-function show(value: unknown): string {
-  return (JSON.stringify(value) ?? 'nothing').slice(0, 2000);
-}
+/** Replays a golden file of any of the four kinds; a layout counts as an episode of no steps. */
+export const replay: Replay = (records, report) => {
+  const comparison = new Comparison(report);
+  const lines = records as readonly Json[];
+  if (lines[0] && 'method' in lines[0]) replayHttp([...lines], comparison);
+  else for (const record of lines) replayRecord(record, comparison);
+  return { episodes: comparison.episodes, steps: comparison.steps };
+};
 
-/** Replays the episodes of the given golden files (JSON lines, gzipped or not). */
-export function parity(files: readonly string[]): ParityReport {
-  const report = new Comparison();
-  for (const file of files) {
-    const bytes = readFileSync(file);
-    const text = (bytes[0] === 0x1f ? gunzipSync(bytes) : bytes).toString('utf8');
-    const lines = text.split('\n').filter((line) => line !== '');
-    const records = lines.map((line) => JSON.parse(line) as Json);
-    if (records[0] && 'method' in records[0]) replayHttp(records, report);
-    else for (const record of records) replay(record, report);
-  }
-  return report;
-}
-
-function replay(record: Json, report: Comparison): void {
+function replayRecord(record: Json, report: Comparison): void {
   report.episodes++;
   const { level, seed } = record as { level: number; seed: number };
   if (record.env === 'babyai-raw') replayRaw(record, generate(level, seed), report);

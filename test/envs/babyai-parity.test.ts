@@ -3,11 +3,19 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { parity } from '../../experiments/parity/babyai.ts';
+import { replay } from '../../experiments/parity/babyai.ts';
+import type { Difference } from '../../experiments/parity/contract.ts';
+import { readRecords } from '../../experiments/parity.ts';
 
 const golden = join(process.env.LONGPLAY_GOLDEN ?? resolve(import.meta.dirname, '../../../shared/golden'), 'babyai');
 const isThere = existsSync(golden);
 if (!isThere) console.log(`skipped: no recorded BabyAI episodes at ${golden} (set LONGPLAY_GOLDEN)`);
+
+async function parity([file]: readonly [string]) {
+  const found: Difference[] = [];
+  const counts = await replay(readRecords(file), (difference) => found.push(difference));
+  return { ...counts, differences: found.length, first: found[0] };
+}
 
 describe.skipIf(!isThere)('recorded BabyAI episodes', () => {
   it.each([
@@ -15,8 +23,8 @@ describe.skipIf(!isThere)('recorded BabyAI episodes', () => {
     ['raw', 240, 18_000],
     ['text', 240, 12_000],
     ['http', 1, 50],
-  ])('%s: nothing differs', (name, episodes, steps) => {
-    const report = parity([join(golden, `${name}.jsonl.gz`)]);
+  ])('%s: nothing differs', async (name, episodes, steps) => {
+    const report = await parity([join(golden, `${name}.jsonl.gz`)]);
     expect(report.first).toBeUndefined();
     expect(report.differences).toBe(0);
     expect(report.episodes).toBeGreaterThanOrEqual(episodes);
@@ -32,7 +40,7 @@ describe.skipIf(!isThere)('recorded BabyAI episodes', () => {
     ['text', '"pickup grey key 1": [2', '"pickup grey key 1": [1'],
     ['layouts', '"color": "red"', '"color": "blue"'],
     ['layouts', '"max_steps": 64', '"max_steps": 65'],
-  ])('%s: one wrong word is found (%s)', (name, right, wrong) => {
+  ])('%s: one wrong word is found (%s)', async (name, right, wrong) => {
     const lines = gunzipSync(readFileSync(join(golden, `${name}.jsonl.gz`)))
       .toString('utf8')
       .split('\n');
@@ -40,7 +48,7 @@ describe.skipIf(!isThere)('recorded BabyAI episodes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'babyai-'));
     try {
       writeFileSync(join(folder, 'wrong.jsonl'), line.replace(right, wrong));
-      expect(parity([join(folder, 'wrong.jsonl')]).differences).toBeGreaterThan(0);
+      expect((await parity([join(folder, 'wrong.jsonl')])).differences).toBeGreaterThan(0);
     } finally {
       rmSync(folder, { recursive: true });
     }
