@@ -317,6 +317,7 @@ function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Polic
     moments: saved?.moments,
     groupsPerUpdate: learner.groupsPerUpdate,
     maxLag: learner.maxLag,
+    maxUpdates: config.stop.updates,
     checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity },
     paths,
   };

@@ -58,6 +58,8 @@ export interface LearnerInit {
   readonly moments: Moments | undefined;
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
+  /** The run ends at this many updates: what arrives later is kept, not trained on. */
+  readonly maxUpdates: number | undefined;
   readonly checkpoint: {
     /** `checkpoints` folder of the run. */
     readonly dir: string;

@@ -224,7 +224,8 @@ class Rollouts {
     for (; start > 0; start--) {
       const again = this.#relaunch.shift();
       const task = again?.task ?? this.#nextTask();
-      const purpose: Purpose = { name: 'train', temperature: 1, seed: this.#init.seed };
+      const seed = seedFrom(this.#init.seed, 'group', this.#nextGroup);
+      const purpose: Purpose = { name: 'train', temperature: 1, seed };
       this.#startGroup(
         openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
       );

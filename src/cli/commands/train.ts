@@ -1,5 +1,5 @@
 /** `longplay train`. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
@@ -9,10 +9,21 @@ import { showProgress } from '../../console/progress.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
-import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { runCommand } from '../fail.ts';
-import { type TrainOutcome, trainRun } from '../train-run.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
+import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
 import { envModuleUrl } from '../world.ts';
+
+/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+async function attempt(request: TrainRequest): Promise<TrainOutcome> {
+  try {
+    return await trainRun(request);
+  } catch (thrown) {
+    const began = existsSync(join(request.dir, 'metrics.jsonl')) || existsSync(join(request.dir, 'checkpoints'));
+    if (isUserMistake(thrown) && !request.resume && !began) discard(request.dir);
+    throw thrown;
+  }
+}
 
 interface TrainFlags {
   readonly set: readonly string[];
@@ -73,7 +84,7 @@ function resumed(dir: string, flags: TrainFlags) {
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
 export async function trainAndReport(request: {
-  readonly config: Parameters<typeof trainRun>[0]['config'];
+  readonly config: TrainRequest['config'];
   readonly dir: string;
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
@@ -92,7 +103,7 @@ export async function trainAndReport(request: {
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   try {
-    const outcome = await trainRun({
+    const outcome = await attempt({
       ...request,
       metrics$,
       onNotice: say,
