@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CorrectedSession, createEnv, OriginalSession } from '../../envs/babyai/env.ts';
 import { PLAIN, parse, print, VERBS } from '../../envs/babyai/grammar.ts';
 import { COLOR_NAMES, KEY } from '../../envs/babyai/grid.ts';
@@ -7,6 +7,8 @@ import { heldOutTasks, indexOf, levelOf, PAPER_LEVELS, seedOf, tasks } from '../
 import type { Session, TimeStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const LONG = process.env.LONGPLAY_LONG === '1';
 const FIDELITIES = ['corrected', 'original'] as const;

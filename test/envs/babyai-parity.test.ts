@@ -2,8 +2,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parity } from '../../experiments/parity/babyai.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const golden = join(process.env.LONGPLAY_GOLDEN ?? resolve(import.meta.dirname, '../../../shared/golden'), 'babyai');
 const isThere = existsSync(golden);
