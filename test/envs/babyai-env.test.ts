@@ -4,7 +4,7 @@ import { CorrectedSession, createEnv, OriginalSession } from '../../envs/babyai/
 import { PLAIN, parse, print, VERBS } from '../../envs/babyai/grammar.ts';
 import { COLOR_NAMES, KEY } from '../../envs/babyai/grid.ts';
 import { heldOutTasks, indexOf, levelOf, PAPER_LEVELS, seedOf, tasks } from '../../envs/babyai/tasks.ts';
-import type { Session, TimeStep } from '../../src/core/env.ts';
+import type { EnvModule, Session, TimeStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
 
@@ -333,6 +333,16 @@ describe('grammar', () => {
 });
 
 describe('options', () => {
+  it('belong to a whole env module', async () => {
+    const babyai: EnvModule = await import('../../envs/babyai/index.ts');
+    expect(babyai.createEnv({ fidelity: 'original' }).id).toBe('babyai');
+    expect([typeof babyai.createOracle, typeof babyai.draw, babyai.view?.mode]).toEqual([
+      'function',
+      'function',
+      'window',
+    ]);
+  });
+
   it('are checked', () => {
     expect(() => createEnv({ fidelity: 'exact' })).toThrow(UserError);
     expect(() => createEnv({ horizon: 3 })).toThrow(UserError);
