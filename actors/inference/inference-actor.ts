@@ -6,9 +6,11 @@
  * calls. A policy that throws crashes the actor; its supervisor decides, and the rollouts send their episodes again.
  */
 
+import type { Clock } from '../../src/core/clock.ts';
 import type { EnvModule } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import { timed } from '../../src/engine/timed.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
@@ -22,18 +24,20 @@ type Internal = InferenceCommand | { readonly type: 'serve' };
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
-    const opened = await openPolicy(init);
-    return serve(ctx, init, opened.policy, opened.engine, opened.close);
+    return serve(ctx, init, await openPolicy(init, ctx.clock));
   };
 }
 
-function serve(
-  ctx: Context<Internal>,
-  init: InferenceInit,
-  policy: Policy,
-  engine: string,
-  close: () => Promise<void>,
-): Behavior<Internal> {
+interface Opened {
+  readonly policy: Policy;
+  /** Name and device. */
+  readonly engine: string;
+  readonly computing: { readonly ms: number };
+  readonly close: () => Promise<void>;
+}
+
+function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Behavior<Internal> {
+  const { policy, engine, computing, close } = opened;
   const rollouts = ctx.resolve<ActedEvent>(init.replyPath);
   const totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
   let oldest: number | undefined; // when the oldest waiting turn arrived
@@ -70,7 +74,7 @@ function serve(
         if (policy instanceof SmallPolicy) policy.load(params);
       },
       report({ replyTo }) {
-        const report: InferenceReport = { ...totals, tokens: policy.tokens, engine };
+        const report: InferenceReport = { ...totals, tokens: policy.tokens, engineMs: computing.ms, engine };
         ctx.reply(replyTo, report);
       },
       async serve() {
@@ -96,15 +100,13 @@ function serve(
   };
 }
 
-async function openPolicy(
-  init: InferenceInit,
-): Promise<{ policy: Policy; engine: string; close: () => Promise<void> }> {
+async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
   if (init.policy.kind === 'random') {
-    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', close: async () => {} };
+    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
   const spec = init.policy;
   const view = await viewOf(spec.envModule);
-  const engine = await openEngine(spec.engine);
+  const { engine, computing } = timed(await openEngine(spec.engine), clock);
   const policy = await SmallPolicy.create(
     engine,
     {
@@ -120,7 +122,7 @@ async function openPolicy(
     },
     spec.params,
   );
-  return { policy, engine: `${engine.name}/${engine.device}`, close: () => engine.dispose() };
+  return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
 }
 
 /** The view of an env module. @throws {UserError} UNKNOWN_ENV when it has none */
