@@ -10,6 +10,8 @@ import { Subject } from 'rxjs';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env, EnvModule } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
+import type { Failure } from '../src/core/failure.ts';
+import { type Task, taskName } from '../src/core/task.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { defaultAdamW } from '../src/model/optimizer.ts';
 import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts';
@@ -129,6 +131,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         groupsPerUpdate: config.learner.groupsPerUpdate,
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
+        maxFailures: config.rollout.maxFailures,
         stop: config.stop,
         start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
         paths: {
@@ -140,6 +143,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
           (row) => void recorder.tell({ type: 'metrics', row }),
           (message) => options.onNotice?.(message),
         ),
+        onFailure: failureNotices((message) => options.onNotice?.(message)),
       }),
       { restart: 'temporary', mailbox: { capacity: 1_000_000, overflow: 'wait' } },
     );
@@ -148,6 +152,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       maxBatch: config.rollout.maxBatch,
       maxWaitMs: config.rollout.maxWaitMs,
       replyPath: paths.rollout,
+      ...(options.learn ? { learnerPath: paths.learner } : {}),
     };
     await system.spawnModule<InferenceCommand, InferenceInit>(
       'inference',
@@ -270,13 +275,15 @@ function smallInference({ config, mode, envModule }: RunOptions, { model, params
 }
 
 function poolOptions({ config, mode, envModule }: RunOptions, system: ActorSystem): EnvPoolOptions {
-  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs } = config.rollout;
+  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
     envs: [{ id: config.env.id, url: envModule, options: config.env.options }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
     openDeadlineMs,
+    maxRestarts,
+    resourceLimits: { maxOldGenerationSizeMb: heapMb },
     clock: system.clock,
     outside: (work) => system.outside(work),
   };
@@ -341,5 +348,15 @@ function metricsOf(record: (row: MetricsRow) => void, notice: (message: string) 
       notice(
         `checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`,
       );
+  };
+}
+
+/** Says the first failure of each cause; the counts are in the metrics. */
+function failureNotices(notice: (message: string) => void) {
+  const told = new Set<string>();
+  return ({ cause, where, message }: Failure, task: Task): void => {
+    if (told.has(cause)) return;
+    told.add(cause);
+    notice(`an episode of ${taskName(task)} failed at ${where} (${cause}): ${message}; further ones are only counted`);
   };
 }

@@ -36,7 +36,7 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
       handlers: {
         group: ({ group, progress }) => learner.accept(group, progress),
         save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
-        publish: () => learner.publish(),
+        weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
       },
       async stopped() {
         await trainer.dispose();

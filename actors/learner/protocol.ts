@@ -6,7 +6,7 @@ import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import type { GroupFinished } from '../rollout/protocol.ts';
 
-export type LearnerCommand = GroupFinished | Save | Publish;
+export type LearnerCommand = GroupFinished | Save | Weights;
 
 /** Writes a checkpoint now. */
 export interface Save {
@@ -14,9 +14,10 @@ export interface Save {
   readonly replyTo: ReplyTo<SaveReport>;
 }
 
-/** Sends the current weights to the inference actor again. */
-export interface Publish {
-  readonly type: 'publish';
+/** Asks for the current weights: an inference actor that starts again has only those it was made with. */
+export interface Weights {
+  readonly type: 'weights';
+  readonly replyTo: ReplyTo<ParamSet>;
 }
 
 export interface SaveReport {
