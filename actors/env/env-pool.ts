@@ -7,9 +7,8 @@
  * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`.
  */
 import { type Observable, Subject } from 'rxjs';
-import { ChaosLedger, type ChaosReport } from '../../src/chaos/chaos-ledger.ts';
+import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import { stepFault } from '../../src/chaos/injector.ts';
-import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
@@ -40,8 +39,8 @@ export interface EnvPoolOptions {
   readonly listActions?: boolean;
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
   readonly clock?: Clock;
-  /** Faults to inject; what became of them is in the stats. */
-  readonly chaos?: ChaosSpec;
+  /** Faults to inject, and where what becomes of them is counted. */
+  readonly chaos?: ChaosLedger;
   /** `ActorSystem.outside`, where the pool is inline in a serial system and its envs do real waiting. */
   readonly outside?: <T>(work: Promise<T>) => Promise<T>;
 }
@@ -61,7 +60,6 @@ export interface EnvPoolStats {
     readonly episodes: number;
     readonly replaced: number;
   }[];
-  readonly chaos?: ChaosReport;
 }
 
 export interface EnvPool {
@@ -153,10 +151,10 @@ class Pool implements EnvPool {
     this.#clock = options.clock ?? systemClock;
     this.#ids = new Set(options.envs.map(({ id }) => id));
     const inline = options.isolation === 'inline';
-    const { threads, resourceLimits = {}, chaos } = options;
+    const { threads, resourceLimits = {} } = options;
     if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
     else if (!inline) this.#factory = new HostProcesses(resourceLimits.maxOldGenerationSizeMb);
-    if (chaos) this.#chaos = new ChaosLedger(chaos);
+    this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
     this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
   }
@@ -194,7 +192,7 @@ class Pool implements EnvPool {
     }
     record.pending = 'step';
     record.step = command;
-    const fault = this.#chaos && stepFault(this.#options.chaos!, command.episode, command.turn);
+    const fault = this.#chaos && stepFault(this.#chaos.spec, command.episode, command.turn);
     if (fault) this.#chaos!.inject(command.episode, fault.kind);
     // While it is being restored the step waits for the replay.
     if (!record.restoring) this.#sendPending(record, command);
@@ -213,7 +211,6 @@ class Pool implements EnvPool {
         episodes: episodes.size,
         replaced,
       })),
-      ...(this.#chaos ? { chaos: this.#chaos.report() } : {}),
     };
   }
 
@@ -278,7 +275,7 @@ class Pool implements EnvPool {
   }
 
   async #startHost(slot: Slot): Promise<void> {
-    const { envs, listActions = true, startMs = 30_000, outside, chaos, stepDeadlineMs } = this.#options;
+    const { envs, listActions = true, startMs = 30_000, outside, stepDeadlineMs } = this.#options;
     let host: Host | undefined;
     const listener = {
       events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
@@ -287,7 +284,7 @@ class Pool implements EnvPool {
       },
     };
     const where = slot.where;
-    const faults = chaos && { spec: chaos, slowMs: SLOW_SHARE * stepDeadlineMs };
+    const faults = this.#chaos && { spec: this.#chaos.spec, slowMs: SLOW_SHARE * stepDeadlineMs };
     const made = { envs, listActions, where, chaos: faults };
     if (this.#factory) host = await this.#factory.start(made, listener, startMs);
     else {

@@ -1,4 +1,5 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
+import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
@@ -64,6 +65,8 @@ export interface LearnerInit {
     readonly dir: string;
     readonly everyUpdates: number;
     readonly keep: number;
+    /** Chaos: strikes checkpoints with a full disk. */
+    readonly chaos?: ChaosSpec;
     /** Recorded with every checkpoint and checked on load. */
     readonly identity: CheckpointIdentity;
   };

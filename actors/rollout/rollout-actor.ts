@@ -297,7 +297,6 @@ class Rollouts {
   observed(events: readonly EnvEvent[]): void {
     const requests = [];
     const ended: number[] = [];
-    const finished: { readonly run: EpisodeRun; readonly trajectory: Trajectory }[] = [];
     const now = this.#ctx.clock.now();
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
@@ -313,13 +312,12 @@ class Rollouts {
       else {
         ended.push(event.episode);
         if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
-        else finished.push({ run, trajectory: next.trajectory });
+        else this.#finish(run, next.trajectory); // at once: what still comes of it is too late
       }
     }
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
     if (ended.length > 0) void inference.tell({ type: 'release', episodes: ended });
     if (requests.length > 0) void inference.tell({ type: 'act', requests });
-    for (const { run, trajectory } of finished) this.#finish(run, trajectory);
     if (ended.length > 0) {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();

@@ -1,4 +1,5 @@
 /** What became of every injected fault: the report of a run under `--chaos`. */
+import { diskFault } from './injector.ts';
 import { type ChaosSpec, type FaultKind, faultKinds } from './spec.ts';
 
 export interface ChaosCounts {
@@ -24,13 +25,13 @@ export interface ChaosReport {
 type Fate = Exclude<keyof ChaosCounts, 'injected'>;
 
 export class ChaosLedger {
-  readonly #spec: ChaosSpec;
+  readonly spec: ChaosSpec;
   readonly #kinds: { [K in FaultKind]?: { -readonly [C in keyof ChaosCounts]: number } } = {};
   readonly #open = new Map<number, FaultKind>();
   readonly #unexplained: Record<string, number> = {};
 
   constructor(spec: ChaosSpec) {
-    this.#spec = spec;
+    this.spec = spec;
   }
 
   /** A step of `episode` that is struck was sent. */
@@ -66,8 +67,9 @@ export class ChaosLedger {
     if (this.#open.get(episode) !== 'duplicate') this.#settle(episode, 'abandoned');
   }
 
-  /** A checkpoint that was struck was written (`ok`) or refused. */
-  checkpoint(ok: boolean): void {
+  /** A checkpoint was written (`ok`) or refused. */
+  checkpoint(update: number, ok: boolean): void {
+    if (!diskFault(this.spec, update)) return;
     const counts = this.#counts('disk-full');
     counts.injected++;
     counts[ok ? 'lost' : 'detected']++;
@@ -76,7 +78,7 @@ export class ChaosLedger {
   report(): ChaosReport {
     const kinds: { [K in FaultKind]?: ChaosCounts } = {};
     for (const kind of faultKinds) if (this.#kinds[kind]) kinds[kind] = { ...this.#kinds[kind] };
-    return { spec: this.#spec, kinds, unexplained: { ...this.#unexplained } };
+    return { spec: this.spec, kinds, unexplained: { ...this.#unexplained } };
   }
 
   /** Nothing more will come. */
