@@ -7,9 +7,13 @@
  */
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
+import { ChaosLedger, type ChaosReport } from '../src/chaos/chaos-ledger.ts';
+import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env, EnvModule } from '../src/core/env.ts';
-import { UserError } from '../src/core/errors.ts';
+import { LongplayError, UserError } from '../src/core/errors.ts';
+import type { Failure } from '../src/core/failure.ts';
+import { type Task, taskName } from '../src/core/task.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { defaultAdamW } from '../src/model/optimizer.ts';
 import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts';
@@ -54,6 +58,8 @@ export interface RunOptions {
   /** Goes on from here instead of from random weights. */
   readonly checkpoint?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
+  /** Faults to inject, into the user's own environment too. */
+  readonly chaos?: ChaosSpec;
   /** Things a person should know, one line each. */
   readonly onNotice?: (message: string) => void;
 }
@@ -71,6 +77,8 @@ export interface Run {
   save(): Promise<SaveReport>;
   status(): Promise<RolloutStatus>;
   inference(): Promise<InferenceReport>;
+  /** What was injected, detected and lost so far; undefined without chaos. */
+  chaos(): ChaosReport | undefined;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
   stop(): Promise<void>;
 }
@@ -91,6 +99,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }
   const saved = small?.saved;
+  if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const system = createSystem({ mode, seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const sampler = new TaskSampler(env.id, trainingTasks(env, config), config.seed, config.tasks.sampling);
@@ -103,7 +112,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
     learner: '/learner',
   };
 
-  const pool = await system.outside(createEnvPool(poolOptions(options, system)));
+  const chaos = options.chaos && new ChaosLedger(options.chaos);
+  const pool = await system.outside(createEnvPool(poolOptions(options, system, chaos)));
   try {
     const recorder = await system.spawn<RecorderCommand>(
       'recorder',
@@ -129,6 +139,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         groupsPerUpdate: config.learner.groupsPerUpdate,
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
+        maxFailures: config.rollout.maxFailures,
         stop: config.stop,
         start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
         paths: {
@@ -139,7 +150,9 @@ export async function startRun(options: RunOptions): Promise<Run> {
         onUpdate: metricsOf(
           (row) => void recorder.tell({ type: 'metrics', row }),
           (message) => options.onNotice?.(message),
+          (saved) => chaos?.checkpoint(saved.update, saved.ok),
         ),
+        onFailure: failureNotices((message) => options.onNotice?.(message)),
       }),
       { restart: 'temporary', mailbox: { capacity: 1_000_000, overflow: 'wait' } },
     );
@@ -148,6 +161,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       maxBatch: config.rollout.maxBatch,
       maxWaitMs: config.rollout.maxWaitMs,
       replyPath: paths.rollout,
+      ...(options.learn ? { learnerPath: paths.learner } : {}),
     };
     await system.spawnModule<InferenceCommand, InferenceInit>(
       'inference',
@@ -175,7 +189,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       );
     }
     const fatal = watch(pool, rollout, system);
-    return running(system, pool, env, metrics$, fatal);
+    return running(system, pool, env, metrics$, fatal, chaos);
   } catch (thrown) {
     await pool.close();
     await system.stop();
@@ -211,12 +225,13 @@ function running(
   env: Env,
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
+  chaos: ChaosLedger | undefined,
 ): Run {
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
   const rollout = ref<RolloutCommand>('/rollout');
   const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
-    Promise.race([system.ask<R, M>(to, make, { deadlineMs }), fatal]);
+    Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
   let stopped: Promise<void> | undefined;
   return {
     env,
@@ -225,10 +240,19 @@ function running(
     halt: () => void rollout.tell({ type: 'halt' }),
     evaluate: (plan) =>
       ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
-    save: () => ask<SaveReport, LearnerCommand>(ref('/learner'), (replyTo) => ({ type: 'save', replyTo }), CONTROL_MS),
+    async save() {
+      const saved = await ask<SaveReport, LearnerCommand>(
+        ref('/learner'),
+        (replyTo) => ({ type: 'save', replyTo }),
+        CONTROL_MS,
+      );
+      chaos?.checkpoint(saved.update, saved.ok);
+      return saved;
+    },
     status: () => ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
     inference: () =>
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
+    chaos: () => chaos?.report(),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     stop() {
       stopped ??= (async () => {
@@ -239,6 +263,23 @@ function running(
       return stopped;
     },
   };
+}
+
+/** Milliseconds between an actor's end and the word of why it ended the run. */
+const CAUSE_MS = 1000;
+
+/** Who asked hears first that the asked actor ended; what ended the run says more. */
+async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
+  let timer: NodeJS.Timeout | undefined;
+  const soon = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, thrown instanceof LongplayError && thrown.code === 'ACTOR_STOPPED' ? CAUSE_MS : 0);
+  });
+  try {
+    await Promise.race([fatal, soon]);
+  } finally {
+    clearTimeout(timer);
+  }
+  throw thrown;
 }
 
 /** The task indices a run trains on. @throws {UserError} BAD_CONFIG for a label the world does not have */
@@ -269,20 +310,27 @@ function smallInference({ config, mode, envModule }: RunOptions, { model, params
   };
 }
 
-function poolOptions({ config, mode, envModule }: RunOptions, system: ActorSystem): EnvPoolOptions {
-  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs } = config.rollout;
+function poolOptions(
+  { config, mode, envModule }: RunOptions,
+  system: ActorSystem,
+  chaos: ChaosLedger | undefined,
+): EnvPoolOptions {
+  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
     envs: [{ id: config.env.id, url: envModule, options: config.env.options }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
     openDeadlineMs,
+    maxRestarts,
+    resourceLimits: { maxOldGenerationSizeMb: heapMb },
     clock: system.clock,
     outside: (work) => system.outside(work),
+    ...(chaos ? { chaos } : {}),
   };
 }
 
-function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Policy, paths: Paths): LearnerInit {
+function learnerInit({ config, dir, mode, envModule, chaos }: RunOptions, policy: Policy, paths: Paths): LearnerInit {
   const { learner, checkpoint } = config;
   const { params, saved, model, identity } = policy;
   return {
@@ -318,7 +366,7 @@ function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Polic
     groupsPerUpdate: learner.groupsPerUpdate,
     maxLag: learner.maxLag,
     maxUpdates: config.stop.updates,
-    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity },
+    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity, ...(chaos ? { chaos } : {}) },
     paths,
   };
 }
@@ -329,7 +377,11 @@ function engineOptions({ engine }: RunConfig, mode: RunOptions['mode'], threads:
 }
 
 /** Turns update reports into rows of metrics, and says loudly what deserves it. */
-function metricsOf(record: (row: MetricsRow) => void, notice: (message: string) => void) {
+function metricsOf(
+  record: (row: MetricsRow) => void,
+  notice: (message: string) => void,
+  checkpointed: (saved: SaveReport) => void,
+) {
   let before: { readonly at: number; readonly envSteps: number } | undefined;
   return (report: UpdateReport, status: RolloutStatus): void => {
     const seconds = status.elapsedMs / 1000;
@@ -338,9 +390,29 @@ function metricsOf(record: (row: MetricsRow) => void, notice: (message: string) 
     record(row);
     if (report.skipped > 0)
       notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
+    if (report.checkpoint) checkpointed(report.checkpoint);
     if (report.checkpoint && !report.checkpoint.ok)
       notice(
         `checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`,
       );
   };
+}
+
+/** Says the first failure of each cause; the counts are in the metrics. */
+function failureNotices(notice: (message: string) => void) {
+  const told = new Set<string>();
+  return ({ cause, where, message }: Failure, task: Task): void => {
+    if (told.has(cause)) return;
+    told.add(cause);
+    notice(`an episode of ${taskName(task)} failed at ${where} (${cause}): ${message}; further ones are only counted`);
+  };
+}
+
+/** @throws {UserError} BAD_ARGUMENT for faults that would end this process itself */
+function checkChaos({ rates }: ChaosSpec, isolation: string): void {
+  const deadly =
+    isolation === 'inline' ? ([...deadlyKinds, 'hang'] as const).filter((kind) => (rates[kind] ?? 0) > 0) : [];
+  if (deadly.length === 0) return;
+  const why = 'envs share the main thread here (a serial run, or rollout.isolation: inline)';
+  throw new UserError('BAD_ARGUMENT', `--chaos: ${deadly.join(', ')} would end the run itself: ${why}; leave them out`);
 }

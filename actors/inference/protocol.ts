@@ -52,6 +52,8 @@ export interface InferenceInit {
   readonly maxWaitMs: number;
   /** Who gets `acted`. */
   readonly replyPath: string;
+  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
+  readonly learnerPath?: string;
 }
 
 export interface SmallPolicyInit {

@@ -1,6 +1,6 @@
 /**
- * Writes what a run leaves behind: `metrics.jsonl` (every row) and `traces/*.jsonl` (every n-th group, rotated). A disk
- * that refuses is reported once and never stops training.
+ * Writes what a run leaves behind: `metrics.jsonl` (every row), `traces/*.jsonl` (every n-th group, rotated) and
+ * `quarantine/tasks.jsonl` (tasks that kept failing, each with what it died of). A disk that refuses is reported once and never stops training.
  */
 import { appendFileSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,6 +49,13 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
         metrics({ row }) {
           guarded('metrics.jsonl', () => appendFileSync(join(init.dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`));
           init.onMetrics(row);
+        },
+        quarantined({ task, failure, attempts }) {
+          guarded('quarantine', () => {
+            const folder = join(init.dir, 'quarantine');
+            mkdirSync(folder, { recursive: true });
+            appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
+          });
         },
         flush({ replyTo }) {
           ctx.reply(replyTo, null); // writes are synchronous: whatever was told before is in the files

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import type { Subject } from 'rxjs';
 import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
+import type { ChaosReport } from '../chaos/chaos-ledger.ts';
+import type { ChaosSpec } from '../chaos/spec.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
 import { LongplayError } from '../core/errors.ts';
@@ -22,6 +24,7 @@ export interface TrainRequest {
   /** Go on from the newest good checkpoint in `dir`. */
   readonly resume: boolean;
   readonly metrics$?: Subject<MetricsRow>;
+  readonly chaos?: ChaosSpec;
   readonly onNotice: (message: string) => void;
   /** Called with the started run, e.g. to end it early on a signal. */
   readonly onStarted?: (run: Run) => void;
@@ -32,6 +35,8 @@ export interface TrainRequest {
 export interface TrainOutcome {
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
+  /** What was injected, detected and lost, under `--chaos`. */
+  readonly chaos?: ChaosReport;
 }
 
 /** Trains, writes a last checkpoint, evaluates, and leaves `results.json` in the run's folder. */
@@ -48,6 +53,7 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     learn: true,
     onNotice,
     ...(checkpoint ? { checkpoint } : {}),
+    ...(request.chaos ? { chaos: request.chaos } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
   try {
@@ -60,8 +66,10 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     const evaluations = ended.why === 'halted' ? [] : await evaluateRun(run, config);
     if (config.evaluation.randomBaseline && evaluations.length > 0)
       evaluations.push(...(await randomBaseline(request)));
-    writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ended, evaluations }, null, 2)}\n`);
-    return { ended, evaluations };
+    const chaos = run.chaos();
+    const outcome = { ended, evaluations, ...(chaos ? { chaos } : {}) };
+    writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
+    return outcome;
   } finally {
     await run.stop();
   }

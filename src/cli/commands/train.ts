@@ -4,6 +4,8 @@ import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import type { Run } from '../../../actors/tree.ts';
+import { chaosTable } from '../../chaos/chaos-ledger.ts';
+import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import { showProgress } from '../../console/progress.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
@@ -32,6 +34,7 @@ interface TrainFlags {
   readonly runs: string;
   readonly serial?: boolean;
   readonly json?: boolean;
+  readonly chaos?: string;
 }
 
 /** Adds the command. */
@@ -45,6 +48,10 @@ export function train(program: Command): void {
     .option('--name <name>', "the run's name; by default the configuration's")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--serial', 'one event loop, bit for bit repeatable')
+    .option(
+      '--chaos <spec>',
+      'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
+    )
     .option('--json', 'one JSON object per line')
     .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
 }
@@ -53,6 +60,7 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
   if ((path === undefined) === (flags.resume === undefined)) {
     throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
   }
+  const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
   const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
     throw new UserError(
@@ -60,7 +68,12 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
       'stop.minutes: a serial run has no wall clock; use --set stop.updates=… or stop.envSteps=… and leave minutes out (--set stop.minutes=null is not needed when the file has none)',
     );
   }
-  await trainAndReport({ ...prepared, mode: flags.serial ? 'serial' : 'async', json: flags.json === true });
+  await trainAndReport({
+    ...prepared,
+    mode: flags.serial ? 'serial' : 'async',
+    json: flags.json === true,
+    ...(chaos ? { chaos } : {}),
+  });
 }
 
 function fresh(path: string, flags: TrainFlags) {
@@ -89,6 +102,7 @@ export async function trainAndReport(request: {
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
+  readonly chaos?: ChaosSpec;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const progress = showProgress(metrics$, { out: process.stdout, json: request.json });
@@ -112,10 +126,10 @@ export async function trainAndReport(request: {
       },
     });
     progress.close();
-    if (request.json)
-      process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
+    if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
     else {
       if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
+      if (outcome.chaos) process.stdout.write(`${chaosTable(outcome.chaos).join('\n')}\n`);
       process.stdout.write(`run ${request.dir}\n`);
     }
     return outcome;
