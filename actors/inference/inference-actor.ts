@@ -22,7 +22,7 @@ type Internal = InferenceCommand | { readonly type: 'serve' };
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
-    const opened = await openPolicy(init);
+    const opened = await openPolicy(init, () => ctx.clock.now());
     return serve(ctx, init, opened.policy, opened.engine, opened.close);
   };
 }
@@ -84,7 +84,8 @@ function serve(
         totals.calls++;
         totals.turns += turns.length;
         totals.busyMs += lastEnd - start;
-        if (turns.length > 0) await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start });
+        if (turns.length > 0)
+          await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start, tokens: policy.tokens });
         schedule();
       },
     },
@@ -98,6 +99,7 @@ function serve(
 
 async function openPolicy(
   init: InferenceInit,
+  now: () => number,
 ): Promise<{ policy: Policy; engine: string; close: () => Promise<void> }> {
   if (init.policy.kind === 'random') {
     return { policy: new RandomPolicy(init.maxBatch), engine: 'none', close: async () => {} };
@@ -117,6 +119,7 @@ async function openPolicy(
       groupSize: spec.groupSize,
       maxBatch: init.maxBatch,
       cacheOnUpdate: spec.cacheOnUpdate,
+      now,
     },
     spec.params,
   );

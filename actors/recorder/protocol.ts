@@ -1,9 +1,18 @@
 /** Messages of the recorder, which owns the run's files. */
 import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { Credit } from '../../src/record/trace.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { EpisodesRecorded } from '../rollout/protocol.ts';
 
-export type RecorderCommand = EpisodesRecorded | MetricsRecorded | Flush;
+export type RecorderCommand = EpisodesRecorded | CreditRecorded | MetricsRecorded | Flush;
+
+/** What an update credited the decisions of its groups with. */
+export interface CreditRecorded {
+  readonly type: 'credit';
+  /** Policy version after the update. */
+  readonly update: number;
+  readonly groups: readonly Credit[];
+}
 
 /** One row of metrics. */
 export interface MetricsRecorded {

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Subject } from 'rxjs';
-import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
+import type { EvaluationPlan, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
@@ -12,6 +12,7 @@ import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import { openSinks } from '../record/sinks/open.ts';
 import { envModuleUrl } from './world.ts';
 
 export interface TrainRequest {
@@ -22,6 +23,7 @@ export interface TrainRequest {
   /** Go on from the newest good checkpoint in `dir`. */
   readonly resume: boolean;
   readonly metrics$?: Subject<MetricsRow>;
+  readonly onProgress?: (status: RolloutStatus) => void;
   readonly onNotice: (message: string) => void;
   /** Called with the started run, e.g. to end it early on a signal. */
   readonly onStarted?: (run: Run) => void;
@@ -45,6 +47,8 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     envModule: envModuleUrl(config.env.id),
     learn: true,
     onNotice,
+    sinks: await openSinks(config.metrics, dir, onNotice),
+    ...(request.onProgress ? { onProgress: request.onProgress } : {}),
     ...(checkpoint ? { checkpoint } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
