@@ -112,7 +112,8 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
         totals.calls++;
         totals.turns += turns.length;
         totals.busyMs += lastEnd - start;
-        if (turns.length > 0) await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start });
+        if (turns.length > 0)
+          await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start, tokens: policy.tokens });
         schedule();
       },
     },
@@ -143,6 +144,7 @@ async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
       groupSize: spec.groupSize,
       maxBatch: init.maxBatch,
       cacheOnUpdate: spec.cacheOnUpdate,
+      now: () => clock.now(),
     },
     spec.params,
   );

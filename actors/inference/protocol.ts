@@ -76,4 +76,6 @@ export interface ActedEvent {
   readonly turns: readonly Acted[];
   /** Milliseconds of the engine call that finished them. */
   readonly callMs: number;
+  /** Tokens the policy has computed since it started, padding left out. */
+  readonly tokens: number;
 }

@@ -155,6 +155,7 @@ function updateReport(
     decisions: result.decisions,
     tokens: result.tokens,
     skipped: result.skipped,
+    credit: result.credit,
     ...times,
   };
 }

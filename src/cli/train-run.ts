@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Subject } from 'rxjs';
-import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
+import type { EvaluationPlan, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
@@ -14,6 +14,7 @@ import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import { openSinks } from '../record/sinks/open.ts';
 import { envModuleUrl } from './world.ts';
 
 export interface TrainRequest {
@@ -25,6 +26,7 @@ export interface TrainRequest {
   readonly resume: boolean;
   readonly metrics$?: Subject<MetricsRow>;
   readonly chaos?: ChaosSpec;
+  readonly onProgress?: (status: RolloutStatus) => void;
   readonly onNotice: (message: string) => void;
   /** Called with the started run, e.g. to end it early on a signal. */
   readonly onStarted?: (run: Run) => void;
@@ -52,6 +54,8 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     envModule: envModuleUrl(config.env.id),
     learn: true,
     onNotice,
+    sinks: await openSinks(config.metrics, dir, onNotice),
+    ...(request.onProgress ? { onProgress: request.onProgress } : {}),
     ...(checkpoint ? { checkpoint } : {}),
     ...(request.chaos ? { chaos: request.chaos } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),

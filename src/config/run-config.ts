@@ -187,6 +187,14 @@ export const runConfigSchema = z.strictObject({
     rotateBytes: count.default(64 * 1024 * 1024),
     /** Files kept; the oldest goes first. */
     keepFiles: count.default(4),
+    /** Share of the time that writing traces may take; past it, whole groups are left out. */
+    maxShare: positive.max(1).default(0.02),
+  }),
+  metrics: section({
+    /** Write TensorBoard event files into the run's folder. */
+    tensorboard: z.boolean().default(true),
+    /** Serve the newest row to Prometheus on this port of the loopback address; 0 picks one. */
+    prometheusPort: z.int().min(0).max(65535).exactOptional(),
   }),
 });
 
