@@ -299,7 +299,7 @@ class Rollouts {
         this.#fail(run, event.failure);
         continue;
       }
-      if (event.step.kind !== 'first') this.#envSteps++;
+      if (event.step.kind !== 'first' && run.group.purpose.name === 'train') this.#envSteps++;
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(next.request);
       else {

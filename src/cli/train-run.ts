@@ -25,6 +25,8 @@ export interface TrainRequest {
   readonly onNotice: (message: string) => void;
   /** Called with the started run, e.g. to end it early on a signal. */
   readonly onStarted?: (run: Run) => void;
+  /** Awaited between training and evaluation. */
+  readonly beforeEvaluation?: () => Promise<unknown>;
 }
 
 export interface TrainOutcome {
@@ -53,6 +55,7 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     const ended = await run.train();
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
+    await request.beforeEvaluation?.();
     onNotice(`trained ${ended.status.version} updates, ${ended.status.envSteps} env steps; evaluating`);
     const evaluations = ended.why === 'halted' ? [] : await evaluateRun(run, config);
     if (config.evaluation.randomBaseline && evaluations.length > 0)
@@ -111,7 +114,13 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
   }
 }
 
-function evaluationPlan(env: Env, config: RunConfig, horizon: number, kind: 'sampled' | 'greedy'): EvaluationPlan {
+/** Every task of the evaluated split, under the seed that all evaluations share. */
+export function evaluationPlan(
+  env: Env,
+  config: RunConfig,
+  horizon: number,
+  kind: 'sampled' | 'greedy',
+): EvaluationPlan {
   const { split, episodesPerTask } = config.evaluation;
   const tasks: Task[] = env.tasks.split(split).map((index) => ({ env: env.id, index, seed: env.tasks.evalSeed }));
   return {

@@ -102,7 +102,7 @@ export function openOrtNode(ort: OrtNode, { threads, spinning, reason }: OrtNode
     threads,
     reason,
     async compile(graph) {
-      const model = toOnnx(graph, { fusedMatMul: true });
+      const model = toOnnx(graph, { contrib: true, oneThread: threads === 1 });
       let session: InferenceSession;
       try {
         session = await ort.InferenceSession.create(model, {

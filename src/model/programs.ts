@@ -8,10 +8,10 @@
 
 import { gradients } from '../tensor/gradients.ts';
 import { defineGraph, type Graph } from '../tensor/graph.ts';
-import { add, logSoftmax, pick, reshape, take } from '../tensor/ops.ts';
+import { add, logSoftmax, pick, reshape, take, transpose } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
-import { episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
+import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
 import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
 import {
   actionBags,
@@ -40,8 +40,8 @@ export function prefillGraph(config: ModelConfig): Graph {
   const { hidden, layers } = readPrompts(config, p);
   const outputs: Record<string, Tensor> = {};
   layers.forEach(({ k, v }, layer) => {
-    outputs[`k${layer}`] = k;
-    outputs[`v${layer}`] = v;
+    outputs[`k${layer}`] = transpose(k, [1, 0, 2, 3]);
+    outputs[`v${layer}`] = transpose(v, [1, 0, 2, 3]);
   });
   if (config.choiceHead) outputs.pointerKeys = pointerKeys(p, hidden);
   return defineGraph(outputs);
@@ -205,11 +205,12 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
       k: input(`${name}.k${layer}`, shape),
       v: input(`${name}.v${layer}`, shape),
     }));
-  const attend = episodeAttention(config, {
+  const attend = cachedAttention(config, {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
     prompt: cached('prompt', ['G', kvHeads, 'P', dh]),
     promptMask: input('prompt.mask', ['G', 'P']),
-    past: { layers: cached('past', ['G', kvHeads, 'K', 'S', dh]), mask: input('past.mask', ['G', 'K', 'S']) },
+    past: cached('past', ['G', kvHeads, 'K', 'S', dh]),
+    pastMask: input('past.mask', ['G', 'K', 'S']),
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   const outputs: Record<string, Tensor> = {};

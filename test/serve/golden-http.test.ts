@@ -33,7 +33,11 @@ async function send(url: string, { method, path, body }: Exchange) {
   });
   const text = await response.text();
   const type = response.headers.get('content-type');
-  return { status: response.status, content_type: type, response: type?.includes('json') ? JSON.parse(text) : { _text: text } };
+  return {
+    status: response.status,
+    content_type: type,
+    response: type?.includes('json') ? JSON.parse(text) : { _text: text },
+  };
 }
 
 /** Which recipes are listed beside the needed ones is left to Python's hash order there: they are taken out. */
