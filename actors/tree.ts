@@ -44,6 +44,8 @@ import type {
 } from './rollout/protocol.ts';
 import { rolloutActor } from './rollout/rollout-actor.ts';
 
+export { openEnvSessions } from './env/sessions.ts';
+
 type Policy = SmallPolicySetup<RolloutState, HorizonState>;
 type Paths = LearnerInit['paths'];
 
