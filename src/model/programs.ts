@@ -47,6 +47,13 @@ export function prefillGraph(config: ModelConfig): Graph {
   return defineGraph(outputs);
 }
 
+/** Next-token logits at every token of the prompts, `logits` [Np, V]: one plain forward pass of a language model. */
+export function forwardGraph(config: ModelConfig): Graph {
+  checkModelConfig(config);
+  const p = parameterTensors(config);
+  return defineGraph({ logits: tokenLogits(config, p, readPrompts(config, p).hidden) });
+}
+
 /** Turns action texts into vectors: `bags` [A, d]. */
 export function actionsGraph(config: ModelConfig): Graph {
   return defineGraph({ bags: actionBags(config, parameterTensors(config), actionTokenInputs(config, 'A'), 'A') });
