@@ -1,7 +1,8 @@
 /** Environment steps per second: bare, in one thread, and through the env hosts. */
-import { registry } from '../../envs/registry.ts';
+
 import { createEnvPool } from '../../actors/env/env-pool.ts';
 import type { EnvEvent } from '../../actors/env/protocol.ts';
+import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { babyaiSteps } from './babyai-steps.ts';
 import type { Bench, Figure } from './contract.ts';

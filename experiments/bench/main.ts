@@ -23,7 +23,10 @@ await runCommand(async () => {
     throw new UserError('BAD_ARGUMENT', `unknown bench '${unknown}'; known: ${known.join(', ')}`);
   }
   const results: Record<string, readonly Figure[]> = {};
-  if (!json) process.stdout.write(`${cpus()[0]?.model}, ${availableParallelism()} cores, node ${process.versions.node}, load ${loadavg()[0]!.toFixed(1)}\n`);
+  if (!json)
+    process.stdout.write(
+      `${cpus()[0]?.model}, ${availableParallelism()} cores, node ${process.versions.node}, load ${loadavg()[0]!.toFixed(1)}\n`,
+    );
   for (const name of names.length > 0 ? names : known) {
     const { bench } = await benches[name]!();
     const figures = await bench();

@@ -7,12 +7,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Subject } from 'rxjs';
 import { startRun } from '../../actors/tree.ts';
 import { evaluationPlan, trainRun } from '../../src/cli/train-run.ts';
 import { envModuleUrl } from '../../src/cli/world.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import { Subject } from 'rxjs';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
@@ -63,7 +63,12 @@ async function rolloutFigures(dir: string): Promise<Figure[]> {
         unit: 'tokens/s',
         reference: { name: 'the bare engine on the same batches', value: median('engine') },
       },
-      { name: 'rollout', value: median('steps'), unit: 'env steps/s', reference: { name: "the original's HTTP step rate", value: 945 } },
+      {
+        name: 'rollout',
+        value: median('steps'),
+        unit: 'env steps/s',
+        reference: { name: "the original's HTTP step rate", value: 945 },
+      },
       { name: 'share of the time inside the engine', value: 100 * median('share'), unit: '%' },
       { name: 'turns per engine call', value: median('batch'), unit: 'turns' },
     ];
@@ -115,9 +120,15 @@ async function firstRise(dir: string): Promise<Figure[]> {
       name: 'first significant rise of success',
       value: risen ?? Number.NaN,
       unit: 's after the start',
-      note: risen === undefined ? 'none within two minutes' : `after ${last?.envSteps} env steps, ${last?.update} updates`,
+      note:
+        risen === undefined ? 'none within two minutes' : `after ${last?.envSteps} env steps, ${last?.update} updates`,
     },
-    { name: 'learner', value: medianOf(rows.map(({ learnerTokensPerSecond }) => learnerTokensPerSecond ?? 0)), unit: 'tokens/s', note: 'forward, backward and AdamW, beside the rollouts' },
+    {
+      name: 'learner',
+      value: medianOf(rows.map(({ learnerTokensPerSecond }) => learnerTokensPerSecond ?? 0)),
+      unit: 'tokens/s',
+      note: 'forward, backward and AdamW, beside the rollouts',
+    },
   ];
 }
 

@@ -43,7 +43,9 @@ async function trained(config: RunConfig, mode: 'async' | 'serial', resumeFrom?:
   } finally {
     await run.stop();
   }
-  const files = readdirSync(join(dir, 'traces')).sort();
+  const files = readdirSync(join(dir, 'traces'))
+    .filter((name) => /^\d+\.jsonl$/.test(name))
+    .sort();
   const { tensors } = loadNewest(join(dir, 'checkpoints'));
   const hash = createHash('sha256');
   for (const name of Object.keys(tensors).sort()) hash.update(name).update(tensors[name]!.data as Float32Array);
