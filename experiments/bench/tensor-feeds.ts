@@ -7,9 +7,7 @@ import { f32, i32, promptFeeds, steps } from '../../src/policy/feeds.ts';
 export type Feeds = Record<string, HostTensor>;
 
 export function weightFeeds(config: ModelConfig, params: ParamSet): Feeds {
-  return Object.fromEntries(
-    parameterSpecs(config).map(({ name, shape }) => [name, f32(shape, params.values[name]!)]),
-  );
+  return Object.fromEntries(parameterSpecs(config).map(({ name, shape }) => [name, f32(shape, params.values[name]!)]));
 }
 
 /** Zero moments of every parameter. */
@@ -44,7 +42,10 @@ function tokenBatch(config: ModelConfig, groups: number, length: number, before:
   const rows = Int32Array.from({ length: N }, (_, n) => n);
   return {
     'tokens.ids': i32([N], ids(config, N)),
-    'tokens.positions': i32([N], rows.map((n) => before + (n % length))),
+    'tokens.positions': i32(
+      [N],
+      rows.map((n) => before + (n % length)),
+    ),
     'episodes.index': i32([groups, 1, length], rows),
     'episodes.inverse': i32([N], rows),
     'episodes.steps': steps(length),
@@ -62,7 +63,10 @@ export function trainBatch(config: ModelConfig, groups: number, length: number):
     'decisions.index': i32([N], rows),
     'decisions.inverse': i32([N], rows),
     'decisions.mask': f32([N, config.vocabSize], new Float32Array(N * config.vocabSize)),
-    'decisions.chosen': i32([N, 1], rows.map((n) => (n * 31 + 7) % config.vocabSize)),
+    'decisions.chosen': i32(
+      [N, 1],
+      rows.map((n) => (n * 31 + 7) % config.vocabSize),
+    ),
     'decisions.weight': f32([N], new Float32Array(N).fill(1 / N)),
     'adam.lr': f32([], Float32Array.of(1e-3)),
     'adam.maxGradNorm': f32([], Float32Array.of(1)),

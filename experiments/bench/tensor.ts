@@ -89,8 +89,7 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
     };
   }
   const program = await engine.compile(what === 'forward' ? forwardGraph(MODEL) : decodeGraph(MODEL));
-  const feeds =
-    what === 'forward' ? promptBatch(MODEL, batch, TOKENS) : decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
+  const feeds = what === 'forward' ? promptBatch(MODEL, batch, TOKENS) : decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
   return async () => {
     await program.run({ ...weights, ...feeds });
   };
@@ -158,7 +157,9 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
     spinning: true, // the engine is alone in the process, and PyTorch's threads spin too
   };
   const engine = await openEngine(options);
-  const pythons = [values.python, process.env.PYTHON_TORCH, 'python3', '/usr/bin/python3'].filter((p) => p !== undefined);
+  const pythons = [values.python, process.env.PYTHON_TORCH, 'python3', '/usr/bin/python3'].filter(
+    (p) => p !== undefined,
+  );
   const torch = await Torch.start(pythons, threads, { ...MODEL, tokens: TOKENS });
   console.log(`${engine.name} ${engine.device}, ${threads} threads; PyTorch ${torch?.version ?? 'not measured'}`);
 

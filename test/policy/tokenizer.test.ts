@@ -7,9 +7,29 @@ const tokenizer = new Tokenizer({
   words: ['craft', 'get', 'using', 'goal', 'dark'],
 });
 const worldText = fc
-  .array(fc.constantFrom('oak log', 'oak', 'planks', 'stick', 'craft', ' ', '  ', '\n', ', ', '7', '07', '123', 'é', '_', 'Stick', '\ud800'), {
-    maxLength: 12,
-  })
+  .array(
+    fc.constantFrom(
+      'oak log',
+      'oak',
+      'planks',
+      'stick',
+      'craft',
+      ' ',
+      '  ',
+      '\n',
+      ', ',
+      '7',
+      '07',
+      '123',
+      'é',
+      '_',
+      'Stick',
+      '\ud800',
+    ),
+    {
+      maxLength: 12,
+    },
+  )
   .map((parts) => parts.join(''));
 
 describe('the tokenizer', () => {
