@@ -25,6 +25,7 @@ import { earlierRows, type RowBefore, updateRow } from '../src/record/update-row
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl, workerUrl } from '../src/runtime/thread.ts';
+import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { create, type HorizonState, horizon, restore } from '../src/schedule/horizon-schedule.ts';
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env/env-pool.ts';
@@ -206,7 +207,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       );
     }
     const fatal = watch(pool, rollout, system);
-    return running(system, pool, env, metrics$, fatal, chaos);
+    return running(system, pool, env, metrics$, fatal, chaos, options);
   } catch (thrown) {
     await pool.close();
     await system.stop();
@@ -243,6 +244,7 @@ function running(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
+  { config, onNotice }: RunOptions,
 ): Run {
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
@@ -250,13 +252,30 @@ function running(
   const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
     Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
   let stopped: Promise<void> | undefined;
+  let expected = 0;
+  const waited = async <T>(work: Promise<T>): Promise<T> => {
+    expected++;
+    try {
+      return await work;
+    } finally {
+      expected--;
+    }
+  };
+  const endWatchdog = startWatchdog(system, {
+    ...config.watchdog,
+    onStall: (message) => onNotice?.(message),
+    onLag: (lagMs) => onNotice?.(`the main event loop was ${Math.round(lagMs)} ms late`),
+    run: () => ({ expected: expected > 0 && pool.stats().pending === 0, progress: pool.stats().observed }),
+  });
   return {
     env,
     metrics$,
-    train: () => ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), RUN_MS),
+    train: () => waited(ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
     halt: () => void rollout.tell({ type: 'halt' }),
     evaluate: (plan) =>
-      ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
+      waited(
+        ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
+      ),
     async save() {
       const saved = await ask<SaveReport, LearnerCommand>(
         ref('/learner'),
@@ -272,6 +291,7 @@ function running(
     chaos: () => chaos?.report(),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     stop() {
+      endWatchdog();
       stopped ??= (async () => {
         await system.stop();
         await pool.close();

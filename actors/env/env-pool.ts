@@ -47,6 +47,8 @@ export interface EnvPoolOptions {
 
 export interface EnvPoolStats {
   readonly open: number;
+  /** Episodes that wait for their env; each has a deadline. */
+  readonly pending: number;
   /** Answers given out. */
   readonly observed: number;
   readonly failed: Readonly<Partial<Record<FailureCause, number>>>;
@@ -201,6 +203,7 @@ class Pool implements EnvPool {
   stats(): EnvPoolStats {
     return {
       open: this.#episodes.size,
+      pending: [...this.#episodes.values()].filter(({ pending, restoring }) => pending || restoring).length,
       observed: this.#observed,
       failed: { ...this.#failed },
       restored: this.#restored,

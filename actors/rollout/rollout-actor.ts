@@ -205,7 +205,10 @@ class Rollouts {
     this.#training = undefined;
     this.#elapsedBefore += this.#ctx.clock.now() - this.#startedAt!;
     this.#startedAt = undefined;
-    for (const group of [...this.#groups.values()]) if (group.purpose.name === 'train') this.#abandon(group);
+    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
+    for (const group of running) this.#abandon(group);
+    // A run that goes on from here launches them again, before anything new.
+    this.#relaunch.unshift(...running.map(({ task, horizon }) => ({ task, horizon })));
     this.#ctx.reply(replyTo, { why, status });
   }
 

@@ -28,7 +28,9 @@ export interface TrainRequest {
   readonly chaos?: ChaosSpec;
   readonly onProgress?: (status: RolloutStatus) => void;
   readonly onNotice: (message: string) => void;
-  /** Called with the started run, e.g. to end it early on a signal. */
+  /** Ends the run early: what runs is given up, a checkpoint is written, evaluations are left out. */
+  readonly interrupt?: AbortSignal;
+  /** Called with the started run. */
   readonly onStarted?: (run: Run) => void;
   /** Awaited between training and evaluation. */
   readonly beforeEvaluation?: () => Promise<unknown>;
@@ -62,14 +64,22 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   });
   try {
     request.onStarted?.(run);
-    const ended = await run.train();
+    const { interrupt } = request;
+    interrupt?.addEventListener('abort', () => run.halt(), { once: true });
+    const training = run.train();
+    if (interrupt?.aborted) run.halt(); // the signal came while the run was starting
+    const ended = await training;
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
     await request.beforeEvaluation?.();
-    onNotice(`trained ${ended.status.version} updates, ${ended.status.envSteps} env steps; evaluating`);
-    const evaluations = ended.why === 'halted' ? [] : await evaluateRun(run, config);
-    if (config.evaluation.randomBaseline && evaluations.length > 0)
-      evaluations.push(...(await randomBaseline(request)));
+    const trained = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
+    onNotice(ended.why === 'halted' ? trained : `${trained}; evaluating`);
+    const evaluations = await unlessInterrupted(interrupt, async () => {
+      if (ended.why === 'halted') return [];
+      const all = await evaluateRun(run, config);
+      if (config.evaluation.randomBaseline && all.length > 0) all.push(...(await randomBaseline(request)));
+      return all;
+    });
     const chaos = run.chaos();
     const outcome = { ended, evaluations, ...(chaos ? { chaos } : {}) };
     writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
@@ -77,6 +87,21 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   } finally {
     await run.stop();
   }
+}
+
+/** The evaluations, or none once the run is interrupted: what they have under way ends with the run. */
+async function unlessInterrupted(
+  interrupt: AbortSignal | undefined,
+  evaluate: () => Promise<EvaluationSummary[]>,
+): Promise<EvaluationSummary[]> {
+  if (!interrupt) return evaluate();
+  if (interrupt.aborted) return [];
+  const evaluations = evaluate();
+  const cut = new Promise<EvaluationSummary[]>((resolve) => {
+    interrupt.addEventListener('abort', () => resolve([]), { once: true });
+  });
+  evaluations.catch(() => {}); // cut off, it fails when the run stops
+  return Promise.race([evaluations, cut]);
 }
 
 /** All evaluations a configuration asks for, of the run's present weights. */

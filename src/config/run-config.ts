@@ -168,6 +168,12 @@ export const runConfigSchema = z.strictObject({
   }),
   /** The run ends at the first of these. */
   stop: section({ updates: count.exactOptional(), minutes: positive.exactOptional(), envSteps: count.exactOptional() }),
+  watchdog: section({
+    /** Milliseconds an actor may take over one message before the run says which and acts on it. */
+    stallMs: positive.default(300_000),
+    /** Milliseconds the main event loop may be late before that is reported. */
+    lagMs: positive.default(2000),
+  }),
   checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),

@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
-import type { Run } from '../../../actors/tree.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
@@ -13,6 +12,7 @@ import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { isUserMistake, runCommand } from '../fail.ts';
+import { onInterrupt } from '../interrupt.ts';
 import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
 import { envModuleUrl } from '../world.ts';
 
@@ -107,23 +107,13 @@ export async function trainAndReport(request: {
   const metrics$ = new Subject<MetricsRow>();
   const progress = showProgress(metrics$, { out: process.stdout, json: request.json });
   const say = (line: string) => process.stderr.write(`${line}\n`);
-  let run: Run | undefined;
-  let signals = 0;
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (++signals > 1) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
-    say(`${signal}: ending the run with a checkpoint; again to exit at once`);
-    run?.halt();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  const interrupt = onInterrupt(say);
   try {
     const outcome = await attempt({
       ...request,
       metrics$,
       onNotice: say,
-      onStarted: (started) => {
-        run = started;
-      },
+      interrupt: interrupt.signal,
     });
     progress.close();
     if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
@@ -135,7 +125,6 @@ export async function trainAndReport(request: {
     return outcome;
   } finally {
     progress.close();
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
+    interrupt.close();
   }
 }
