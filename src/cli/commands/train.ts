@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
+import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
 import type { Run } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
-import { showProgress } from '../../console/progress.ts';
+import { openConsole } from '../../console/console.ts';
+import type { ActorLine } from '../../console/state.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
@@ -80,9 +82,16 @@ export async function trainAndReport(request: {
   readonly json: boolean;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
-  const progress = showProgress(metrics$, { out: process.stdout, json: request.json });
-  const say = (line: string) => process.stderr.write(`${line}\n`);
+  const display = openConsole(metrics$, {
+    out: process.stdout,
+    notices: process.stderr,
+    json: request.json,
+    config: request.config,
+    name: basename(request.dir),
+  });
+  const say = (line: string) => display.notice(line);
   let run: Run | undefined;
+  let status: RolloutStatus | undefined;
   let signals = 0;
   const onSignal = (signal: NodeJS.Signals) => {
     if (++signals > 1) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
@@ -96,11 +105,16 @@ export async function trainAndReport(request: {
       ...request,
       metrics$,
       onNotice: say,
+      onProgress: (latest) => {
+        status = latest;
+        display.progress(latest);
+      },
       onStarted: (started) => {
         run = started;
+        display.watch(() => actorLines(started, status, request.config.rollout.envThreads));
       },
     });
-    progress.close();
+    display.close();
     if (request.json)
       process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
     else {
@@ -109,8 +123,27 @@ export async function trainAndReport(request: {
     }
     return outcome;
   } finally {
-    progress.close();
+    display.close();
     process.off('SIGINT', onSignal);
     process.off('SIGTERM', onSignal);
   }
+}
+
+/** The actors, and the env hosts as one line beside them. */
+function actorLines(run: Run, status: RolloutStatus | undefined, threads: number): ActorLine[] {
+  const { actors, envs } = run.stats();
+  const up = envs.hosts.filter(({ up }) => up).length;
+  const restarts = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);
+  const hosts: ActorLine = {
+    path: 'env hosts',
+    state: up === envs.hosts.length ? 'running' : `${up} of ${envs.hosts.length} up`,
+    depth: 0,
+    busyMs: (status?.time.hostMs ?? 0) / threads,
+    restarts,
+    message: undefined,
+    note: `${envs.open} episodes open`,
+    oldestMs: 0,
+    waitingFor: [],
+  };
+  return [...actors, hosts];
 }
