@@ -14,6 +14,7 @@ export class SlotTimer {
   #groupMs = 0;
   #emptyMs = 0;
   #envMs = 0;
+  #hostMs = 0;
   #waitMs = 0;
   #prefillMs = 0;
   #decodeMs = 0;
@@ -57,6 +58,7 @@ export class SlotTimer {
   stepped(stepMs: number, envMs: number, batchMs: number): void {
     const inEnv = Math.min(stepMs, Math.max(envMs, batchMs / this.#envThreads));
     this.#envMs += inEnv;
+    this.#hostMs += envMs;
     this.#stepRestMs += Math.max(0, stepMs - inEnv);
   }
 
@@ -66,6 +68,7 @@ export class SlotTimer {
       groupMs: this.#groupMs,
       learnerMs: this.#emptyMs,
       envMs: this.#envMs,
+      hostMs: this.#hostMs,
       waitMs: this.#waitMs,
       prefillMs: this.#prefillMs,
       decodeMs: this.#decodeMs,

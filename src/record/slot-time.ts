@@ -9,6 +9,8 @@ export interface SlotTime {
   /** Empty slots: admission waits for the learner. */
   readonly learnerMs: number;
   readonly envMs: number;
+  /** Env hosts inside env code; not a slot's time, so no part of the shares. */
+  readonly hostMs: number;
   /** Waiting for a batch, as the policy saw it. */
   readonly waitMs: number;
   readonly prefillMs: number;

@@ -93,6 +93,7 @@ describe('where the time went', () => {
     groupMs: 0,
     learnerMs: 0,
     envMs: 0,
+    hostMs: 0,
     waitMs: 0,
     prefillMs: 0,
     decodeMs: 0,
@@ -171,6 +172,7 @@ function fullRow(): MetricsRow {
 function rollout(over: Partial<RolloutFacts> & { readonly runningMs?: number }): RolloutFacts {
   const { runningMs = 0, ...rest } = over;
   const none = {
+    hostMs: 0,
     groupMs: 0,
     learnerMs: 0,
     envMs: 0,
