@@ -14,6 +14,7 @@ import type { Policy } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { SmallPolicy } from '../../src/policy/small-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, SmallPolicyInit } from './protocol.ts';
 
@@ -67,7 +68,7 @@ function serve(
         schedule();
       },
       loadWeights({ params }) {
-        if (policy instanceof SmallPolicy) policy.load(params);
+        if (policy instanceof SmallPolicy || policy instanceof WindowPolicy) policy.load(params);
       },
       report({ replyTo }) {
         const report: InferenceReport = { ...totals, tokens: policy.tokens, engine };
@@ -105,21 +106,24 @@ async function openPolicy(
   const spec = init.policy;
   const view = await viewOf(spec.envModule);
   const engine = await openEngine(spec.engine);
-  const policy = await SmallPolicy.create(
-    engine,
-    {
-      config: spec.model,
-      tokenizer: new Tokenizer(view),
-      view,
-      decoder: spec.decoder,
-      masked: spec.masked,
-      maxTokens: spec.maxTokens,
-      groupSize: spec.groupSize,
-      maxBatch: init.maxBatch,
-      cacheOnUpdate: spec.cacheOnUpdate,
-    },
-    spec.params,
-  );
+  const { model: config, decoder, params } = spec;
+  const common = { config, tokenizer: new Tokenizer(view), maxBatch: init.maxBatch };
+  const policy =
+    view.mode === 'window' && decoder === 'choice'
+      ? await WindowPolicy.create(engine, { ...common, view }, params)
+      : await SmallPolicy.create(
+          engine,
+          {
+            ...common,
+            view,
+            decoder,
+            masked: spec.masked,
+            maxTokens: spec.maxTokens,
+            groupSize: spec.groupSize,
+            cacheOnUpdate: spec.cacheOnUpdate,
+          },
+          params,
+        );
   return { policy, engine: `${engine.name}/${engine.device}`, close: () => engine.dispose() };
 }
 
