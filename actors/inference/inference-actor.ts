@@ -17,10 +17,11 @@ import { openEngine } from '../../src/engine/open.ts';
 import { timed } from '../../src/engine/timed.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
-import type { ActRequest, Policy } from '../../src/policy/policy.ts';
+import type { ActRequest } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { SmallPolicy } from '../../src/policy/small-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, SmallPolicyInit } from './protocol.ts';
@@ -48,7 +49,7 @@ async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<Infe
 }
 
 interface Opened {
-  readonly policy: Policy;
+  readonly policy: SmallPolicy | WindowPolicy | RandomPolicy;
   /** Name and device. */
   readonly engine: string;
   readonly computing: { readonly ms: number };
@@ -95,7 +96,8 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
       },
       loadWeights({ params }) {
         // Older ones may have waited in the mailbox while this incarnation asked for the newest.
-        if (policy instanceof SmallPolicy && params.version >= policy.version) policy.load(params);
+        if (policy instanceof RandomPolicy || params.version < policy.version) return;
+        policy.load(params);
       },
       report({ replyTo }) {
         const report: InferenceReport = { ...totals, tokens: policy.tokens, engineMs: computing.ms, engine };
@@ -132,22 +134,24 @@ async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
   const spec = init.policy;
   const view = await viewOf(spec.envModule);
   const { engine, computing } = timed(await openEngine(spec.engine), clock);
-  const policy = await SmallPolicy.create(
-    engine,
-    {
-      config: spec.model,
-      tokenizer: new Tokenizer(view),
-      view,
-      decoder: spec.decoder,
-      masked: spec.masked,
-      maxTokens: spec.maxTokens,
-      groupSize: spec.groupSize,
-      maxBatch: init.maxBatch,
-      cacheOnUpdate: spec.cacheOnUpdate,
-      now: () => clock.now(),
-    },
-    spec.params,
-  );
+  const { model: config, decoder, params } = spec;
+  const common = { config, tokenizer: new Tokenizer(view), maxBatch: init.maxBatch, now: () => clock.now() };
+  const policy =
+    view.mode === 'window' && decoder === 'choice'
+      ? await WindowPolicy.create(engine, { ...common, view }, params)
+      : await SmallPolicy.create(
+          engine,
+          {
+            ...common,
+            view,
+            decoder,
+            masked: spec.masked,
+            maxTokens: spec.maxTokens,
+            groupSize: spec.groupSize,
+            cacheOnUpdate: spec.cacheOnUpdate,
+          },
+          params,
+        );
   return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
 }
 

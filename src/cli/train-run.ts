@@ -12,6 +12,7 @@ import { LongplayError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
+import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { openSinks } from '../record/sinks/open.ts';
@@ -63,6 +64,7 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
   try {
+    evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
     request.onStarted?.(run);
     const { interrupt } = request;
     interrupt?.addEventListener('abort', () => run.halt(), { once: true });
@@ -151,15 +153,19 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
   }
 }
 
-/** Every task of the evaluated split, under the seed that all evaluations share. */
+/** Every task of the evaluated split or set, under the seed that all evaluations share. */
 export function evaluationPlan(
   env: Env,
   config: RunConfig,
   horizon: number,
   kind: 'sampled' | 'greedy',
 ): EvaluationPlan {
-  const { split, episodesPerTask } = config.evaluation;
-  const tasks: Task[] = env.tasks.split(split).map((index) => ({ env: env.id, index, seed: env.tasks.evalSeed }));
+  const { episodesPerTask } = config.evaluation;
+  const tasks: Task[] = evaluatedTasks(env, config.evaluation).map((index) => ({
+    env: env.id,
+    index,
+    seed: env.tasks.evalSeed,
+  }));
   return {
     name: `h${horizon} ${kind}`,
     tasks,

@@ -177,6 +177,8 @@ export const runConfigSchema = z.strictObject({
   checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),
+    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
+    tasks: z.string().exactOptional(),
     /** Evaluate every so many updates while training; 0: only at the end. */
     everyUpdates: z.int().min(0).default(0),
     episodesPerTask: count.default(8),

@@ -35,6 +35,7 @@ describe("a user's mistake", () => {
     ['an unknown env', train('env.id=textcrft'), /unknown env 'textcrft'; did you mean 'textcraft'\?/],
     ['an env option that is none', train('env.options={fidelty: original}'), /fidelty/],
     ['a label that is none', train('tasks.labels=[deep]'), /'deep' is no label of textcraft/],
+    ['an evaluation set that is none', train('evaluation.tasks=held-out'), /textcraft has no set 'held-out'/],
     ['a model that cannot be', train('policy.model.heads=3'), /policy\.model\.heads/],
     ['an engine that is not there', train('engine={name: onnxruntime-node, device: cuda}'), /cuda/],
     [
