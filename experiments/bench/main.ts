@@ -8,9 +8,11 @@ import { UserError } from '../../src/core/errors.ts';
 import { columns } from '../../src/evaluation/table.ts';
 import type { Bench, Figure } from './contract.ts';
 
-const benches: Readonly<Record<string, () => Promise<{ bench: Bench }>>> = {
+/** Each gives figures; one that has more to say prints its own tables. */
+const benches: Readonly<Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>> = {
   envs: () => import('./envs.ts'),
   rollout: () => import('./rollout.ts'),
+  tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
 
 await runCommand(async () => {
@@ -28,8 +30,12 @@ await runCommand(async () => {
       `${cpus()[0]?.model}, ${availableParallelism()} cores, node ${process.versions.node}, load ${loadavg()[0]!.toFixed(1)}\n`,
     );
   for (const name of names.length > 0 ? names : known) {
-    const { bench } = await benches[name]!();
-    const figures = await bench();
+    const loaded = await benches[name]!();
+    if ('print' in loaded) {
+      await loaded.print(json ? ['--json'] : []);
+      continue;
+    }
+    const figures = await loaded.bench();
     results[name] = figures;
     if (!json) process.stdout.write(`\n${name}\n${shown(figures).join('\n')}\n`);
   }
