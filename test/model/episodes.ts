@@ -86,7 +86,10 @@ export function randomGroups(decoder: DecoderKind, shape: BatchShape, seed: numb
     const mentions = new Map<string, number[]>();
     const actions = Array.from({ length: 2 + rng.int(3) }, (_, a) => {
       const text = String.fromCharCode(97 + a) + 'dog'.slice(0, rng.int(4));
-      mentions.set(text, Array.from({ length: 1 + rng.int(2) }, () => rng.int(tokens.length)));
+      mentions.set(
+        text,
+        Array.from({ length: 1 + rng.int(2) }, () => rng.int(tokens.length)),
+      );
       return text;
     });
     const reading = {

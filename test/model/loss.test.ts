@@ -33,7 +33,13 @@ interface Decided {
 }
 
 /** Scores of a group's actions at one hidden state, from the definition. */
-function plainScores(config: ModelConfig, w: Weights, group: TrainGroup, hidden: number[], prompt: number[][]): number[] {
+function plainScores(
+  config: ModelConfig,
+  w: Weights,
+  group: TrainGroup,
+  hidden: number[],
+  prompt: number[][],
+): number[] {
   const { hiddenSize: d } = config;
   const dot = (a: readonly number[], b: readonly number[]) => a.reduce((sum, v, i) => sum + v * b[i]!, 0);
   const query = (name: string) => linear(w[`choice_head.${name}.weight`]!, hidden).map((v) => v / Math.sqrt(d));
@@ -55,7 +61,12 @@ function plainScores(config: ModelConfig, w: Weights, group: TrainGroup, hidden:
 }
 
 /** What every decision is worth, episode by episode, in the order of the batch. */
-function plainDecisions(config: ModelConfig, w: Weights, decoder: DecoderKind, groups: readonly TrainGroup[]): Decided[] {
+function plainDecisions(
+  config: ModelConfig,
+  w: Weights,
+  decoder: DecoderKind,
+  groups: readonly TrainGroup[],
+): Decided[] {
   return groups.flatMap((group) =>
     group.members.flatMap(({ tokens, decisions }) => {
       const promptLength = group.reading.tokens.length;
@@ -63,8 +74,7 @@ function plainDecisions(config: ModelConfig, w: Weights, decoder: DecoderKind, g
       const hidden = plainHidden(config, w, sequence);
       return decisions.map(({ at, allowed, chosen }): Decided => {
         const h = hidden[promptLength + at]!;
-        const all =
-          decoder === 'choice' ? plainScores(config, w, group, h, hidden) : plainLogits(config, w, h);
+        const all = decoder === 'choice' ? plainScores(config, w, group, h, hidden) : plainLogits(config, w, h);
         const possible = allowed ?? all.map((_, id) => id).filter((id) => id >= END);
         const probabilities = plainSoftmax(possible.map((id) => all[id]!));
         return {
@@ -99,7 +109,9 @@ function plainLoss(decided: readonly Decided[], groups: readonly TrainGroup[]): 
 }
 
 function float64(feeds: ReturnType<typeof episodeFeeds>): Map<string, NdArray> {
-  return new Map(Object.entries(feeds).map(([name, { shape, data }]) => [name, { shape, data: Float64Array.from(data) }]));
+  return new Map(
+    Object.entries(feeds).map(([name, { shape, data }]) => [name, { shape, data: Float64Array.from(data) }]),
+  );
 }
 
 const run = (graph: Graph, feeds: ReturnType<typeof episodeFeeds>, values = float64(feeds)) =>
