@@ -8,81 +8,88 @@ import type { Inventory } from './env.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
 import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 
-/** A line of the list before it is known what is held. */
-export type Offer = GetOffer | CraftOffer | TagOffer;
-
-/** Can always be executed. */
-interface GetOffer {
-  readonly type: 'get';
-  readonly action: string;
+/** What can be done at all under a list of commands, whatever is held. */
+export interface Offers {
+  /** `inventory`, then gets in the order of their first mention; can always be executed. */
+  readonly always: readonly string[];
+  /** Crafts in the order of the list, tags filled; can be executed when their ingredients are held. */
+  readonly crafts: readonly CraftOffer[];
 }
-interface CraftOffer {
-  readonly type: 'craft';
+
+export interface CraftOffer {
   readonly action: string;
   readonly effect: CraftEffect;
 }
-/** A command with a tag among its ingredients. */
-interface TagOffer {
-  readonly type: 'tag';
-  readonly command: CraftCommand;
-  /** For each ingredient the names that may stand for it. */
-  readonly choices: readonly (readonly string[])[];
+
+/** What one command gives to the offers. */
+interface Part {
+  readonly gets: readonly string[];
+  readonly crafts: readonly CraftOffer[];
 }
 
-/** Ways of filling one command's tags that are listed at most. */
+/** Ways of filling one command's tags that are offered at most; no recipe of the tree has more than 15. */
 const MAX_WAYS = 64;
+const REMEMBERED = 8192;
 
-/** Reads the listed commands once: gets in the order of their first mention, then crafts in the order of the list. */
-export function offersOf(effects: Effects, commands: readonly string[]): readonly Offer[] {
-  const { tree } = effects;
-  const gets = new Set<string>();
-  const crafts: Offer[] = [];
-  for (const listed of new Set(commands)) {
-    const command = parse(listed);
-    if (command.type !== 'craft') continue;
-    for (const stack of command.using) {
-      if (isGettable(tree, nameOf(stack.item))) gets.add(print({ type: 'get', stack }));
-    }
-    if (command.using.some((stack) => tree.tags.has(nameOf(stack.item)))) {
-      crafts.push({ type: 'tag', command, choices: command.using.map((stack) => choicesFor(tree, stack)) });
-    } else {
-      const effect = effects.of(listed);
-      if (effect.type === 'craft' && effect.makes) crafts.push({ type: 'craft', action: listed, effect });
-    }
+/** Works out offers; remembers those of each command, for lists share most of theirs. */
+export class OfferBook {
+  readonly #effects: Effects;
+  readonly #parts = new Map<string, Part>();
+
+  constructor(effects: Effects) {
+    this.#effects = effects;
   }
-  return [...Array.from(gets, (action): Offer => ({ type: 'get', action })), ...crafts];
+
+  of(commands: readonly string[]): Offers {
+    const gets = new Set<string>();
+    const crafts = new Map<string, CraftOffer>();
+    for (const listed of commands) {
+      const part = this.#partOf(listed);
+      for (const action of part.gets) gets.add(action);
+      for (const offer of part.crafts) if (!crafts.has(offer.action)) crafts.set(offer.action, offer);
+    }
+    return { always: ['inventory', ...gets], crafts: [...crafts.values()] };
+  }
+
+  #partOf(listed: string): Part {
+    const known = this.#parts.get(listed);
+    if (known) return known;
+    const part = this.#work(listed);
+    if (this.#parts.size >= REMEMBERED) this.#parts.clear();
+    this.#parts.set(listed, part);
+    return part;
+  }
+
+  #work(listed: string): Part {
+    const { tree } = this.#effects;
+    const command = parse(listed);
+    if (command.type !== 'craft') return { gets: [], crafts: [] };
+    const found = command.using.filter(({ item }) => isGettable(tree, nameOf(item)));
+    const crafts: CraftOffer[] = [];
+    for (const action of waysOf(tree, command, listed)) {
+      const effect = this.#effects.of(action);
+      if (effect.type === 'craft' && effect.makes) crafts.push({ action, effect });
+    }
+    return { gets: found.map((stack) => print({ type: 'get', stack })), crafts };
+  }
 }
 
-/** `inventory`, then the offers that what is held allows, in their order, each once. */
-export function listActions(effects: Effects, offers: readonly Offer[], held: Inventory): readonly string[] {
-  const actions = ['inventory'];
-  for (const offer of offers) {
-    if (offer.type === 'get') actions.push(offer.action);
-    else if (offer.type === 'craft') {
-      if (isHeld(offer.effect, held)) actions.push(offer.action);
-    } else {
-      for (const action of waysOf(effects.tree, offer, held)) {
-        const effect = effects.of(action);
-        if (effect.type === 'craft' && effect.makes && isHeld(effect, held) && !actions.includes(action)) {
-          actions.push(action);
-        }
-      }
-    }
-  }
+/** What of the offers can be executed with what is held. */
+export function listActions({ always, crafts }: Offers, held: Inventory): readonly string[] {
+  if (held.size === 0) return always;
+  const actions = always.slice();
+  for (const { action, effect } of crafts) if (isHeld(effect, held)) actions.push(action);
   return actions;
 }
 
-/** Every way of filling the command with held items, as action text. */
-function waysOf(tree: Tree, { command, choices }: TagOffer, held: Inventory): readonly string[] {
+/** The command with every choice of items for its tags, as action text; without tags, as it is listed. */
+function waysOf(tree: Tree, command: CraftCommand, listed: string): readonly string[] {
+  if (!command.using.some(({ item }) => tree.tags.has(nameOf(item)))) return [listed];
   let ways: Stack[][] = [[]];
-  for (const [i, { amount }] of command.using.entries()) {
-    const able = choices[i]!.filter((name) => {
-      const item = tree.numberOf.get(name);
-      const n = item === undefined ? undefined : held.get(item);
-      return n !== undefined && n >= amount;
-    });
-    ways = ways.flatMap((way) => able.map((name) => [...way, { amount, item: words(name) }]));
-    if (ways.length > MAX_WAYS) ways.length = MAX_WAYS;
+  for (const stack of command.using) {
+    const members = tree.membersOf.get(nameOf(stack.item));
+    const items = members ? members.map(words) : [stack.item];
+    ways = ways.flatMap((way) => items.map((item) => [...way, { amount: stack.amount, item }])).slice(0, MAX_WAYS);
   }
   return ways.map((using) => print({ ...command, using }));
 }
@@ -93,9 +100,4 @@ function isHeld({ takes }: CraftEffect, held: Inventory): boolean {
     if (n === undefined || n < amount) return false;
   }
   return true;
-}
-
-function choicesFor(tree: Tree, stack: Stack): readonly string[] {
-  const name = nameOf(stack.item);
-  return tree.tags.has(name) ? (tree.membersOf.get(name) ?? []) : [name];
 }

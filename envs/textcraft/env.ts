@@ -1,9 +1,9 @@
 import { type Env, type EnvStep, type First, type Session, terminated } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
-import { listActions, type Offer, offersOf } from './actions.ts';
+import { listActions, OfferBook, type Offers } from './actions.ts';
 import { Effects, type Fidelity, type Taken } from './effects.ts';
 import { type Amount, minus, plus } from './grammar.ts';
-import { type Item, TREE, type Tree } from './recipes.ts';
+import { type Item, TREE } from './recipes.ts';
 import { drawStart } from './start.ts';
 import { tasks } from './tasks.ts';
 import * as text from './text.ts';
@@ -29,9 +29,11 @@ export class TextCraft implements Env {
   readonly rewardRange = [0, 1] as const;
   readonly maxObservationChars: number;
   readonly #effects: Effects;
+  readonly #book: OfferBook;
 
   constructor(fidelity: Fidelity) {
     this.#effects = new Effects(TREE, fidelity);
+    this.#book = new OfferBook(this.#effects);
     // The original echoes actions of any length, so only the engine's longest string bounds its answers.
     this.maxObservationChars = fidelity === 'original' ? 2 ** 29 : 65_536;
   }
@@ -43,22 +45,24 @@ export class TextCraft implements Env {
 
   /** Opens an episode from a recorded goal and list of commands instead of a task. */
   openFrom(start: text.Start): TextCraftSession {
-    return new TextCraftSession(this.#effects, start);
+    return new TextCraftSession(this.#effects, this.#book, start);
   }
 }
 
 export class TextCraftSession implements Session {
   readonly first: First;
   readonly #effects: Effects;
+  readonly #book: OfferBook;
   readonly #start: text.Start;
   readonly #goal: Item | undefined;
   readonly #held: Inventory = new Map();
   readonly #corrected: boolean;
   #over = false;
-  #offers: readonly Offer[] | undefined;
+  #offers: Offers | undefined;
 
-  constructor(effects: Effects, start: text.Start) {
+  constructor(effects: Effects, book: OfferBook, start: text.Start) {
     this.#effects = effects;
+    this.#book = book;
     this.#start = start;
     this.#corrected = effects.fidelity === 'corrected';
     this.#goal = effects.tree.numberOf.get(start.goal);
@@ -67,7 +71,7 @@ export class TextCraftSession implements Session {
 
   /** What is held now: item names and amounts, in order. */
   get inventory(): [name: string, amount: Amount][] {
-    return Array.from(this.#held, ([item, amount]) => [this.#tree.items[item]!, amount]);
+    return Array.from(this.#held, ([item, amount]) => [this.#effects.tree.items[item]!, amount]);
   }
 
   step(action: string): EnvStep {
@@ -92,15 +96,11 @@ export class TextCraftSession implements Session {
 
   actions(): readonly string[] {
     if (this.#over && this.#corrected) return [];
-    this.#offers ??= offersOf(this.#effects, this.#start.commands);
-    return listActions(this.#effects, this.#offers, this.#held);
+    this.#offers ??= this.#book.of(this.#start.commands);
+    return listActions(this.#offers, this.#held);
   }
 
   close(): void {}
-
-  get #tree(): Tree {
-    return this.#effects.tree;
-  }
 
   #answer(answer: EnvStep, obtained: Item): EnvStep {
     if (obtained !== this.#goal) return answer;

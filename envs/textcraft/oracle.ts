@@ -47,13 +47,19 @@ function cheapestWays(tree: Tree, commands: readonly CraftCommand[]): ReadonlyMa
     for (const command of commands) {
       const output = nameOf(command.makes.item);
       let turns = 1;
-      for (const stack of command.using) turns += ways.get(cheapest(tree, ways, stack) ?? '')?.turns ?? Infinity;
+      for (const stack of command.using) turns += turnsFor(ways.get(cheapest(tree, ways, stack) ?? ''), stack);
       if (turns >= (ways.get(output)?.turns ?? Infinity)) continue;
       ways.set(output, { turns, command });
       changed = true;
     }
   }
   return ways;
+}
+
+/** Rough number of turns for as many of an item as an ingredient asks for: one when it is found, else craft by craft. */
+function turnsFor(way: Way | undefined, { amount }: Stack): number {
+  if (!way) return Number.POSITIVE_INFINITY;
+  return way.command ? Math.ceil(Number(amount) / Number(way.command.makes.amount)) * way.turns : way.turns;
 }
 
 /** The item to take for an ingredient: itself, or the member of its tag that is easiest to come by. */

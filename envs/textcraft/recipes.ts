@@ -42,7 +42,7 @@ export interface Tree {
   readonly tagOf: ReadonlyMap<string, string>;
   /** Tag → its items, in load order. */
   readonly membersOf: ReadonlyMap<string, readonly string[]>;
-  /** Item or tag → recipes that use it, in load order. */
+  /** Item or tag → recipes that use it; twice where the recipe has a group, so that these are drawn more often. */
   readonly usesOf: ReadonlyMap<string, readonly Recipe[]>;
   /** What task index i asks for: 544 items by depth, within a depth in load order. */
   readonly goals: readonly Goal[];
@@ -142,8 +142,7 @@ export function buildTree(lines: string): Tree {
     ({ tag }) => tag!,
     (recipe) => recipe,
   );
-  // The load order of outputs is not that of recipes where one output has several: group first, then list the uses.
-  const uses = [...recipesOf.values()]
+  const uses = [...recipesOf.values(), ...recipesOfTag.values()]
     .flat()
     .flatMap((recipe) => recipe.ingredients.map(({ name }) => ({ name, recipe })));
   const names = [...items];

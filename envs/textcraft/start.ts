@@ -5,12 +5,13 @@ import type { Start } from './text.ts';
 
 /** Recipes listed at most beside those that the goal may need. */
 const MAX_DISTRACTORS = 10;
-/** Distractors an ingredient may put forward. */
+/** Uses of an ingredient that are drawn as candidates. */
 const MAX_USES = 10;
 
 /**
  * Lists every recipe on any way to the goal, and up to ten others that use something of what those use, shuffled.
- * The original draws them the same way, but from Python's hash order; ours come from (index, seed) alone.
+ * The original draws them the same way (an ingredient puts forward ten of its uses, repeats among them), but from
+ * Python's hash order; ours come from (index, seed) alone.
  *
  * @throws {RangeError} for an index without a goal
  */
@@ -47,7 +48,7 @@ export function waysTo(tree: Tree, item: string): readonly Recipe[] {
   return [...recipes];
 }
 
-/** Up to `n` of `items`, without repeats, in random order (the first n steps of a Fisher–Yates shuffle). */
+/** Up to `n` of the places of `items`, none twice, in random order (the first n steps of a Fisher–Yates shuffle). */
 function sample<T>(rng: Rng, items: readonly T[], n: number): readonly T[] {
   const pool = [...items];
   const size = Math.min(n, pool.length);

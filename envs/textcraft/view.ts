@@ -21,7 +21,7 @@ export const view: AppendView = {
   id: 'textcraft/compact@1',
   mode: 'append',
   lexicon,
-  words: ['goal', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown'],
+  words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown'],
   prompt: ({ observation }) => renderPrompt(observation),
   turn: renderTurn,
 };
@@ -50,17 +50,23 @@ function renderPrompt(observation: string): Rendered {
       segments.push(`${i === 0 ? ' using ' : ', '}${mention}`);
     }
   }
+  const find = (action: string): readonly number[] => {
+    const command = parse(action);
+    if (command.type === 'get') return found.get(stackText(command.stack)) ?? [];
+    if (command.type !== 'craft') return [];
+    return lines
+      .filter((line) => isWayOf(command, line.command))
+      .map(({ at }) => at)
+      .slice(0, MAX_MENTIONS);
+  };
+  const mentions = new Map<string, readonly number[]>(); // asked for again every turn
   return {
     segments,
     focus: words(goal),
     mentions(action) {
-      const command = parse(action);
-      if (command.type === 'get') return found.get(stackText(command.stack)) ?? [];
-      if (command.type !== 'craft') return [];
-      return lines
-        .filter((line) => isWayOf(command, line.command))
-        .map(({ at }) => at)
-        .slice(0, MAX_MENTIONS);
+      const known = mentions.get(action) ?? find(action);
+      mentions.set(action, known);
+      return known;
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 
 import type { MaybePromise } from '../core/env.ts';
-import type { Decision } from '../core/trajectory.ts';
+import type { Decision, TurnStages } from '../core/trajectory.ts';
 
 /** A turn that waits for its action. */
 export interface ActRequest {
@@ -39,6 +39,7 @@ export interface Acted {
   /** Exact text for the env. */
   readonly action: string;
   readonly decision?: Decision;
+  readonly stages?: TurnStages;
 }
 
 export interface Policy {
@@ -46,6 +47,11 @@ export interface Policy {
   submit(requests: readonly ActRequest[]): void;
   /** Turns that wait for a call or are in the middle of a run of tokens. */
   readonly waiting: number;
+  /**
+   * True when some call would leave nobody behind: everyone who could still join it waits already, or a run of tokens
+   * is under way that others can join later.
+   */
+  readonly complete: boolean;
   /** Engine calls are made for at most this many turns at once. */
   readonly maxBatch: number;
   /** Makes one engine call. @returns the turns it finished */

@@ -156,7 +156,7 @@ function wellConditioned(groups: readonly Group[], config: EstimatorConfig): boo
 }
 
 describe('estimate', () => {
-  it('equals the naive twin for every algorithm, way of crediting and end', () => {
+  it('equals the naive twin for every algorithm, way of crediting and end', { timeout: 120_000 }, () => {
     let compared = 0;
     fc.assert(
       fc.property(batch, anyConfig, (groups, config) => {

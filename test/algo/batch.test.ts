@@ -93,6 +93,12 @@ describe('importance', () => {
     expect(stats.k3).toBeCloseTo((3 - Math.log(4) + (-0.75 + Math.log(4))) / 3, 9);
   });
 
+  it('k1 and k3 are of the behaviour against the learner', () => {
+    const { stats } = importance(log(0.4), log(0.1), 2);
+    expect(stats.k1).toBeCloseTo(-Math.log(4), 9);
+    expect(stats.k3).toBeCloseTo(4 - 1 - Math.log(4), 9);
+  });
+
   it('a segment shares the product of its ratios', () => {
     const { weights, stats } = importance(log(0.4, 0.2, 0.3), log(0.2, 0.2, 0.1), 2.5, [2, 1]);
     expect(Array.from(weights).map((w) => Math.round(w * 1e9) / 1e9)).toEqual([2, 2, 2.5]);

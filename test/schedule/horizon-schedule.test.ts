@@ -121,6 +121,35 @@ describe('adaptive', () => {
     expect(new Set(turns.slice(80))).toEqual(new Set([4]));
   });
 
+  describe('to the update', () => {
+    const exact = { type: 'adaptive', rounds: [4, 8], smoothing: 1, growSuccess: 0.5 } as const;
+
+    it('waits for `patience` updates in a row, and for `cooldown`', () => {
+      const binding = (h: number) => stats(h, 0.8, 0.5);
+      expect(run({ ...exact, patience: 3, cooldown: 0 }, 5, binding)).toEqual([4, 4, 4, 8, 8]);
+      expect(run({ ...exact, patience: 1, cooldown: 4 }, 6, binding)).toEqual([4, 4, 4, 4, 8, 8]);
+      const broken = (h: number, update: number) => stats(h, 0.8, update === 2 ? 0 : 0.5);
+      expect(run({ ...exact, patience: 3, cooldown: 0 }, 7, broken)).toEqual([4, 4, 4, 4, 4, 4, 8]);
+    });
+
+    it('a rung is judged against the success it was entered with: it may collapse at once, after `patience`', () => {
+      const answer = (h: number) => (h === 4 ? stats(4, 0.8, 0.5) : stats(8, 0.3, 0));
+      expect(run({ ...exact, patience: 2, cooldown: 0 }, 5, answer)).toEqual([4, 4, 8, 8, 4]);
+      const once = (h: number, update: number) => stats(h, h === 8 && update === 2 ? 0.3 : 0.8, h === 4 ? 0.5 : 0);
+      expect(run({ ...exact, patience: 2, cooldown: 0 }, 9, once)).toEqual([4, 4, 8, 8, 8, 8, 8, 8, 8]);
+    });
+
+    it('after a collapse the lower rung must regain `recover` of its best, though it binds and has settled', () => {
+      const at = (later: number) => (h: number, update: number) => {
+        if (h === 8) return stats(8, 0.1, 0);
+        return stats(4, update < 2 ? 0.8 : later, 0.9);
+      };
+      const config = { ...exact, patience: 2, cooldown: 0, recover: 0.75 }; // 0.75 · 0.8 = 0.6
+      expect(new Set(run(config, 40, at(0.55)).slice(4))).toEqual(new Set([4]));
+      expect(run(config, 8, at(0.65))).toEqual([4, 4, 8, 8, 4, 4, 8, 8]);
+    });
+  });
+
   it('judges a rung by its own episodes, not by stragglers of another horizon', () => {
     expect(new Set(run(config, 60, () => stats(99, 0, 1)))).toEqual(new Set([4]));
   });

@@ -1,0 +1,506 @@
+/**
+ * The main thread's side of the environments: owns the hosts, sends them commands in batches, watches them, ends and
+ * replaces those that misbehave, and restores the episodes that were merely there.
+ *
+ * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`; every
+ * other is opened again on the new host and its actions taken again, which nobody notices but for the time. An
+ * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`.
+ */
+import { type Observable, Subject } from 'rxjs';
+import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
+import { stepFault } from '../../src/chaos/injector.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { LongplayError, messageOf } from '../../src/core/errors.ts';
+import type { Failure, FailureCause } from '../../src/core/failure.ts';
+import { HostProcesses } from './host-processes.ts';
+import { HostThreads } from './host-threads.ts';
+import type { Host, HostFactory } from './hosts.ts';
+import { startInlineHost } from './inline-host.ts';
+import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open, Step } from './protocol.ts';
+
+export interface EnvPoolOptions {
+  readonly envs: readonly EnvSpec[];
+  /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
+  readonly threads: number;
+  /**
+   * `process` contains everything; `thread` what leaves V8 able to go on (an exhausted heap may not, buffers are not
+   * limited); `inline`, in the caller's thread, neither spinning nor exiting: for serial mode and trusted light envs.
+   */
+  readonly isolation: 'process' | 'thread' | 'inline';
+  /** Milliseconds one action may take, counted from when the env was called. */
+  readonly stepDeadlineMs: number;
+  /** The same for opening; each action of a replay adds `stepDeadlineMs`. */
+  readonly openDeadlineMs: number;
+  /** Milliseconds to load the envs. Default 30000. */
+  readonly startMs?: number;
+  /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default 10. */
+  readonly maxRestarts?: number;
+  /** False where the policy does not need the list of actions. Default true. */
+  readonly listActions?: boolean;
+  readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
+  readonly clock?: Clock;
+  /** Faults to inject, and where what becomes of them is counted. */
+  readonly chaos?: ChaosLedger;
+  /** `ActorSystem.outside`, where the pool is inline in a serial system and its envs do real waiting. */
+  readonly outside?: <T>(work: Promise<T>) => Promise<T>;
+}
+
+export interface EnvPoolStats {
+  readonly open: number;
+  /** Episodes that wait for their env; each has a deadline. */
+  readonly pending: number;
+  /** Answers given out. */
+  readonly observed: number;
+  readonly failed: Readonly<Partial<Record<FailureCause, number>>>;
+  /** Episodes brought back after the end of their host. */
+  readonly restored: number;
+  /** Commands for, and answers of, episodes that were over. */
+  readonly late: number;
+  readonly hosts: readonly {
+    readonly where: string;
+    readonly up: boolean;
+    readonly episodes: number;
+    readonly replaced: number;
+  }[];
+}
+
+export interface EnvPool {
+  /**
+   * Sends a command with the others of this turn of the event loop. Steps and closes of an episode that is over are
+   * ignored (its `failed` is on the way).
+   * @throws {LongplayError} BAD_ARGUMENT for an episode opened twice, a second command before the answer to the
+   * first, or an unknown env; ACTOR_STOPPED after `close`
+   */
+  tell(command: EnvCommand): void;
+  /** Every answer, in the order it arrived. Errors, once, when hosts cannot be started any more. */
+  readonly observations$: Observable<EnvEvent>;
+  stats(): EnvPoolStats;
+  close(): Promise<void>;
+}
+
+interface Slot {
+  readonly where: string;
+  readonly episodes: Set<Held>;
+  host: Host | undefined;
+  /** Commands of this turn, or waiting for the host to start. */
+  outbox: EnvCommand[];
+  /** Commands given to the present host. */
+  sent: number;
+  /** Calls its beacon had shown when it last moved, and when that was. */
+  calls: number;
+  movedAt: number;
+  replaced: number;
+  failedStarts: number;
+}
+
+/** An open episode. */
+interface Held {
+  readonly open: Open;
+  readonly slot: Slot;
+  /** Actions that were answered. */
+  readonly actions: string[];
+  /** Last answer given out. */
+  last: Observed | undefined;
+  pending: 'open' | 'step' | undefined;
+  /** The step in hand. */
+  step: Step | undefined;
+  /** Place of the command in hand among those sent to the host. */
+  ordinal: number;
+  /** When it was seen to have begun. */
+  begunAt: number | undefined;
+  /** Its deadline had passed at the last look; the answer may be in the queue. */
+  suspect: boolean;
+  /** Being brought back: the next answer is a repetition. */
+  restoring: boolean;
+}
+
+/** Starts that may fail in a row before the pool gives up. */
+const MAX_FAILED_STARTS = 3;
+/** Longest delay of an injected slow step, as a share of the deadline. */
+const SLOW_SHARE = 0.5;
+
+/** Starts the hosts. @throws {LongplayError} ENV_BROKEN when they cannot load the envs */
+export async function createEnvPool(options: EnvPoolOptions): Promise<EnvPool> {
+  const pool = new Pool(options);
+  await pool.start();
+  return pool;
+}
+
+class Pool implements EnvPool {
+  readonly observations$ = new Subject<EnvEvent>();
+  readonly #options: EnvPoolOptions;
+  readonly #clock: Clock;
+  /** Absent where hosts are inline. */
+  readonly #factory: HostFactory | undefined;
+  readonly #chaos: ChaosLedger | undefined;
+  readonly #slots: Slot[];
+  readonly #episodes = new Map<number, Held>();
+  readonly #ids: ReadonlySet<string>;
+  readonly #failed: Partial<{ [C in FailureCause]: number }> = {};
+  readonly #pollMs: number;
+  #observed = 0;
+  #restored = 0;
+  #late = 0;
+  #flushing = false;
+  #closed = false;
+  #cancelPoll: (() => void) | undefined;
+  #polledAt = 0;
+  /** Hosts replaced since an action was answered. */
+  #replacedInRow = 0;
+
+  constructor(options: EnvPoolOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#ids = new Set(options.envs.map(({ id }) => id));
+    const inline = options.isolation === 'inline';
+    const { threads, resourceLimits = {} } = options;
+    if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
+    else if (!inline) this.#factory = new HostProcesses(resourceLimits.maxOldGenerationSizeMb);
+    this.#chaos = options.chaos;
+    this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
+    this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
+  }
+
+  async start(): Promise<void> {
+    try {
+      await Promise.all(this.#slots.map((slot) => this.#startHost(slot)));
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    if (this.#factory) this.#poll();
+  }
+
+  tell(command: EnvCommand): void {
+    if (this.#closed) throw new LongplayError('ACTOR_STOPPED', 'the env pool is closed');
+    const record = this.#episodes.get(command.episode);
+    if (command.type === 'open') {
+      this.#open(command, record);
+      return;
+    }
+    if (!record) {
+      this.#late++;
+      return;
+    }
+    if (command.type === 'close') {
+      this.#chaos?.closed(command.episode);
+      this.#drop(record);
+      this.#send(record.slot, command);
+      return;
+    }
+    if (record.pending) {
+      const message = `episode ${command.episode}: step ${command.turn} before the answer to the last command`;
+      throw new LongplayError('BAD_ARGUMENT', message);
+    }
+    record.pending = 'step';
+    record.step = command;
+    const fault = this.#chaos && stepFault(this.#chaos.spec, command.episode, command.turn);
+    if (fault) this.#chaos!.inject(command.episode, fault.kind);
+    // While it is being restored the step waits for the replay.
+    if (!record.restoring) this.#sendPending(record, command);
+  }
+
+  stats(): EnvPoolStats {
+    return {
+      open: this.#episodes.size,
+      pending: [...this.#episodes.values()].filter(({ pending, restoring }) => pending || restoring).length,
+      observed: this.#observed,
+      failed: { ...this.#failed },
+      restored: this.#restored,
+      late: this.#late,
+      hosts: this.#slots.map(({ where, host, episodes, replaced }) => ({
+        where,
+        up: host !== undefined,
+        episodes: episodes.size,
+        replaced,
+      })),
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#cancelPoll?.();
+    await Promise.all(this.#slots.map((slot) => slot.host?.close()));
+    await this.#factory?.close();
+    this.#chaos?.end();
+    this.observations$.complete();
+  }
+
+  #open(command: Open, known: Held | undefined): void {
+    if (known) throw new LongplayError('BAD_ARGUMENT', `episode ${command.episode} is open already`);
+    if (!this.#ids.has(command.task.env)) {
+      throw new LongplayError('BAD_ARGUMENT', `no env '${command.task.env}'; there are ${[...this.#ids].join(', ')}`);
+    }
+    const slot = this.#slots.reduce((least, other) => (other.episodes.size < least.episodes.size ? other : least));
+    const record: Held = {
+      open: command,
+      slot,
+      actions: [...(command.replay ?? [])],
+      last: undefined,
+      pending: 'open',
+      step: undefined,
+      ordinal: 0,
+      begunAt: undefined,
+      suspect: false,
+      restoring: false,
+    };
+    this.#episodes.set(command.episode, record);
+    slot.episodes.add(record);
+    this.#sendPending(record, command);
+  }
+
+  #sendPending(record: Held, command: Open | Step): void {
+    record.ordinal = record.slot.sent + 1;
+    record.begunAt = undefined;
+    record.suspect = false;
+    this.#send(record.slot, command);
+  }
+
+  #send(slot: Slot, command: EnvCommand): void {
+    slot.sent++;
+    slot.outbox.push(command);
+    if (this.#flushing || !slot.host) return;
+    this.#flushing = true;
+    // In a thread's case not a microtask: what other code of this turn tells should go along.
+    if (this.#factory) setImmediate(() => this.#flush());
+    else queueMicrotask(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#flushing = false;
+    for (const slot of this.#slots) {
+      if (!slot.host || slot.outbox.length === 0) continue;
+      const commands = slot.outbox;
+      slot.outbox = [];
+      slot.host.send(commands);
+    }
+  }
+
+  async #startHost(slot: Slot): Promise<void> {
+    const { envs, listActions = true, startMs = 30_000, outside, stepDeadlineMs } = this.#options;
+    let host: Host | undefined;
+    const listener = {
+      events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
+      died: (cause: FailureCause, message: string) => {
+        if (slot.host === host) this.#replace(slot, this.#suspect(slot), cause, message);
+      },
+    };
+    const where = slot.where;
+    const faults = this.#chaos && { spec: this.#chaos.spec, slowMs: SLOW_SHARE * stepDeadlineMs };
+    const made = { envs, listActions, where, chaos: faults };
+    if (this.#factory) host = await this.#factory.start(made, listener, startMs);
+    else {
+      const deadlineMs = (episode: number) => this.#deadlineMs(this.#episodes.get(episode));
+      const clock = this.#clock;
+      const starting = startInlineHost({ ...made, clock, deadlineMs, outside }, listener);
+      host = await (outside ? outside(starting) : starting);
+    }
+    if (this.#closed) {
+      host.kill();
+      return;
+    }
+    slot.host = host;
+    slot.failedStarts = 0;
+    slot.calls = -1;
+    slot.movedAt = this.#clock.now();
+    if (slot.outbox.length > 0) this.#flush();
+  }
+
+  #receive(slot: Slot, host: Host | undefined, events: readonly EnvEvent[]): void {
+    if (slot.host !== host) return;
+    for (const event of events) {
+      const record = this.#episodes.get(event.episode);
+      if (!record) {
+        this.#late++;
+        this.#chaos?.late(event.episode);
+      } else if (record.slot !== slot || !(record.pending || record.restoring) || !this.#accept(record, event)) {
+        const turn = event.type === 'observed' ? ` of turn ${event.turn}` : '';
+        const message = `an answer${turn} that episode ${event.episode} did not wait for`;
+        this.#replace(slot, record ? [record] : [], 'protocol', message);
+        return;
+      }
+    }
+  }
+
+  /** @returns false for an answer to something else than the command in hand */
+  #accept(record: Held, event: EnvEvent): boolean {
+    if (event.type === 'failed') {
+      this.#fail(record, event.failure);
+      return true;
+    }
+    if (record.restoring) {
+      this.#restoredBy(record, event);
+      return true;
+    }
+    const turn = record.pending === 'open' ? record.actions.length : record.actions.length + 1;
+    if (event.turn !== turn) return false;
+    if (record.step) {
+      record.actions.push(record.step.action);
+      this.#replacedInRow = 0;
+    }
+    record.pending = record.step = undefined;
+    record.last = event;
+    if (event.turn > 0) this.#chaos?.answered(event.episode);
+    if (event.step.kind === 'terminated') this.#drop(record);
+    this.#observed++;
+    this.observations$.next(event);
+    return true;
+  }
+
+  #restoredBy(record: Held, event: Observed): void {
+    const { last } = record;
+    record.restoring = false;
+    if (last && (event.turn !== last.turn || event.step.observation !== last.step.observation)) {
+      const message = `the env is not a pure function of its actions: replaying ${record.actions.length} of them gave another observation`;
+      this.#fail(record, { cause: 'protocol', where: record.slot.where, message });
+      this.#send(record.slot, { type: 'close', episode: event.episode });
+      return;
+    }
+    const { step } = record;
+    record.pending = step && 'step';
+    if (step) this.#sendPending(record, step);
+  }
+
+  #fail(record: Held, seen: Failure): void {
+    const { episode } = record.open;
+    this.#drop(record);
+    const fault = this.#chaos?.failed(episode, seen.cause);
+    const failure: Failure = fault === 'drop' ? { ...seen, cause: 'injected-drop' } : seen;
+    this.#failed[failure.cause] = (this.#failed[failure.cause] ?? 0) + 1;
+    this.observations$.next({ type: 'failed', episode, failure });
+  }
+
+  #drop(record: Held): void {
+    this.#episodes.delete(record.open.episode);
+    record.slot.episodes.delete(record);
+  }
+
+  /** Ends a host, starts another, fails the culprits and restores the rest. */
+  #replace(slot: Slot, culprits: readonly Held[], cause: FailureCause, message: string): void {
+    slot.host?.kill();
+    slot.host = undefined;
+    slot.replaced++;
+    slot.sent = 0;
+    slot.outbox = [];
+    // Restored before the failure is told: whoever hears of it may open the next episode at once.
+    for (const record of slot.episodes) if (!culprits.includes(record)) this.#restore(record);
+    for (const culprit of culprits) this.#fail(culprit, { cause, where: slot.where, message });
+    if (++this.#replacedInRow > (this.#options.maxRestarts ?? 10)) {
+      const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow} times and answered no action in between`;
+      void this.#giveUp(`the environment is broken: ${why} (the last time: ${cause}, ${message})`);
+    } else void this.#restart(slot);
+  }
+
+  #restore(record: Held): void {
+    this.#restored++;
+    if (!record.last) {
+      this.#sendPending(record, record.open);
+      return;
+    }
+    record.restoring = true;
+    this.#sendPending(record, { ...record.open, replay: record.actions });
+    // An answer must be awaited even where the policy is still thinking; its step then waits for it.
+    record.pending = record.step ? 'step' : undefined;
+  }
+
+  async #restart(slot: Slot): Promise<void> {
+    while (!this.#closed) {
+      try {
+        return await this.#startHost(slot);
+      } catch (error) {
+        if (this.#closed) return;
+        if (++slot.failedStarts >= MAX_FAILED_STARTS) {
+          await this.#giveUp(`${slot.where} could not be started ${slot.failedStarts} times: ${messageOf(error)}`);
+        }
+      }
+    }
+  }
+
+  async #giveUp(message: string): Promise<void> {
+    this.observations$.error(new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``));
+    await this.close();
+  }
+
+  /** Whose code a dead host was running: the one its beacon shows, else the oldest command begun and not answered. */
+  #suspect(slot: Slot): readonly Held[] {
+    const seen = slot.host?.beacon();
+    if (!seen) return [];
+    const current = this.#episodes.get(seen.current);
+    if (current) return [current];
+    let oldest: Held | undefined;
+    for (const record of slot.episodes) {
+      const begun = (record.pending || record.restoring) && record.ordinal <= seen.began;
+      if (begun && (!oldest || record.ordinal < oldest.ordinal)) oldest = record;
+    }
+    return oldest ? [oldest] : [];
+  }
+
+  #deadlineMs(record: Held | undefined): number {
+    const { stepDeadlineMs, openDeadlineMs } = this.#options;
+    if (!record) return stepDeadlineMs;
+    if (record.restoring || record.pending === 'open') return openDeadlineMs + record.actions.length * stepDeadlineMs;
+    return stepDeadlineMs;
+  }
+
+  #poll(): void {
+    const now = this.#clock.now();
+    // This thread was busy itself: answers may be waiting unread, so nobody is late yet.
+    const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
+    this.#polledAt = now;
+    for (const slot of this.#slots) if (slot.host) this.#watch(slot, slot.host, now, wasBusy);
+    if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#pollMs, () => this.#poll());
+  }
+
+  #watch(slot: Slot, host: Host, now: number, wasBusy: boolean): void {
+    const seen = host.beacon()!;
+    if ((host.overweight?.() ?? 0) > 0) {
+      this.#replace(slot, this.#suspect(slot), 'out-of-memory', 'the host holds more memory than it may');
+      return;
+    }
+    if (seen.current < 0 || seen.calls !== slot.calls || wasBusy) {
+      slot.calls = seen.calls;
+      slot.movedAt = now;
+    }
+    if (seen.current >= 0) {
+      // Inside one call since `movedAt`: the thread is blocked, and only this episode can be blamed.
+      const record = this.#episodes.get(seen.current);
+      const { stepDeadlineMs, openDeadlineMs } = this.#options;
+      const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
+      const heldMs = now - slot.movedAt;
+      if (heldMs > deadlineMs) {
+        this.#replace(slot, record ? [record] : [], 'timeout', `no return for ${Math.round(heldMs)} ms`);
+      }
+      return;
+    }
+    // The thread is free, so whoever is late is so by itself: they go together, not one deadline after the other.
+    const late: Held[] = [];
+    let lateMs = 0;
+    for (const record of slot.episodes) {
+      if (!(record.pending || record.restoring) || record.ordinal > seen.began) continue;
+      if (record.begunAt === undefined || wasBusy) record.begunAt = now;
+      else if (now - record.begunAt > this.#deadlineMs(record)) {
+        if (record.suspect) {
+          late.push(record);
+          lateMs = Math.max(lateMs, now - record.begunAt);
+        }
+        record.suspect = true;
+      }
+    }
+    if (late.length > 0) this.#replace(slot, late, 'timeout', `no answer for ${Math.round(lateMs)} ms`);
+  }
+}
+
+function newSlot(where: string): Slot {
+  return {
+    where,
+    episodes: new Set(),
+    host: undefined,
+    outbox: [],
+    sent: 0,
+    calls: -1,
+    movedAt: 0,
+    replaced: 0,
+    failedStarts: 0,
+  };
+}

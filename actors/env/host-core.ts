@@ -1,0 +1,320 @@
+/**
+ * What a host does with its batches, without a thread: the same code runs in a worker and, in serial mode, in the
+ * caller's thread. Owns the sessions; one slow session does not hold the others up; one that breaks fails alone.
+ */
+import type { StepFault } from '../../src/chaos/injector.ts';
+import { misbehave } from '../../src/chaos/misbehave.ts';
+import type { Env, EnvStep, First, MaybePromise, Session } from '../../src/core/env.ts';
+import { messageOf } from '../../src/core/errors.ts';
+import type { FailureCause } from '../../src/core/failure.ts';
+import { BrokenContract, checkStep } from './check.ts';
+import type { EnvCommand, EnvEvent, Open, Step } from './protocol.ts';
+
+/** Where the host is, for whoever watches it from outside; called before and after every call into an env. */
+export interface Beacon {
+  /** A call into the env of `episode` begins. */
+  enter(episode: number): void;
+  /** It has returned (its promise may be open still). */
+  leave(): void;
+  /** One more command has been begun. */
+  began(): void;
+}
+
+export interface HostOptions {
+  readonly envs: ReadonlyMap<string, Env>;
+  /** Whether to ask sessions for their actions. */
+  readonly listActions: boolean;
+  /** Path for failures. */
+  readonly where: string;
+  readonly now: () => number;
+  /** Given the events of a batch at its end, and those of slow sessions as they come. */
+  readonly emit: (events: EnvEvent[]) => void;
+  readonly beacon?: Beacon;
+  /** Told of a command that did not answer at once. */
+  readonly onSlow?: (work: Promise<void>, episode: number) => void;
+  /** Calls `fn` soon, once: events of slow sessions that come together leave together. Default a microtask. */
+  readonly soon?: (fn: () => void) => void;
+  /** Chaos: which steps are struck. */
+  readonly fault?: (episode: number, turn: number) => StepFault | undefined;
+  /** Longest delay of a slow step, milliseconds. Default 100. */
+  readonly slowMs?: number;
+}
+
+interface Episode {
+  readonly number: number;
+  readonly env: Env;
+  session: Session | undefined;
+  turn: number;
+  /** The action table and its inverse. */
+  readonly texts: string[];
+  readonly table: Map<string, number>;
+  readonly listActions: boolean;
+  /** A slow command under way. */
+  busy: boolean;
+  closed: boolean;
+  /** Chaos: the next answer is sent twice. */
+  twice: boolean;
+}
+
+const NONE = new Int32Array(0);
+const NO_TEXTS: readonly string[] = [];
+/** Milliseconds after which the events of a long batch leave before its end, so that nobody takes them for late. */
+const FLUSH_MS = 10;
+const noBeacon: Beacon = { enter() {}, leave() {}, began() {} };
+
+export class HostCore {
+  readonly #options: HostOptions;
+  readonly #beacon: Beacon;
+  readonly #episodes = new Map<number, Episode>();
+  #events: EnvEvent[] = [];
+  #inBatch = false;
+  #scheduled = false;
+  #lastAt = 0;
+  #flushedAt = 0;
+  /** Calls into envs. */
+  calls = 0;
+
+  constructor(options: HostOptions) {
+    this.#options = options;
+    this.#beacon = options.beacon ?? noBeacon;
+  }
+
+  get episodes(): number {
+    return this.#episodes.size;
+  }
+
+  /** Works a batch through. Sessions that answer at once have their events in one `emit` at the end. */
+  handle(commands: readonly EnvCommand[]): void {
+    this.#inBatch = true;
+    this.#flushedAt = this.#lastAt = this.#options.now();
+    for (const command of commands) {
+      this.#beacon.began();
+      if (command.type === 'step') this.#step(command);
+      else if (command.type === 'open') this.#open(command);
+      else this.#close(command.episode);
+      if (this.#lastAt - this.#flushedAt > FLUSH_MS) this.#flush();
+    }
+    this.#inBatch = false;
+    this.#flush();
+  }
+
+  closeAll(): void {
+    for (const number of [...this.#episodes.keys()]) this.#close(number);
+  }
+
+  #open(command: Open): void {
+    const { episode: number, task } = command;
+    const env = this.#options.envs.get(task.env);
+    if (!env || this.#episodes.has(number)) {
+      const message = env ? 'the episode is open already' : `this host has no env '${task.env}'`;
+      this.#push(this.#failed(number, 'protocol', message));
+      return;
+    }
+    const episode: Episode = {
+      number,
+      env,
+      session: undefined,
+      turn: 0,
+      texts: [],
+      table: new Map(),
+      listActions: command.listActions ?? this.#options.listActions,
+      busy: false,
+      closed: false,
+      twice: false,
+    };
+    this.#episodes.set(number, episode);
+    const began = this.#options.now();
+    this.#guard(episode, () => {
+      const opened = this.#enter(episode, () => env.open(task));
+      const replay = command.replay ?? [];
+      if (isPromise(opened) || replay.length > 0) return this.#openSlowly(episode, opened, replay, began);
+      episode.session = opened;
+      this.#observe(episode, opened.first, began);
+      return undefined;
+    });
+  }
+
+  async #openSlowly(
+    episode: Episode,
+    opened: MaybePromise<Session>,
+    replay: readonly string[],
+    started: number,
+  ): Promise<void> {
+    let began = started;
+    const session = await opened;
+    if (episode.closed) {
+      await session.close();
+      return;
+    }
+    episode.session = session;
+    let step: First | EnvStep = session.first;
+    let actions = this.#check(episode, step, true);
+    for (const action of replay) {
+      began = this.#options.now();
+      const stepped = this.#enter(episode, () => session.step(action));
+      step = isPromise(stepped) ? await stepped : stepped;
+      if (episode.closed) return;
+      episode.turn++;
+      actions = this.#check(episode, step, false);
+    }
+    this.#report(episode, step, actions, episode.texts.slice(), began);
+  }
+
+  #step({ episode: number, turn, action }: Step): void {
+    const episode = this.#episodes.get(number);
+    if (!episode) {
+      this.#push(this.#failed(number, 'protocol', `step ${turn} of an episode that is not open here`));
+      return;
+    }
+    const { session } = episode;
+    if (!session || episode.busy || turn !== episode.turn + 1) {
+      const state = episode.busy ? 'its last command is under way' : `turn ${episode.turn + 1} was expected`;
+      this.#fail(episode, new BrokenContract('protocol', `step of turn ${turn}: ${state}`));
+      return;
+    }
+    const fault = this.#options.fault?.(number, turn);
+    if (fault?.kind === 'drop') return; // as if it had been lost on the way
+    if (fault?.kind === 'duplicate') episode.twice = true;
+    const take = () => session.step(action);
+    const began = this.#options.now();
+    this.#guard(episode, () => {
+      const stepped = this.#enter(episode, () =>
+        fault ? misbehave(fault, take, this.#options.slowMs ?? 100) : take(),
+      );
+      if (isPromise(stepped)) {
+        return Promise.resolve(stepped).then((step) => {
+          if (episode.closed) return;
+          episode.turn++;
+          this.#observe(episode, step, began);
+        });
+      }
+      episode.turn++;
+      this.#observe(episode, stepped, began);
+      return undefined;
+    });
+  }
+
+  /** Runs what may throw now or reject later; either fails this episode alone. */
+  #guard(episode: Episode, work: () => Promise<void> | undefined): void {
+    try {
+      const slow = work();
+      if (!slow) return;
+      episode.busy = true;
+      this.#options.onSlow?.(slow, episode.number);
+      slow.then(
+        () => {
+          episode.busy = false;
+        },
+        (thrown) => this.#fail(episode, thrown),
+      );
+    } catch (thrown) {
+      this.#fail(episode, thrown);
+    }
+  }
+
+  #enter<T>(episode: Episode, call: () => T): T {
+    this.calls++;
+    this.#beacon.enter(episode.number);
+    try {
+      return call();
+    } finally {
+      this.#beacon.leave();
+    }
+  }
+
+  #observe(episode: Episode, step: First | EnvStep, began: number): void {
+    const known = episode.texts.length;
+    const actions = this.#check(episode, step, episode.turn === 0);
+    const newActions = episode.texts.length === known ? NO_TEXTS : episode.texts.slice(known);
+    episode.busy = false;
+    this.#report(episode, step, actions, newActions, began);
+  }
+
+  /** @returns the indices of what can be done now @throws {BrokenContract} */
+  #check(episode: Episode, step: First | EnvStep, opening: boolean): Int32Array {
+    checkStep(episode.env, step, opening);
+    if (!episode.listActions || step.kind === 'terminated') return NONE;
+    const { table, texts, session } = episode;
+    const listed = this.#enter(episode, () => session!.actions());
+    if (!Array.isArray(listed)) throw new BrokenContract('protocol', 'actions() must return an array');
+    if (listed.length === 0) return NONE;
+    const indices = new Int32Array(listed.length);
+    for (let i = 0; i < listed.length; i++) {
+      const text: unknown = listed[i];
+      if (typeof text !== 'string') throw new BrokenContract('protocol', `action ${i} is not a string`);
+      let index = table.get(text);
+      if (index === undefined) {
+        table.set(text, (index = texts.length));
+        texts.push(text);
+      }
+      indices[i] = index;
+    }
+    return indices;
+  }
+
+  #report(
+    episode: Episode,
+    step: First | EnvStep,
+    actions: Int32Array,
+    newActions: readonly string[],
+    began: number,
+  ): void {
+    const { number, turn } = episode;
+    this.#lastAt = this.#options.now();
+    const envMs = this.#lastAt - began;
+    const observed: EnvEvent = { type: 'observed', episode: number, turn, step, actions, newActions, envMs };
+    this.#push(observed);
+    if (episode.twice) this.#push(observed);
+    episode.twice = false;
+    if (step.kind === 'terminated') this.#release(episode);
+  }
+
+  #fail(episode: Episode, thrown: unknown): void {
+    if (episode.closed) return;
+    const cause = thrown instanceof BrokenContract ? thrown.failureCause : 'threw';
+    this.#push(this.#failed(episode.number, cause, messageOf(thrown)));
+    this.#release(episode);
+  }
+
+  #failed(episode: number, cause: FailureCause, message: string): EnvEvent {
+    return { type: 'failed', episode, failure: { cause, where: this.#options.where, message } };
+  }
+
+  #close(number: number): void {
+    const episode = this.#episodes.get(number);
+    if (episode) this.#release(episode);
+  }
+
+  #release(episode: Episode): void {
+    episode.closed = true;
+    this.#episodes.delete(episode.number);
+    const { session } = episode;
+    if (!session) return;
+    try {
+      const closing = this.#enter(episode, () => session.close());
+      // What an env says when it is let go changes nothing for anybody.
+      if (isPromise(closing)) Promise.resolve(closing).catch(() => {});
+    } catch {}
+  }
+
+  #push(event: EnvEvent): void {
+    this.#events.push(event);
+    if (this.#inBatch || this.#scheduled) return;
+    this.#scheduled = true;
+    (this.#options.soon ?? queueMicrotask)(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    this.#flushedAt = this.#lastAt;
+    if (this.#events.length === 0) return;
+    const events = this.#events;
+    this.#events = [];
+    this.#options.emit(events);
+  }
+}
+
+/** Also those of other realms and libraries. */
+function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+}

@@ -1,0 +1,154 @@
+/** Hosts as the pool sees them, wherever they live; and what those away from this thread have in common. */
+import * as Comlink from 'comlink';
+import { LongplayError, messageOf } from '../../src/core/errors.ts';
+import type { FailureCause } from '../../src/core/failure.ts';
+import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
+import { workerUrl } from '../../src/runtime/thread.ts';
+import { type EventBatch, packCommands, unpackEvents } from './batch.ts';
+import type { BeaconReading } from './beacon.ts';
+import type { HostChaos, HostControl, HostTask } from './env-host.ts';
+import type { EnvCommand, EnvEvent, EnvSpec } from './protocol.ts';
+
+/** Told by a host. */
+export interface HostListener {
+  events(events: readonly EnvEvent[]): void;
+  /** The host is gone without having been asked to go. */
+  died(cause: FailureCause, message: string): void;
+}
+
+/** One live host. */
+export interface Host {
+  send(commands: readonly EnvCommand[]): void;
+  /** What it is doing; undefined where it runs in the caller's thread. */
+  beacon(): BeaconReading | undefined;
+  /** Ends at once; `died` is not called. */
+  kill(): void;
+  /** Closes its sessions and ends. */
+  close(): Promise<void>;
+  /** Bytes in memory beyond what it may have; where the system tells. */
+  overweight?(): number;
+}
+
+export interface HostOptions {
+  readonly envs: readonly EnvSpec[];
+  readonly listActions: boolean;
+  readonly where: string;
+  readonly chaos?: HostChaos | undefined;
+}
+
+/** Starts hosts of one kind. */
+export interface HostFactory {
+  /** @throws {LongplayError} ENV_BROKEN when the host is not ready within `startMs` */
+  start(options: HostOptions, listener: HostListener, startMs: number): Promise<Host>;
+  close(): Promise<void>;
+}
+
+/** How a host ended by itself. */
+export interface HostEnd {
+  readonly cause: FailureCause;
+  readonly message: string;
+}
+
+/** A thread or process with a host in it. */
+export interface Residence {
+  readonly data: PortLike;
+  readonly control: PortLike;
+  /** Resolves when it is gone; undefined after an orderly end. */
+  readonly ended: Promise<HostEnd | undefined>;
+  beacon(): BeaconReading;
+  overweight?(): number;
+  /** Ends it, whatever runs there. */
+  kill(): void;
+}
+
+/** Milliseconds a host gets to close its sessions before it is ended. */
+const CLOSE_MS = 2000;
+
+export function hostTask({ envs, listActions, where, chaos }: HostOptions): HostTask {
+  return {
+    envs: envs.map((spec) => ({ ...spec, url: workerUrl(spec.url).href })),
+    listActions,
+    where,
+    ...(chaos ? { chaos } : {}),
+  };
+}
+
+/** @throws {LongplayError} ENV_BROKEN when it is not ready within `startMs` */
+export async function startRemoteHost(residence: Residence, listener: HostListener, startMs: number): Promise<Host> {
+  const host = new RemoteHost(residence, listener);
+  await host.ready(startMs);
+  return host;
+}
+
+class RemoteHost implements Host {
+  readonly #residence: Residence;
+  readonly #control: Comlink.Remote<HostControl>;
+  readonly #listener: HostListener;
+  #up = false;
+  #over = false;
+
+  constructor(residence: Residence, listener: HostListener) {
+    this.#residence = residence;
+    this.#listener = listener;
+    this.#control = Comlink.wrap<HostControl>(comlinkEndpoint(residence.control));
+    residence.data.on('message', (batch: EventBatch) => {
+      if (!this.#over) listener.events(unpackEvents(batch));
+    });
+    void residence.ended.then((end) => {
+      const unexpected = this.#up && !this.#over;
+      this.#release();
+      if (unexpected) this.#listener.died(end?.cause ?? 'exited', end?.message ?? 'the host ended');
+    });
+  }
+
+  async ready(startMs: number): Promise<void> {
+    // Calls to a dead host never settle: its end and the clock settle them.
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<string>((resolve) => {
+      timer = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
+    });
+    const broke = await Promise.race([
+      this.#control.ready().then(() => undefined, messageOf),
+      this.#residence.ended.then((end) => end?.message ?? 'the host ended'),
+      late,
+    ]);
+    clearTimeout(timer);
+    if (broke !== undefined) {
+      this.kill();
+      throw new LongplayError('ENV_BROKEN', `an env host did not start: ${broke}`);
+    }
+    this.#up = true;
+  }
+
+  send(commands: readonly EnvCommand[]): void {
+    if (!this.#over) this.#residence.data.postMessage(packCommands(commands));
+  }
+
+  beacon(): BeaconReading {
+    return this.#residence.beacon();
+  }
+
+  overweight(): number {
+    return this.#residence.overweight?.() ?? 0;
+  }
+
+  kill(): void {
+    this.#release();
+    this.#residence.kill();
+  }
+
+  async close(): Promise<void> {
+    this.#over = true;
+    this.#control.stop().catch(() => {});
+    const timer = setTimeout(() => this.#residence.kill(), CLOSE_MS);
+    await this.#residence.ended;
+    clearTimeout(timer);
+    this.#release();
+  }
+
+  #release(): void {
+    this.#over = true;
+    this.#residence.data.close();
+    this.#residence.control.close();
+  }
+}

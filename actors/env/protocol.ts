@@ -1,0 +1,73 @@
+/**
+ * Messages between the env pool and its hosts. Commands are imperatives and flow in, events are facts and flow out;
+ * both travel in batches (batch.ts). Every open episode has at most one command without an answer.
+ */
+import type { EnvStep, First } from '../../src/core/env.ts';
+import type { Failure } from '../../src/core/failure.ts';
+import type { Task } from '../../src/core/task.ts';
+
+export type EnvCommand = Open | Step | Close;
+export type EnvEvent = Observed | Failed;
+
+/** Starts an episode. Answered by `observed` of turn 0, or of turn `replay.length`. */
+export interface Open {
+  readonly type: 'open';
+  /** Unique among the open episodes, int32. */
+  readonly episode: number;
+  /** 1 unless the episode was re-issued after a failure. */
+  readonly attempt: number;
+  readonly task: Task;
+  /** Actions already taken: the host takes them again and answers with where they lead. */
+  readonly replay?: readonly string[];
+  /** Whether its answers list the actions; by default as the pool was told. */
+  readonly listActions?: boolean;
+}
+
+/** Takes one action. Answered by `observed` of the same turn. */
+export interface Step {
+  readonly type: 'step';
+  readonly episode: number;
+  /** 1 for the first action of the episode, then one more each. */
+  readonly turn: number;
+  readonly action: string;
+}
+
+/** Gives an episode up that the env has not ended. Not answered; one that has ended needs none. */
+export interface Close {
+  readonly type: 'close';
+  readonly episode: number;
+}
+
+export interface Observed {
+  readonly type: 'observed';
+  readonly episode: number;
+  /** Actions taken so far: 0 for the first observation. */
+  readonly turn: number;
+  /** `first` for turn 0, what the env answered otherwise. After `terminated` the episode is closed. */
+  readonly step: First | EnvStep;
+  /**
+   * What can be done now, as indices into the episode's action table: every text the env listed in this episode, in
+   * order of first appearance. Empty after `terminated`, where the env lists nothing, and where the pool was told
+   * not to list.
+   */
+  readonly actions: Int32Array;
+  /** Texts appended to that table by this observation (after a replay: the whole table). */
+  readonly newActions: readonly string[];
+  /** Milliseconds the env took; of the last step after a replay. */
+  readonly envMs: number;
+}
+
+/** The episode is over without a result; the host holds nothing of it any more. */
+export interface Failed {
+  readonly type: 'failed';
+  readonly episode: number;
+  readonly failure: Failure;
+}
+
+/** An env as a host loads it. */
+export interface EnvSpec {
+  readonly id: string;
+  /** Module that exports `createEnv` (an `EnvModule`). */
+  readonly url: URL;
+  readonly options?: Readonly<Record<string, unknown>>;
+}

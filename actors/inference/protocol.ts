@@ -1,0 +1,81 @@
+/** Messages of the batching inference actor, which owns the policy's engine in a thread of its own. */
+import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { ModelConfig } from '../../src/model/config.ts';
+import type { ParamSet } from '../../src/model/parameters.ts';
+import type { DecoderKind } from '../../src/model/programs.ts';
+import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import type { ReplyTo } from '../../src/runtime/actor.ts';
+
+export type InferenceCommand = Act | Release | LoadWeights | Report;
+
+/** Turns that wait for an action. Answered by one or more `acted`, in any order. */
+export interface Act {
+  readonly type: 'act';
+  readonly requests: readonly ActRequest[];
+}
+
+/** Episodes that ended or were abandoned. */
+export interface Release {
+  readonly type: 'release';
+  readonly episodes: readonly number[];
+}
+
+/** New weights; they hold from the next engine call on. */
+export interface LoadWeights {
+  readonly type: 'loadWeights';
+  readonly params: ParamSet;
+}
+
+export interface Report {
+  readonly type: 'report';
+  readonly replyTo: ReplyTo<InferenceReport>;
+}
+
+/** Totals since the actor started. */
+export interface InferenceReport {
+  readonly calls: number;
+  readonly turns: number;
+  readonly tokens: number;
+  /** Milliseconds inside the engine alone. */
+  readonly engineMs: number;
+  /** Milliseconds of whole calls: building inputs, engine, sampling. */
+  readonly busyMs: number;
+  /** Milliseconds between the end of a call and the start of the next. */
+  readonly idleMs: number;
+  readonly engine: string;
+}
+
+/** What the actor is made from; plain data. */
+export interface InferenceInit {
+  readonly policy: SmallPolicyInit | { readonly kind: 'random' };
+  readonly maxBatch: number;
+  readonly maxWaitMs: number;
+  /** Who gets `acted`. */
+  readonly replyPath: string;
+  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
+  readonly learnerPath?: string;
+}
+
+export interface SmallPolicyInit {
+  readonly kind: 'small';
+  readonly engine: EngineOptions;
+  readonly model: ModelConfig;
+  /** URL of the env's module; its view is what the policy reads. */
+  readonly envModule: string;
+  readonly decoder: DecoderKind;
+  readonly masked: boolean;
+  readonly maxTokens: number;
+  readonly groupSize: number;
+  readonly cacheOnUpdate: 'keep' | 'recompute';
+  readonly params: ParamSet;
+}
+
+/** Told to `replyPath`. */
+export interface ActedEvent {
+  readonly type: 'acted';
+  readonly turns: readonly Acted[];
+  /** Milliseconds of the engine call that finished them. */
+  readonly callMs: number;
+  /** Tokens the policy has computed since it started, padding left out. */
+  readonly tokens: number;
+}

@@ -1,0 +1,197 @@
+/**
+ * Consumes finished groups: waits until an update's worth is there, trains, publishes the weights, reports.
+ *
+ * Order after an update: a due checkpoint is written, weights go to the inference actor, then the report goes to the
+ * horizon scheduler; so whoever starts an episode after the report acts under the new weights. Groups with a decision
+ * older than `maxLag` are dropped as stale, never trained on.
+ */
+
+import { fullDisk } from '../../src/chaos/full-disk.ts';
+import { diskFault } from '../../src/chaos/injector.ts';
+import type { EnvModule } from '../../src/core/env.ts';
+import { messageOf } from '../../src/core/errors.ts';
+import type { Group } from '../../src/core/trajectory.ts';
+import { openEngine } from '../../src/engine/open.ts';
+import { Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
+import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { saveCheckpoint } from '../../src/record/checkpoint.ts';
+import { checkpointContent } from '../../src/record/run-checkpoint.ts';
+import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import { groupWithinLag } from '../../src/schedule/admission.ts';
+import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import type { HorizonCommand } from '../horizon/protocol.ts';
+import type { InferenceCommand } from '../inference/protocol.ts';
+import type { RolloutCommand, RolloutState } from '../rollout/protocol.ts';
+import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
+
+/** Milliseconds the rollouts and the scheduler get to describe themselves for a checkpoint. */
+const SNAPSHOT_MS = 30_000;
+
+export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
+  return async (ctx) => {
+    const { view } = (await import(init.envModule)) as EnvModule;
+    const engine = await openEngine(init.engine);
+    const options = { ...init.trainer, view: view!, tokenizer: new Tokenizer(view!) };
+    const trainer = await Trainer.create(engine, options, init.params, init.moments);
+    const learner = new Learner(ctx, init, trainer);
+    return {
+      handlers: {
+        group: ({ group, progress }) => learner.accept(group, progress),
+        save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
+        weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
+      },
+      async stopped() {
+        await trainer.dispose();
+        await engine.dispose();
+      },
+    };
+  };
+}
+
+class Learner {
+  readonly #ctx: Context<LearnerCommand>;
+  readonly #init: LearnerInit;
+  readonly #trainer: Trainer;
+  #waiting: Group[] = [];
+  #lastEnd: number;
+
+  constructor(ctx: Context<LearnerCommand>, init: LearnerInit, trainer: Trainer) {
+    this.#ctx = ctx;
+    this.#init = init;
+    this.#trainer = trainer;
+    this.#lastEnd = ctx.clock.now();
+  }
+
+  async accept(group: Group, progress: number): Promise<void> {
+    this.#waiting.push(group);
+    const { groupsPerUpdate, maxLag, maxUpdates } = this.#init;
+    const { version } = this.#trainer.params;
+    if (maxUpdates !== undefined && version >= maxUpdates) return;
+    const stale = this.#waiting.filter((one) => !groupWithinLag(one, version, maxLag));
+    this.#waiting = this.#waiting.filter((one) => !stale.includes(one));
+    if (this.#waiting.length < groupsPerUpdate) {
+      if (stale.length > 0) {
+        const rollouts = this.#ctx.resolve<RolloutCommand>(this.#init.paths.rollout);
+        await rollouts.tell({ type: 'dropped', stale: stale.map((one) => one.group) });
+      }
+      return;
+    }
+    const start = this.#ctx.clock.now();
+    const batch = this.#waiting.splice(0, groupsPerUpdate);
+    const result = await this.#ctx.outside(this.#trainer.update(batch, progress));
+    const end = this.#ctx.clock.now();
+    const times = { busyMs: end - start, idleMs: start - this.#lastEnd };
+    this.#lastEnd = end;
+    const report = updateReport(this.#trainer.params.version, batch, stale, result, times);
+    const { everyUpdates } = this.#init.checkpoint;
+    const due = report.version % everyUpdates === 0;
+    await this.publish();
+    await this.#report(due ? { ...report, checkpoint: await this.save() } : report);
+  }
+
+  async publish(): Promise<void> {
+    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
+    await inference.tell({ type: 'loadWeights', params: this.#trainer.params });
+  }
+
+  /** Never throws for what the disk refuses: training goes on, and the report says so. */
+  async save(): Promise<SaveReport> {
+    const { checkpoint, paths } = this.#init;
+    const update = this.#trainer.params.version;
+    try {
+      const deadline = { deadlineMs: SNAPSHOT_MS };
+      const rollout = await this.#ctx.ask<RolloutState, RolloutCommand>(
+        this.#ctx.resolve(paths.rollout),
+        (replyTo) => ({ type: 'snapshot', replyTo }),
+        deadline,
+      );
+      const horizon = await this.#ctx.ask<HorizonState, HorizonCommand>(
+        this.#ctx.resolve(paths.horizon),
+        (replyTo) => ({ type: 'snapshot', replyTo }),
+        deadline,
+      );
+      const content = checkpointContent({
+        identity: checkpoint.identity,
+        params: this.#trainer.params,
+        moments: this.#trainer.moments,
+        rollout,
+        horizon,
+      });
+      const full = checkpoint.chaos !== undefined && diskFault(checkpoint.chaos, update);
+      const saved = saveCheckpoint(checkpoint.dir, update, content, {
+        keep: checkpoint.keep,
+        ...(full ? { disk: fullDisk() } : {}),
+      });
+      return { ok: saved.ok, update, message: saved.ok ? saved.path : `${saved.code}: ${saved.message}` };
+    } catch (thrown) {
+      return { ok: false, update, message: messageOf(thrown) };
+    }
+  }
+
+  async #report(report: UpdateReport): Promise<void> {
+    await this.#ctx.resolve<HorizonCommand>(this.#init.paths.horizon).tell({ type: 'updated', report });
+  }
+}
+
+function updateReport(
+  version: number,
+  batch: readonly Group[],
+  stale: readonly Group[],
+  result: UpdateResult,
+  times: { readonly busyMs: number; readonly idleMs: number },
+): UpdateReport {
+  const filtered = new Set(result.filtered);
+  return {
+    version,
+    stats: result.stats,
+    consumed: consumedBy(batch),
+    trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
+    filtered: [...filtered],
+    stale: stale.map(({ group }) => group),
+    lag: lagOf(
+      batch.filter(({ group }) => !filtered.has(group)),
+      version - 1,
+    ),
+    decisions: result.decisions,
+    tokens: result.tokens,
+    skipped: result.skipped,
+    credit: result.credit,
+    ...times,
+  };
+}
+
+/** What the schedule sees of an update: everything it consumed, groups without a signal included. */
+function consumedBy(groups: readonly Group[]): UpdateStats {
+  const byHorizon = new Map<number, { episodes: number; successes: number; truncated: number }>();
+  for (const { horizon, trajectories } of groups) {
+    const sums = byHorizon.get(horizon) ?? { episodes: 0, successes: 0, truncated: 0 };
+    for (const { success, end } of trajectories) {
+      sums.episodes++;
+      if (success) sums.successes++;
+      if (end === 'truncated') sums.truncated++;
+    }
+    byHorizon.set(horizon, sums);
+  }
+  return { byHorizon: [...byHorizon].map(([horizon, sums]) => ({ horizon, ...sums })) };
+}
+
+/** Lag of every decision trained on. */
+function lagOf(groups: readonly Group[], version: number): UpdateReport['lag'] {
+  let min = Number.POSITIVE_INFINITY;
+  let max = 0;
+  let sum = 0;
+  let count = 0;
+  for (const { trajectories } of groups) {
+    for (const { turns } of trajectories) {
+      for (const { decision } of turns) {
+        if (!decision) continue;
+        const lag = version - decision.version;
+        min = Math.min(min, lag);
+        max = Math.max(max, lag);
+        sum += lag;
+        count++;
+      }
+    }
+  }
+  return count === 0 ? { min: 0, mean: 0, max: 0 } : { min, mean: sum / count, max };
+}

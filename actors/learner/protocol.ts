@@ -1,0 +1,87 @@
+/** Messages of the learner, which owns weights and optimiser in a thread of its own. */
+import type { ChaosSpec } from '../../src/chaos/spec.ts';
+import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
+import type { ParamSet } from '../../src/model/parameters.ts';
+import type { ReplyTo } from '../../src/runtime/actor.ts';
+import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import type { GroupFinished } from '../rollout/protocol.ts';
+
+export type LearnerCommand = GroupFinished | Save | Weights;
+
+/** Writes a checkpoint now. */
+export interface Save {
+  readonly type: 'save';
+  readonly replyTo: ReplyTo<SaveReport>;
+}
+
+/** Asks for the current weights: an inference actor that starts again has only those it was made with. */
+export interface Weights {
+  readonly type: 'weights';
+  readonly replyTo: ReplyTo<ParamSet>;
+}
+
+export interface SaveReport {
+  readonly ok: boolean;
+  readonly update: number;
+  readonly message: string;
+}
+
+/** One update, as told to the horizon scheduler (and by it to the rollouts). */
+export interface UpdateReport {
+  /** Updates made, this one included: the new policy version. */
+  readonly version: number;
+  readonly stats: Readonly<Record<string, number>>;
+  /** By horizon, for the schedule. */
+  readonly consumed: UpdateStats;
+  /** Group ids, with what became of them. */
+  readonly trained: readonly number[];
+  readonly filtered: readonly number[];
+  readonly stale: readonly number[];
+  /** Lag of the trained decisions: learner version before this update minus decision version. */
+  readonly lag: { readonly min: number; readonly mean: number; readonly max: number };
+  readonly decisions: number;
+  readonly tokens: number;
+  /** Steps left out because something was not finite. */
+  readonly skipped: number;
+  /** Advantages, for traces. */
+  readonly credit: readonly GroupCredit[];
+  /** Milliseconds computing, and waiting for groups before. */
+  readonly busyMs: number;
+  readonly idleMs: number;
+  /** What the last checkpoint attempt said, if this update made one. */
+  readonly checkpoint?: SaveReport;
+}
+
+/** What the actor is made from; plain data. */
+export interface LearnerInit {
+  readonly engine: EngineOptions;
+  readonly envModule: string;
+  readonly trainer: Omit<TrainerOptions, 'view' | 'tokenizer'>;
+  readonly params: ParamSet;
+  readonly moments: Moments | undefined;
+  readonly groupsPerUpdate: number;
+  readonly maxLag: number;
+  /** The run ends at this many updates: what arrives later is kept, not trained on. */
+  readonly maxUpdates: number | undefined;
+  readonly checkpoint: {
+    /** `checkpoints` folder of the run. */
+    readonly dir: string;
+    readonly everyUpdates: number;
+    readonly keep: number;
+    /** Chaos: strikes checkpoints with a full disk. */
+    readonly chaos?: ChaosSpec;
+    /** Recorded with every checkpoint and checked on load. */
+    readonly identity: CheckpointIdentity;
+  };
+  readonly paths: { readonly inference: string; readonly horizon: string; readonly rollout: string };
+}
+
+/** What weights are only valid under. */
+export interface CheckpointIdentity {
+  readonly env: string;
+  readonly view: string;
+  readonly vocabulary: string;
+  readonly decoder: string;
+  readonly model: TrainerOptions['model'];
+}

@@ -1,0 +1,98 @@
+/**
+ * Writes what a run leaves behind: `metrics.jsonl` (every row), the metric sinks, `traces/*.jsonl` (every n-th group,
+ * rotated) and `quarantine/tasks.jsonl` (tasks that kept failing, each with what it died of). Tracing keeps to a share
+ * of the time: past it, whole groups are left out until it is back under. A disk that refuses is reported once and
+ * never stops training.
+ */
+import { appendFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf } from '../../src/core/errors.ts';
+import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricSink } from '../../src/record/sinks/sink.ts';
+import { TraceBudget } from '../../src/record/trace-budget.ts';
+import { TraceFiles } from '../../src/record/trace-files.ts';
+import type { BehaviorFactory } from '../../src/runtime/actor.ts';
+import type { RecorderCommand } from './protocol.ts';
+
+export interface RecorderInit {
+  /** The run's folder; it exists. */
+  readonly dir: string;
+  /** Resolved configuration, for trace headers. */
+  readonly config: unknown;
+  readonly everyGroups: number;
+  readonly rotateBytes: number;
+  readonly keepFiles: number;
+  /** Share of the time that tracing may take, in (0, 1]. */
+  readonly maxShare: number;
+  /** Sub-task of a task index. */
+  readonly labelOf: (index: number) => string;
+  /** Places metrics go to besides `metrics.jsonl`. */
+  readonly sinks: readonly MetricSink[];
+  /** Sees every metrics row. */
+  readonly onMetrics: (row: MetricsRow) => void;
+  /** Called once per kind of trouble. */
+  readonly onTrouble: (message: string) => void;
+}
+
+export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderCommand> {
+  return (ctx) => {
+    const troubles = new Set<string>();
+    const guarded = (what: string, write: () => void) => {
+      try {
+        write();
+      } catch (thrown) {
+        if (!troubles.has(what))
+          init.onTrouble(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
+        troubles.add(what);
+      }
+    };
+    const traces = new TraceFiles({ ...init, dir: join(init.dir, 'traces') });
+    const budget = new TraceBudget(init.maxShare, ctx.clock.now());
+    const traced = new Set<number>(); // groups whose advantages are still to come
+    let groups = 0;
+    return {
+      handlers: {
+        episodes({ trajectories, purpose }) {
+          const [first] = trajectories;
+          if (!first || init.everyGroups === 0 || groups++ % init.everyGroups !== 0) return;
+          const start = ctx.clock.now();
+          if (!budget.allows(start)) return;
+          guarded('traces', () => traces.episodes(trajectories, purpose, init.labelOf(first.task.index)));
+          budget.spent(ctx.clock.now() - start);
+          if (purpose === 'train') remember(traced, first.group);
+        },
+        credit({ update, groups }) {
+          const own = groups.filter(({ group }) => traced.delete(group));
+          if (own.length > 0) guarded('traces', () => traces.credit(update, own));
+        },
+        metrics({ row }) {
+          guarded('metrics.jsonl', () => appendFileSync(join(init.dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`));
+          for (const sink of init.sinks) guarded(sink.name, () => sink.write(row));
+          init.onMetrics(row);
+        },
+        quarantined({ task, failure, attempts }) {
+          guarded('quarantine', () => {
+            const folder = join(init.dir, 'quarantine');
+            mkdirSync(folder, { recursive: true });
+            appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
+          });
+        },
+        flush({ replyTo }) {
+          ctx.reply(replyTo, null); // writes are synchronous: whatever was told before is in the files
+        },
+      },
+      stopped() {
+        traces.close();
+        for (const sink of init.sinks) guarded(sink.name, () => sink.close());
+      },
+    };
+  };
+}
+
+/** Groups remembered at most: those that are never trained on (stale, filtered) must not pile up. */
+const MAX_REMEMBERED = 10_000;
+
+function remember(traced: Set<number>, group: number): void {
+  traced.add(group);
+  if (traced.size > MAX_REMEMBERED) traced.delete(traced.values().next().value!);
+}

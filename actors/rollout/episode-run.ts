@@ -1,0 +1,184 @@
+/** A running episode and its group: plain records and the pure steps between them. */
+import type { EnvStep, First } from '../../src/core/env.ts';
+import type { FailureCause } from '../../src/core/failure.ts';
+import { withHorizon } from '../../src/core/horizon.ts';
+import { seedFrom } from '../../src/core/rng.ts';
+import type { Task } from '../../src/core/task.ts';
+import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
+import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+
+/** What a group's episodes are for. */
+export interface Purpose {
+  /** `train`, or the name of an evaluation. */
+  readonly name: string;
+  readonly temperature: number;
+  /** uint32, of this group alone; each episode's sampling seed follows from it. */
+  readonly seed: number;
+}
+
+export interface GroupRun {
+  readonly group: number;
+  readonly task: Task;
+  readonly horizon: number;
+  readonly size: number;
+  readonly purpose: Purpose;
+  /** By member; set when the episode is finished. */
+  readonly finished: (Trajectory | undefined)[];
+  /** Running episodes, by member. */
+  readonly running: Map<number, EpisodeRun>;
+}
+
+export interface EpisodeRun {
+  readonly episode: number;
+  readonly member: number;
+  readonly attempt: number;
+  readonly group: GroupRun;
+  readonly samplingSeed: number;
+  readonly actionTable: string[];
+  readonly turns: Turn[];
+  /** What the env said last; undefined until it opened. */
+  observation: string | undefined;
+  /** What can be done now. */
+  actions: Int32Array;
+  /** What the policy was told and has not answered, for sending it again. */
+  request: ActRequest | undefined;
+  /** The action the env is working on. */
+  pending: { readonly acted: Acted; readonly actMs: number; readonly sentAt: number } | undefined;
+  since: number;
+}
+
+export function openGroup(group: number, task: Task, horizon: number, size: number, purpose: Purpose): GroupRun {
+  return { group, task, horizon, size, purpose, finished: Array(size).fill(undefined), running: new Map() };
+}
+
+export function openEpisode(
+  group: GroupRun,
+  member: number,
+  episode: number,
+  attempt: number,
+  now: number,
+): EpisodeRun {
+  const run: EpisodeRun = {
+    episode,
+    member,
+    attempt,
+    group,
+    samplingSeed: seedFrom(group.purpose.seed, member, attempt),
+    actionTable: [],
+    turns: [],
+    observation: undefined,
+    actions: new Int32Array(0),
+    request: undefined,
+    pending: undefined,
+    since: now,
+  };
+  group.running.set(member, run);
+  return run;
+}
+
+/** What the env hosts say about an episode. */
+export interface Observation {
+  readonly turn: number;
+  readonly step: First | EnvStep;
+  readonly actions: Int32Array;
+  readonly newActions: readonly string[];
+  readonly envMs: number;
+}
+
+/**
+ * Takes an observation in.
+ * @returns the next request for the policy, or the finished trajectory, or what broke the contract
+ */
+export function observe(
+  run: EpisodeRun,
+  { turn, step, actions, newActions, envMs }: Observation,
+  view: string | undefined,
+  now: number,
+): { request: ActRequest } | { trajectory: Trajectory } | { broken: { cause: FailureCause; message: string } } {
+  const expected = run.turns.length + (run.observation === undefined ? 0 : 1);
+  if (turn !== expected || (turn === 0) !== (step.kind === 'first')) {
+    return {
+      broken: {
+        cause: 'protocol',
+        message: `expected the answer of turn ${expected}, got '${step.kind}' of turn ${turn}`,
+      },
+    };
+  }
+  run.actionTable.push(...newActions);
+  if (step.kind === 'first') {
+    run.observation = step.observation;
+    run.actions = actions;
+    return { request: ask(run, newActions, now) };
+  }
+  const { acted, actMs } = run.pending!;
+  const turnRecord: Turn = {
+    observation: run.observation!,
+    actions: run.actions,
+    action: acted.action,
+    ...(acted.decision ? { decision: acted.decision } : {}),
+    reward: step.reward,
+    actMs,
+    envMs,
+    ...(acted.stages ? { stages: acted.stages } : {}),
+  };
+  run.turns.push(turnRecord);
+  run.pending = undefined;
+  run.observation = step.observation;
+  run.actions = actions;
+  const seen = withHorizon(step, run.turns.length, run.group.horizon);
+  if (seen.kind === 'mid') return { request: ask(run, newActions, now) };
+  return {
+    trajectory: {
+      episode: run.episode,
+      group: run.group.group,
+      task: run.group.task,
+      horizon: run.group.horizon,
+      attempt: run.attempt,
+      actionTable: run.actionTable,
+      turns: run.turns,
+      finalObservation: step.observation,
+      end: seen.kind === 'truncated' ? 'truncated' : 'terminated',
+      success: seen.kind === 'terminated' && seen.success,
+      ...(view === undefined ? {} : { view }),
+    },
+  };
+}
+
+/** Takes the policy's answer in. @returns the action to send, or nothing where the answer comes too late */
+export function act(run: EpisodeRun, acted: Acted, now: number): string | undefined {
+  if (!run.request || run.request.turn !== acted.turn) return undefined;
+  run.request = undefined;
+  run.pending = { acted, actMs: now - run.since, sentAt: now };
+  return acted.action;
+}
+
+/** The outstanding request, told in full to a policy that has lost its memory of the episode. */
+export function askAgain(run: EpisodeRun): ActRequest | undefined {
+  if (!run.request) return undefined;
+  const history = run.turns.map(({ observation, action, decision }) => ({
+    observation,
+    action,
+    ...(decision ? { decision } : {}),
+  }));
+  const { request } = run;
+  return { ...request, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
+}
+
+function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRequest {
+  run.since = now;
+  const last = run.turns.at(-1);
+  run.request = {
+    episode: run.episode,
+    group: run.group.group,
+    member: run.member,
+    groupSize: run.group.size,
+    turn: run.turns.length,
+    observation: run.observation!,
+    ...(last ? { lastAction: last.action } : {}),
+    actions: run.actions,
+    newActions,
+    samplingSeed: run.samplingSeed,
+    temperature: run.group.purpose.temperature,
+  };
+  return run.request;
+}

@@ -1,0 +1,534 @@
+/**
+ * Owns every running episode. Env hosts and batcher work side by side: an episode waits for one of them at a time, so
+ * the number of messages in flight is bounded by the number of episodes, and that by `concurrentGroups`.
+ *
+ * Starts as many training groups as admission allows (maxLag), hands finished ones to the learner, and checks after
+ * every update that every launched episode is accounted for. A failed episode is issued again under the same task
+ * (a new attempt, a new sampling seed); after `maxAttempts` its group is dropped and the task quarantined. No failure
+ * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment is
+ * broken: the actor crashes with one error that says so, and the run ends.
+ */
+import { LongplayError } from '../../src/core/errors.ts';
+import type { Failure } from '../../src/core/failure.ts';
+import { seedFrom } from '../../src/core/rng.ts';
+import { type Task, taskName } from '../../src/core/task.ts';
+import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
+import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
+import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
+import { groupsToStart } from '../../src/schedule/admission.ts';
+import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
+import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
+import type { UpdateReport } from '../learner/protocol.ts';
+import type { TaskQuarantined } from '../recorder/protocol.ts';
+import {
+  act,
+  askAgain,
+  type EpisodeRun,
+  type GroupRun,
+  observe,
+  openEpisode,
+  openGroup,
+  type Purpose,
+} from './episode-run.ts';
+import { Ledger } from './ledger.ts';
+import type {
+  EpisodesRecorded,
+  EvaluationPlan,
+  EvaluationRecord,
+  GroupFinished,
+  RolloutCommand,
+  RolloutState,
+  RolloutStatus,
+  TrainEnded,
+} from './protocol.ts';
+import { SlotTimer } from './slot-time.ts';
+
+/** Where commands to environments go; the env pool. */
+export interface EnvHosts {
+  tell(command: EnvCommand): void;
+}
+
+export interface RolloutInit {
+  readonly envs: EnvHosts;
+  readonly sampler: TaskSampler;
+  readonly seed: number;
+  /** Id of the view the policy reads through, for the record. */
+  readonly view: string | undefined;
+  readonly groupSize: number;
+  readonly concurrentGroups: number;
+  readonly envThreads: number;
+  readonly groupsPerUpdate: number;
+  readonly maxLag: number;
+  readonly maxAttempts: number;
+  /** Failed episodes in a row that end the run. */
+  readonly maxFailures: number;
+  readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
+  readonly start: { readonly version: number; readonly horizon: number; readonly state: RolloutState | undefined };
+  readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
+  /** Tells what happened, for metrics; called after every update. */
+  readonly onUpdate: (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts) => void;
+  /** Tells how far things are, between updates too; called at most every `PROGRESS_MS`. */
+  readonly onProgress?: (status: RolloutStatus) => void;
+  /** Sub-task of a task index. */
+  readonly labelOf: (index: number) => string;
+  /** Told of every failed episode. */
+  readonly onFailure: (failure: Failure, task: Task) => void;
+}
+
+/** Milliseconds between two calls of `onProgress`. */
+const PROGRESS_MS = 250;
+
+/** Redraws from the sampler before giving up on finding a task that is not quarantined. */
+const MAX_REDRAWS = 1000;
+
+export function rolloutActor(init: RolloutInit): BehaviorFactory<RolloutCommand> {
+  return (ctx) => {
+    const rollouts = new Rollouts(ctx, init);
+    return {
+      handlers: {
+        train: ({ replyTo }) => rollouts.train(replyTo),
+        halt: () => rollouts.end('halted'),
+        evaluate: ({ plan, replyTo }) => rollouts.evaluate(plan, replyTo),
+        snapshot: ({ replyTo }) => ctx.reply(replyTo, rollouts.snapshot()),
+        status: ({ replyTo }) => ctx.reply(replyTo, rollouts.status()),
+        advance: ({ report, horizon }) => rollouts.advance(report, horizon),
+        dropped: ({ stale }) => rollouts.drop(stale),
+        acted: (event) => rollouts.acted(event),
+        observed: ({ events }) => rollouts.observed(events),
+      },
+    };
+  };
+}
+
+interface EvaluationRun {
+  readonly plan: EvaluationPlan;
+  readonly replyTo: ReplyTo<EvaluationRecord>;
+  readonly queue: Task[];
+  open: number;
+  failed: number;
+  readonly trajectories: Trajectory[];
+}
+
+/** A group with the learner. */
+interface Delivered {
+  readonly task: Task;
+  readonly horizon: number;
+  readonly episodes: number;
+  readonly facts: GroupFacts;
+}
+
+class Rollouts {
+  readonly #ctx: Context<RolloutCommand>;
+  readonly #init: RolloutInit;
+  readonly #ledger: Ledger;
+  readonly #episodes = new Map<number, EpisodeRun>();
+  readonly #groups = new Map<number, GroupRun>();
+  /** Groups handed to the learner and not yet reported back. */
+  readonly #delivered = new Map<number, Delivered>();
+  readonly #relaunch: { readonly task: Task; readonly horizon: number }[];
+  readonly #quarantined: Set<number>;
+  readonly #evaluations = new Map<string, EvaluationRun>();
+  #training: ReplyTo<TrainEnded> | undefined;
+  #version: number;
+  #horizon: number;
+  #nextGroup: number;
+  #nextEpisode: number;
+  #envSteps: number;
+  #finishedEpisodes = 0;
+  /** Failed since an episode was finished. */
+  #failedInRow = 0;
+  #elapsedBefore: number;
+  #startedAt: number | undefined;
+  readonly #timer: SlotTimer;
+  /** Finished episodes whose group has not finished. */
+  #held = 0;
+  #progressAt = 0;
+  #tokens = 0;
+  #tokensSeen = 0;
+  #calls = 0;
+  #decidedTurns = 0;
+
+  constructor(ctx: Context<RolloutCommand>, init: RolloutInit) {
+    this.#ctx = ctx;
+    this.#init = init;
+    const { version, horizon, state } = init.start;
+    this.#version = version;
+    this.#horizon = horizon;
+    this.#ledger = new Ledger(state?.accounting);
+    this.#nextGroup = state?.nextGroup ?? 0;
+    this.#nextEpisode = state?.nextEpisode ?? 0;
+    this.#envSteps = state?.envSteps ?? 0;
+    this.#elapsedBefore = state?.elapsedMs ?? 0;
+    this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
+    this.#relaunch = [...(state?.unfinished ?? [])];
+    this.#quarantined = new Set(state?.quarantined);
+    if (state) init.sampler.restore(state.sampler);
+    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1, tokens: 0 }));
+  }
+
+  // --- training ---------------------------------------------------------------------------------------------------
+
+  train(replyTo: ReplyTo<TrainEnded>): void {
+    this.#pass();
+    this.#training = replyTo;
+    this.#startedAt = this.#ctx.clock.now();
+    if (!this.#endIfDone()) this.#launch();
+  }
+
+  advance(report: UpdateReport, horizon: number): void {
+    this.#version = report.version;
+    this.#horizon = horizon;
+    this.#pass();
+    const consumed = [...report.trained, ...report.filtered].flatMap((group) => {
+      const facts = this.#delivered.get(group)?.facts;
+      return facts ? [facts] : [];
+    });
+    for (const group of report.trained) this.#ledger.train(this.#collect(group));
+    for (const group of report.filtered) this.#ledger.filter(this.#collect(group));
+    for (const group of report.stale) this.#ledger.drop(this.#collect(group));
+    this.#ledger.check(this.#inFlight());
+    this.#init.onUpdate(report, this.status(), consumedFacts(consumed));
+    if (!this.#endIfDone()) this.#launch();
+  }
+
+  drop(stale: readonly number[]): void {
+    for (const group of stale) this.#ledger.drop(this.#collect(group));
+    this.#launch();
+  }
+
+  end(why: TrainEnded['why']): void {
+    const replyTo = this.#training;
+    if (!replyTo) return;
+    this.#pass();
+    const status = this.status();
+    this.#training = undefined;
+    this.#elapsedBefore += this.#ctx.clock.now() - this.#startedAt!;
+    this.#startedAt = undefined;
+    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
+    for (const group of running) this.#abandon(group);
+    // A run that goes on from here launches them again, before anything new.
+    this.#relaunch.unshift(...running.map(({ task, horizon }) => ({ task, horizon })));
+    this.#ctx.reply(replyTo, { why, status });
+  }
+
+  snapshot(): RolloutState {
+    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
+    return {
+      format: 1,
+      sampler: this.#init.sampler.state,
+      nextGroup: this.#nextGroup,
+      nextEpisode: this.#nextEpisode,
+      envSteps: this.#envSteps,
+      elapsedMs: this.#elapsed(),
+      accounting: this.#ledger.settled(this.#inFlight()),
+      unfinished: [...this.#delivered.values(), ...running, ...this.#relaunch].map(({ task, horizon }) => ({
+        task,
+        horizon,
+      })),
+      quarantined: [...this.#quarantined],
+    };
+  }
+
+  status(): RolloutStatus {
+    return {
+      version: this.#version,
+      horizon: this.#horizon,
+      envSteps: this.#envSteps,
+      episodes: this.#finishedEpisodes,
+      elapsedMs: this.#elapsed(),
+      progress: this.#progress(),
+      runningEpisodes: this.#episodes.size,
+      accounting: this.#ledger.account(this.#inFlight()),
+      tokens: this.#tokens,
+      calls: this.#calls,
+      decidedTurns: this.#decidedTurns,
+      time: this.#timer.totals,
+    };
+  }
+
+  #endIfDone(): boolean {
+    const { updates, minutes, envSteps } = this.#init.stop;
+    if (!this.#training) return true;
+    if (updates !== undefined && this.#version >= updates) this.end('updates');
+    else if (envSteps !== undefined && this.#envSteps >= envSteps) this.end('envSteps');
+    else if (minutes !== undefined && this.#elapsed() >= minutes * 60_000) this.end('minutes');
+    return this.#training === undefined;
+  }
+
+  /** Starts what admission allows. */
+  #launch(): void {
+    this.#launchEvaluations();
+    if (!this.#training) return;
+    const { groupsPerUpdate, maxLag, concurrentGroups } = this.#init;
+    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train').length;
+    let start = groupsToStart({
+      maxLag,
+      version: this.#version,
+      groupsPerUpdate,
+      accepted: this.#version * groupsPerUpdate + this.#delivered.size,
+      running,
+      maxRunning: concurrentGroups,
+    });
+    for (; start > 0; start--) {
+      const again = this.#relaunch.shift();
+      const task = again?.task ?? this.#nextTask();
+      const seed = seedFrom(this.#init.seed, 'group', this.#nextGroup);
+      const purpose: Purpose = { name: 'train', temperature: 1, seed };
+      this.#startGroup(
+        openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
+      );
+    }
+  }
+
+  #nextTask(): Task {
+    for (let i = 0; i < MAX_REDRAWS; i++) {
+      const task = this.#init.sampler.next();
+      if (!this.#quarantined.has(task.index)) return task;
+    }
+    throw new LongplayError(
+      'ENV_BROKEN',
+      `every task drawn is quarantined (${this.#quarantined.size} tasks failed ${this.#init.maxAttempts} times each); the environment is broken: run \`longplay check-env\``,
+    );
+  }
+
+  // --- evaluation -------------------------------------------------------------------------------------------------
+
+  evaluate(plan: EvaluationPlan, replyTo: ReplyTo<EvaluationRecord>): void {
+    this.#evaluations.set(plan.name, { plan, replyTo, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    this.#launch();
+    this.#answerEvaluations();
+  }
+
+  #launchEvaluations(): void {
+    for (const run of this.#evaluations.values()) {
+      const { plan, queue } = run;
+      while (queue.length > 0 && this.#groups.size < this.#init.concurrentGroups) {
+        const task = queue.shift()!;
+        // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
+        const purpose = {
+          name: plan.name,
+          temperature: plan.temperature,
+          seed: seedFrom(plan.seed, task.index, task.seed),
+        };
+        run.open++;
+        this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
+      }
+    }
+  }
+
+  #answerEvaluations(): void {
+    for (const [name, { plan, replyTo, queue, open, failed, trajectories }] of this.#evaluations) {
+      if (queue.length > 0 || open > 0) continue;
+      this.#evaluations.delete(name);
+      const results = plan.tasks.map((task) => {
+        const own = trajectories.filter((one) => one.task.index === task.index && one.task.seed === task.seed);
+        return {
+          task,
+          successes: own.map(({ success }) => success),
+          returns: own.map(episodeReturn),
+          turns: own.map(({ turns }) => turns.length),
+        };
+      });
+      this.#ctx.reply(replyTo, { plan, results, failed });
+    }
+  }
+
+  // --- episodes ---------------------------------------------------------------------------------------------------
+
+  observed(events: readonly EnvEvent[]): void {
+    const requests = [];
+    const ended: number[] = [];
+    const now = this.#pass();
+    let batchMs = 0;
+    for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
+    for (const event of events) {
+      const run = this.#episodes.get(event.episode);
+      if (!run) continue; // abandoned meanwhile
+      if (event.type === 'failed') {
+        ended.push(event.episode);
+        this.#fail(run, event.failure);
+        continue;
+      }
+      if (event.step.kind !== 'first' && run.group.purpose.name === 'train') this.#envSteps++;
+      this.#timer.stepped(now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
+      const next = observe(run, event, this.#init.view, now);
+      if ('request' in next) requests.push(next.request);
+      else {
+        ended.push(event.episode);
+        if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
+        else this.#finish(run, next.trajectory); // at once: what still comes of it is too late
+      }
+    }
+    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
+    if (ended.length > 0) void inference.tell({ type: 'release', episodes: ended });
+    if (requests.length > 0) void inference.tell({ type: 'act', requests });
+    if (ended.length > 0) {
+      this.#answerEvaluations();
+      if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
+    }
+    if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
+      this.#progressAt = now;
+      this.#init.onProgress(this.status());
+    }
+  }
+
+  acted({ turns, tokens }: ActedEvent): void {
+    if (turns.length === 0) {
+      this.#tokensSeen = 0; // a new incarnation counts from zero
+      this.#askAgain();
+      return;
+    }
+    const now = this.#pass();
+    this.#tokens += Math.max(0, tokens - this.#tokensSeen);
+    this.#tokensSeen = tokens;
+    this.#calls++;
+    this.#decidedTurns += turns.length;
+    for (const answer of turns) {
+      const run = this.#episodes.get(answer.episode);
+      const action = run && act(run, answer, now);
+      if (action === undefined) continue;
+      this.#timer.acted(run!.pending!.actMs, answer.stages);
+      this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
+    }
+  }
+
+  /** The policy lost its memory (its actor was restarted): every waiting turn is sent again, with its history. */
+  #askAgain(): void {
+    const requests = [...this.#episodes.values()].flatMap((run) => askAgain(run) ?? []);
+    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
+    if (requests.length > 0) void inference.tell({ type: 'act', requests });
+  }
+
+  #startGroup(group: GroupRun): void {
+    this.#groups.set(group.group, group);
+    for (let member = 0; member < group.size; member++) this.#startEpisode(group, member, 1);
+  }
+
+  #startEpisode(group: GroupRun, member: number, attempt: number): void {
+    const run = openEpisode(group, member, this.#nextEpisode++, attempt, this.#ctx.clock.now());
+    this.#episodes.set(run.episode, run);
+    this.#ledger.launch();
+    this.#init.envs.tell({ type: 'open', episode: run.episode, attempt, task: group.task });
+  }
+
+  #finish(run: EpisodeRun, trajectory: Trajectory): void {
+    const { group } = run;
+    this.#close(run);
+    group.finished[run.member] = trajectory;
+    this.#held++;
+    this.#finishedEpisodes++;
+    this.#failedInRow = 0;
+    const trajectories = group.finished.filter((one) => one !== undefined);
+    if (trajectories.length < group.size) return;
+    this.#groups.delete(group.group);
+    this.#held -= group.size;
+    this.#record(trajectories, group.purpose.name);
+    const evaluation = this.#evaluations.get(group.purpose.name);
+    if (evaluation) {
+      evaluation.open--;
+      evaluation.trajectories.push(...trajectories);
+      this.#ledger.filter(group.size);
+      return;
+    }
+    const { task, horizon } = group;
+    this.#init.sampler.observe(task.index, trajectories.filter(({ success }) => success).length / group.size);
+    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
+    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
+    if (!this.#init.paths.learner) {
+      this.#ledger.filter(this.#collect(group.group));
+      return;
+    }
+    const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner);
+    void learner.tell({
+      type: 'group',
+      group: { group: group.group, task, horizon, trajectories },
+      progress: this.#progress(),
+    });
+  }
+
+  #fail(run: EpisodeRun, failure: Failure): void {
+    const { group, member, attempt } = run;
+    this.#close(run);
+    this.#ledger.fail(failure.cause);
+    this.#init.onFailure(failure, group.task);
+    if (++this.#failedInRow >= this.#init.maxFailures) {
+      const last = `${failure.cause} on ${taskName(group.task)} at ${failure.where}: ${failure.message}`;
+      const message = `the environment is broken: ${this.#failedInRow} episodes in a row failed (the last: ${last})`;
+      throw new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``);
+    }
+    if (attempt < this.#init.maxAttempts) {
+      this.#startEpisode(group, member, attempt + 1);
+      return;
+    }
+    const evaluation = this.#evaluations.get(group.purpose.name);
+    if (evaluation) {
+      evaluation.open--;
+      evaluation.failed += group.size;
+    } else if (!this.#quarantined.has(group.task.index)) {
+      this.#quarantined.add(group.task.index);
+      const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
+      void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });
+    }
+    this.#abandon(group);
+  }
+
+  /** Ends a group whose episodes are no longer wanted; they count as filtered. */
+  #abandon(group: GroupRun): void {
+    this.#groups.delete(group.group);
+    const running = [...group.running.values()];
+    for (const run of running) this.#close(run);
+    const done = group.finished.filter((one) => one !== undefined).length;
+    this.#held -= done;
+    this.#ledger.filter(running.length + done);
+    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
+    void inference.tell({ type: 'release', episodes: running.map(({ episode }) => episode) });
+  }
+
+  #close(run: EpisodeRun): void {
+    this.#episodes.delete(run.episode);
+    run.group.running.delete(run.member);
+    this.#init.envs.tell({ type: 'close', episode: run.episode });
+  }
+
+  #record(trajectories: readonly Trajectory[], purpose: string): void {
+    const recorder = this.#ctx.resolve<EpisodesRecorded>(this.#init.paths.recorder);
+    void recorder.tell({ type: 'episodes', trajectories, purpose });
+  }
+
+  #collect(group: number): number {
+    const episodes = this.#delivered.get(group)?.episodes ?? 0;
+    this.#delivered.delete(group);
+    return episodes;
+  }
+
+  #inFlight(): number {
+    let count = this.#episodes.size;
+    for (const { finished } of this.#groups.values()) for (const one of finished) if (one) count++;
+    for (const { episodes } of this.#delivered.values()) count += episodes;
+    return count;
+  }
+
+  /** Books the time since the last call, under the counts that held until now. */
+  #pass(): number {
+    const now = this.#ctx.clock.now();
+    this.#timer.pass(now, this.#episodes.size, this.#held, this.#training !== undefined);
+    return now;
+  }
+
+  #elapsed(): number {
+    return this.#elapsedBefore + (this.#startedAt === undefined ? 0 : this.#ctx.clock.now() - this.#startedAt);
+  }
+
+  #progress(): number {
+    const { updates, minutes, envSteps } = this.#init.stop;
+    return Math.min(
+      1,
+      Math.max(
+        updates === undefined ? 0 : this.#version / updates,
+        envSteps === undefined ? 0 : this.#envSteps / envSteps,
+        minutes === undefined ? 0 : this.#elapsed() / (minutes * 60_000),
+      ),
+    );
+  }
+}

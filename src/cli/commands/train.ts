@@ -1,0 +1,164 @@
+/** `longplay train`. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Command } from 'commander';
+import { Subject } from 'rxjs';
+import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
+import type { Run } from '../../../actors/tree.ts';
+import { chaosTable } from '../../chaos/chaos-ledger.ts';
+import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
+import { loadRunConfig } from '../../config/load.ts';
+import { openConsole } from '../../console/console.ts';
+import type { ActorLine } from '../../console/state.ts';
+import { messageOf, UserError } from '../../core/errors.ts';
+import { evaluationTable } from '../../evaluation/table.ts';
+import type { MetricsRow } from '../../record/metrics.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
+import { onInterrupt } from '../interrupt.ts';
+import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
+import { envModuleUrl } from '../world.ts';
+
+/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+async function attempt(request: TrainRequest): Promise<TrainOutcome> {
+  try {
+    return await trainRun(request);
+  } catch (thrown) {
+    const began = existsSync(join(request.dir, 'metrics.jsonl')) || existsSync(join(request.dir, 'checkpoints'));
+    if (isUserMistake(thrown) && !request.resume && !began) discard(request.dir);
+    throw thrown;
+  }
+}
+
+interface TrainFlags {
+  readonly set: readonly string[];
+  readonly resume?: string;
+  readonly name?: string;
+  readonly runs: string;
+  readonly serial?: boolean;
+  readonly json?: boolean;
+  readonly chaos?: string;
+}
+
+/** Adds the command. */
+export function train(program: Command): void {
+  program
+    .command('train')
+    .description('train a policy; the run lives in runs/<name>/')
+    .argument('[config]', 'configuration, YAML')
+    .option('--set <key=value...>', 'override a key of the configuration', [])
+    .option('--resume <run>', 'go on with a run where its newest good checkpoint left off')
+    .option('--name <name>', "the run's name; by default the configuration's")
+    .option('--runs <folder>', 'where runs live', 'runs')
+    .option('--serial', 'one event loop, bit for bit repeatable')
+    .option(
+      '--chaos <spec>',
+      'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
+    )
+    .option('--json', 'one JSON object per line')
+    .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
+}
+
+async function trainCommand(path: string | undefined, flags: TrainFlags): Promise<void> {
+  if ((path === undefined) === (flags.resume === undefined)) {
+    throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
+  }
+  const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
+  const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
+  if (flags.serial && prepared.config.stop.minutes !== undefined) {
+    throw new UserError(
+      'BAD_CONFIG',
+      'stop.minutes: a serial run has no wall clock; use --set stop.updates=… or stop.envSteps=… and leave minutes out (--set stop.minutes=null is not needed when the file has none)',
+    );
+  }
+  await trainAndReport({
+    ...prepared,
+    mode: flags.serial ? 'serial' : 'async',
+    json: flags.json === true,
+    ...(chaos ? { chaos } : {}),
+  });
+}
+
+function fresh(path: string, flags: TrainFlags) {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
+  }
+  const config = loadRunConfig(text, path, flags.set);
+  envModuleUrl(config.env.id);
+  const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
+  const dir = join(flags.runs, name);
+  createRunFolder(dir, config);
+  return { config, dir, resume: false };
+}
+
+function resumed(dir: string, flags: TrainFlags) {
+  return { config: readRunConfig(dir, flags.set), dir, resume: true };
+}
+
+/** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
+export async function trainAndReport(request: {
+  readonly config: TrainRequest['config'];
+  readonly dir: string;
+  readonly resume: boolean;
+  readonly mode: 'async' | 'serial';
+  readonly json: boolean;
+  readonly chaos?: ChaosSpec;
+}): Promise<TrainOutcome> {
+  const metrics$ = new Subject<MetricsRow>();
+  const display = openConsole(metrics$, {
+    out: process.stdout,
+    notices: process.stderr,
+    json: request.json,
+    config: request.config,
+    name: basename(request.dir),
+  });
+  const say = (line: string) => display.notice(line);
+  const interrupt = onInterrupt(say);
+  let status: RolloutStatus | undefined;
+  try {
+    const outcome = await attempt({
+      ...request,
+      metrics$,
+      onNotice: say,
+      interrupt: interrupt.signal,
+      onProgress: (latest) => {
+        status = latest;
+        display.progress(latest);
+      },
+      onStarted: (run) => display.watch(() => actorLines(run, status, request.config.rollout.envThreads)),
+    });
+    display.close();
+    if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
+    else {
+      if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
+      if (outcome.chaos) process.stdout.write(`${chaosTable(outcome.chaos).join('\n')}\n`);
+      process.stdout.write(`run ${request.dir}\n`);
+    }
+    return outcome;
+  } finally {
+    display.close();
+    interrupt.close();
+  }
+}
+
+/** The actors, and the env hosts as one line beside them. */
+function actorLines(run: Run, status: RolloutStatus | undefined, threads: number): ActorLine[] {
+  const { actors, envs } = run.stats();
+  const up = envs.hosts.filter(({ up }) => up).length;
+  const restarts = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);
+  const hosts: ActorLine = {
+    path: 'env hosts',
+    state: up === envs.hosts.length ? 'running' : `${up} of ${envs.hosts.length} up`,
+    depth: 0,
+    busyMs: (status?.time.hostMs ?? 0) / threads,
+    restarts,
+    message: undefined,
+    note: `${envs.open} episodes open`,
+    oldestMs: 0,
+    waitingFor: [],
+  };
+  return [...actors, hosts];
+}

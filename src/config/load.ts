@@ -1,0 +1,132 @@
+/** Reading a configuration: YAML text, overrides from the command line, the schema, and messages a person can act on. */
+import { closest } from 'fastest-levenshtein';
+import { parseDocument } from 'yaml';
+import { z } from 'zod';
+import { UserError } from '../core/errors.ts';
+import { type RunConfig, runConfigSchema } from './run-config.ts';
+
+/**
+ * @param text YAML
+ * @param source where it came from, for messages
+ * @param overrides `key.path=value` strings; values are YAML
+ * @throws {UserError} BAD_CONFIG: one line per mistake
+ */
+export function loadRunConfig(text: string, source: string, overrides: readonly string[] = []): RunConfig {
+  const document = parseDocument(text, { uniqueKeys: true });
+  const [error] = document.errors;
+  if (error) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${error.message.split('\n')[0]}`);
+  const raw: unknown = document.toJS() ?? {};
+  if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
+  for (const override of overrides) applyOverride(raw, override);
+  return checkRunConfig(raw, source);
+}
+
+/** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
+export function checkRunConfig(raw: unknown, source: string): RunConfig {
+  const result = runConfigSchema.safeParse(raw);
+  if (!result.success) {
+    const lines = result.error.issues.flatMap((issue) => explain(issue, raw));
+    throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
+  }
+  const config = result.data;
+  const { stop, learner, rollout } = config;
+  if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {
+    throw new UserError('BAD_CONFIG', `${source}: stop: say when the run ends: updates, minutes or envSteps`);
+  }
+  if (rollout.concurrentGroups * rollout.groupSize < rollout.groupSize || rollout.maxBatch < rollout.groupSize) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
+    );
+  }
+  if (
+    learner.estimator.algorithm !== 'ppo' &&
+    learner.estimator.algorithm !== 'reinforce_pp' &&
+    rollout.groupSize < 2
+  ) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: rollout.groupSize: ${learner.estimator.algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
+    );
+  }
+  if (learner.estimator.algorithm === 'ppo' && learner.valueCoef === 0) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
+    );
+  }
+  return config;
+}
+
+function applyOverride(raw: Record<string, unknown>, override: string): void {
+  const cut = override.indexOf('=');
+  if (cut < 1) throw new UserError('BAD_CONFIG', `--set ${override}: expected key=value, e.g. --set learner.maxLag=0`);
+  const path = override.slice(0, cut).split('.');
+  const document = parseDocument(override.slice(cut + 1));
+  if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${override}: the value is not valid YAML`);
+  let at = raw;
+  for (const key of path.slice(0, -1)) {
+    if (!isRecord(at[key])) at[key] = {};
+    at = at[key] as Record<string, unknown>;
+  }
+  at[path.at(-1)!] = document.toJS();
+}
+
+function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
+  const at = issue.path.join('.');
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(issue.path, raw);
+    return issue.keys.map((key) => {
+      const nearest = known.length > 0 ? `; did you mean '${closest(key, known)}'?` : '';
+      return `unknown key '${at ? `${at}.` : ''}${key}'${nearest}`;
+    });
+  }
+  const got = describe(
+    issue.path.reduce<unknown>(
+      (value, key) => (isRecord(value) || Array.isArray(value) ? (value as never)[key] : undefined),
+      raw,
+    ),
+  );
+  return [`${at || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
+}
+
+/** The keys the schema knows at a path; of a union, those of the variant that the value names. */
+function keysAt(path: readonly PropertyKey[], raw: unknown): string[] {
+  let schema: unknown = runConfigSchema;
+  let value: unknown = raw;
+  for (const key of path) {
+    schema = unwrap(schema, value);
+    schema = schema instanceof z.ZodObject ? schema.shape[String(key)] : undefined;
+    value = isRecord(value) ? value[String(key)] : undefined;
+  }
+  const object = unwrap(schema, value);
+  return object instanceof z.ZodObject ? Object.keys(object.shape) : [];
+}
+
+function unwrap(schema: unknown, value: unknown): unknown {
+  let inner = schema;
+  for (;;) {
+    if (inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault || inner instanceof z.ZodOptional) {
+      inner = inner.unwrap();
+    } else if (inner instanceof z.ZodDiscriminatedUnion) {
+      const { discriminator } = inner.def;
+      const named = isRecord(value) ? value[discriminator] : undefined;
+      inner = inner.options.find(
+        (option) => option instanceof z.ZodObject && (option.shape[discriminator] as z.ZodLiteral).value === named,
+      );
+    } else return inner;
+  }
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  return JSON.stringify(value);
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,210 @@
+/**
+ * A run's configuration: YAML, checked by a schema, every key with a default where one makes sense. The schedule keeps
+ * the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
+ */
+import { z } from 'zod';
+
+const count = z.int().min(1);
+const share = z.number().min(0).max(1);
+const positive = z.number().positive();
+
+const sampling = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('uniform') }),
+  z.strictObject({ type: z.literal('epoch') }),
+  z.strictObject({
+    type: z.literal('learnable'),
+    smoothing: positive.max(1).exactOptional(),
+    floor: positive.exactOptional(),
+    prior: share.exactOptional(),
+  }),
+]);
+
+const horizon = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('fixed'), rounds: count }),
+  z.strictObject({
+    type: z.literal('scaling_inter_stepwise'),
+    rounds: z.array(count).min(1),
+    steps_scaling_inter: count,
+  }),
+  z.strictObject({ type: z.literal('linear'), rounds: z.array(count).min(1), steps_scaling_inter: count }),
+  z.strictObject({
+    type: z.literal('adaptive'),
+    rounds: z.array(count).min(1),
+    smoothing: positive.max(1).exactOptional(),
+    growTruncation: share.exactOptional(),
+    growSuccess: share.exactOptional(),
+    minGain: positive.max(1).exactOptional(),
+    patience: count.exactOptional(),
+    cooldown: z.int().min(0).exactOptional(),
+    collapse: share.exactOptional(),
+    recover: positive.max(1).exactOptional(),
+  }),
+]);
+
+const aggregation = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('token-mean') }),
+  z.strictObject({ type: z.literal('sequence-mean') }),
+  z.strictObject({ type: z.literal('constant'), tokens: count }),
+]);
+
+const common = {
+  gamma: share.default(1),
+  truncation: z.enum(['terminal', 'mask']).default('terminal'),
+  aggregation: aggregation.default({ type: 'token-mean' }),
+};
+const credit = z.enum(['trajectory', 'turn']).default('trajectory');
+
+const estimator = z.discriminatedUnion('algorithm', [
+  z.strictObject({ algorithm: z.literal('grpo'), ...common, credit, std: z.boolean().default(true) }),
+  z.strictObject({ algorithm: z.literal('dr_grpo'), ...common, credit }),
+  z.strictObject({ algorithm: z.literal('rloo'), ...common, credit }),
+  z.strictObject({
+    algorithm: z.literal('reinforce_pp'),
+    ...common,
+    baseline: z.enum(['none', 'group']).default('none'),
+  }),
+  z.strictObject({
+    algorithm: z.literal('ppo'),
+    ...common,
+    lambda: share.default(0.95),
+    whiten: z.boolean().default(true),
+  }),
+  z.strictObject({
+    algorithm: z.literal('gigpo'),
+    ...common,
+    std: z.boolean().default(true),
+    stepWeight: z.number().min(0).default(1),
+  }),
+]);
+
+/** Sub-objects default to what their own keys default to. */
+function section<S extends z.ZodRawShape>(shape: S) {
+  const object = z.strictObject(shape);
+  return object.prefault({} as never);
+}
+
+export const runConfigSchema = z.strictObject({
+  /** uint32; everything random in the run follows from it (async runs also depend on timing). */
+  seed: z.int().min(0).max(0xffffffff).default(1),
+  env: z.strictObject({ id: z.string(), options: z.record(z.string(), z.unknown()).default({}) }),
+  tasks: section({
+    split: z.enum(['train', 'test']).default('train'),
+    /** Only tasks with these labels; all where absent. */
+    labels: z.array(z.string()).min(1).exactOptional(),
+    sampling: sampling.default({ type: 'learnable' }),
+  }),
+  horizon,
+  policy: section({
+    kind: z.enum(['small', 'random']).default('small'),
+    decoder: z.enum(['choice', 'tokens']).default('choice'),
+    /** With `decoder: tokens`: sample only spellings of listed actions. */
+    masked: z.boolean().default(true),
+    /** Longest run of tokens of one turn. */
+    maxTokens: count.default(32),
+    /** What a weight update does to the cache of running episodes. */
+    cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
+    model: section({
+      hiddenSize: count.exactOptional(),
+      layers: count.exactOptional(),
+      heads: count.exactOptional(),
+      kvHeads: count.exactOptional(),
+      intermediateSize: count.exactOptional(),
+      maxPositions: count.exactOptional(),
+      tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]).exactOptional(),
+      focusBit: z.boolean().exactOptional(),
+      prefixBidirectional: z.boolean().exactOptional(),
+    }),
+  }),
+  rollout: section({
+    /** Episodes of one task that are compared with each other. */
+    groupSize: count.default(8),
+    /** Groups in flight at most. */
+    concurrentGroups: count.default(16),
+    envThreads: count.default(1),
+    /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
+    /** Turns per engine call at most. */
+    maxBatch: count.default(64),
+    /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
+    maxWaitMs: z.number().min(0).default(2),
+    stepDeadlineMs: positive.default(10_000),
+    openDeadlineMs: positive.default(30_000),
+    /** Times a failing episode is issued before its task is dropped. */
+    maxAttempts: count.default(3),
+    /** Failed episodes in a row, none finished in between, after which the environment counts as broken. */
+    maxFailures: count.default(256),
+    /** Env hosts replaced in a row, no action answered in between, after which it does too. */
+    maxRestarts: count.default(10),
+    /** V8 heap of an env host, MiB. */
+    heapMb: count.default(512),
+  }),
+  learner: section({
+    estimator: estimator.prefault({ algorithm: 'grpo' }),
+    groupsPerUpdate: count.default(8),
+    epochs: count.default(2),
+    minibatches: count.default(1),
+    /** Learner versions that a trained decision may be behind; 0 is synchronous. */
+    maxLag: z.int().min(0).default(2),
+    learningRate: positive.default(2e-3),
+    warmupSteps: z.int().min(0).default(20),
+    decay: z.enum(['none', 'linear', 'cosine']).default('linear'),
+    /** Share of the learning rate left at the end. */
+    finalRate: share.default(1),
+    maxGradNorm: positive.default(1),
+    weightDecay: z.number().min(0).default(0),
+    clipLow: positive.default(0.2),
+    clipHigh: positive.default(0.2),
+    entropyCoef: z.number().min(0).default(0.003),
+    valueCoef: z.number().min(0).default(0),
+    valueClip: positive.default(10),
+    /** Leave out groups whose members all scored the same. */
+    filterGroups: z.boolean().default(true),
+  }),
+  engine: section({
+    name: z.enum(['auto', 'onnxruntime-node', 'onnxruntime-web', 'tfjs', 'reference']).default('auto'),
+    device: z.enum(['cpu', 'webgpu', 'cuda']).default('cpu'),
+    inferenceThreads: count.default(1),
+    learnerThreads: count.default(1),
+  }),
+  /** The run ends at the first of these. */
+  stop: section({ updates: count.exactOptional(), minutes: positive.exactOptional(), envSteps: count.exactOptional() }),
+  watchdog: section({
+    /** Milliseconds an actor may take over one message before the run says which and acts on it. */
+    stallMs: positive.default(300_000),
+    /** Milliseconds the main event loop may be late before that is reported. */
+    lagMs: positive.default(2000),
+  }),
+  checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
+  evaluation: section({
+    split: z.enum(['train', 'test']).default('test'),
+    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
+    tasks: z.string().exactOptional(),
+    /** Evaluate every so many updates while training; 0: only at the end. */
+    everyUpdates: z.int().min(0).default(0),
+    episodesPerTask: count.default(8),
+    horizons: z.array(count).min(1).default([24]),
+    /** Also evaluate with the best action instead of a sampled one. */
+    greedy: z.boolean().default(true),
+    /** Also evaluate a uniform random policy over the same lists. */
+    randomBaseline: z.boolean().default(true),
+  }),
+  trace: section({
+    /** Write every n-th group; 0: none. */
+    everyGroups: z.int().min(0).default(1),
+    /** Start a new file after this many bytes. */
+    rotateBytes: count.default(64 * 1024 * 1024),
+    /** Files kept; the oldest goes first. */
+    keepFiles: count.default(4),
+    /** Share of the time that writing traces may take; past it, whole groups are left out. */
+    maxShare: positive.max(1).default(0.02),
+  }),
+  metrics: section({
+    /** Write TensorBoard event files into the run's folder. */
+    tensorboard: z.boolean().default(true),
+    /** Serve the newest row to Prometheus on this port of the loopback address; 0 picks one. */
+    prometheusPort: z.int().min(0).max(65535).exactOptional(),
+  }),
+});
+
+export type RunConfig = z.infer<typeof runConfigSchema>;
+export type RunConfigInput = z.input<typeof runConfigSchema>;

@@ -1,0 +1,88 @@
+/** Intervals for success rates. */
+import type { Rng } from '../core/rng.ts';
+
+/** A share with its 95 % interval, all in [0, 1]. */
+export interface Estimated {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+  /** Units the interval is over. */
+  readonly n: number;
+}
+
+/** 97.5 % quantile of the standard normal. */
+const Z = 1.959964;
+
+/**
+ * Wilson score interval of a proportion.
+ * @see Wilson 1927; Brown, Cai & DasGupta 2001, eq. 4
+ */
+export function wilson(successes: number, n: number): Estimated {
+  if (n === 0) return { value: Number.NaN, low: 0, high: 1, n };
+  const p = successes / n;
+  const spread = Z * Math.sqrt((p * (1 - p)) / n + (Z * Z) / (4 * n * n));
+  const scale = 1 + (Z * Z) / n;
+  const middle = p + (Z * Z) / (2 * n);
+  return { value: p, low: Math.max(0, (middle - spread) / scale), high: Math.min(1, (middle + spread) / scale), n };
+}
+
+/**
+ * Mean of per-task success rates with an interval *over tasks*: episodes of one task are not independent, so the task
+ * is the unit. Wilson with the effective number of tasks n·p(1−p)/s², which is wider or narrower as the rates spread
+ * more or less than single draws would.
+ */
+export function overTasks(rates: readonly number[]): Estimated {
+  const n = rates.length;
+  if (n === 0) return { value: Number.NaN, low: 0, high: 1, n };
+  const mean = rates.reduce((sum, rate) => sum + rate, 0) / n;
+  const variance = rates.reduce((sum, rate) => sum + (rate - mean) ** 2, 0) / Math.max(1, n - 1);
+  const single = mean * (1 - mean);
+  const effective = variance > 0 && single > 0 ? (n * single) / variance : n;
+  const { low, high } = wilson(mean * effective, effective);
+  return { value: mean, low, high, n };
+}
+
+/**
+ * Unbiased pass@k: the chance that at least one of k episodes drawn from n, of which c succeeded, is a success.
+ *
+ *   1 − C(n−c, k)/C(n, k)
+ *
+ * @see Chen et al. 2021, eq. 1, https://arxiv.org/abs/2107.03374
+ */
+export function passAtK(n: number, c: number, k: number): number {
+  if (k > n) throw new RangeError(`pass@${k} needs at least ${k} episodes of a task, got ${n}`);
+  if (n - c < k) return 1;
+  let miss = 1;
+  for (let i = n - c + 1; i <= n; i++) miss *= 1 - k / i;
+  return 1 - miss;
+}
+
+/**
+ * Interquartile mean: the mean of the middle half, the values at its edges counted in part.
+ * @see Agarwal et al. 2021, https://arxiv.org/abs/2108.13264
+ */
+export function interquartileMean(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const n = sorted.length;
+  const from = n / 4;
+  const to = n - n / 4;
+  let sum = 0;
+  sorted.forEach((value, i) => {
+    const share = Math.max(0, Math.min(to, i + 1) - Math.max(from, i));
+    sum += share * value;
+  });
+  return sum / (to - from);
+}
+
+/** Percentile bootstrap of a statistic over `values`, 95 %. @param draws resamples; the quantiles are of them */
+export function bootstrap(
+  values: readonly number[],
+  statistic: (sample: readonly number[]) => number,
+  rng: Rng,
+  draws = 4000,
+): Estimated {
+  const samples = Array.from({ length: draws }, () => statistic(values.map(() => rng.pick(values))));
+  samples.sort((a, b) => a - b);
+  const at = (q: number) => samples[Math.min(draws - 1, Math.floor(q * draws))]!;
+  return { value: statistic(values), low: at(0.025), high: at(0.975), n: values.length };
+}

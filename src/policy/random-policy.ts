@@ -1,0 +1,50 @@
+/** A uniform random policy over the listed actions: the baseline beside every figure, and the load of benches. */
+import { Rng, seedFrom } from '../core/rng.ts';
+import type { Acted, ActRequest, Policy } from './policy.ts';
+
+export class RandomPolicy implements Policy {
+  readonly maxBatch: number;
+  readonly tokens = 0;
+  #queue: ActRequest[] = [];
+  readonly #tables = new Map<number, string[]>();
+
+  constructor(maxBatch: number) {
+    this.maxBatch = maxBatch;
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** Nothing is gained by waiting for company. */
+  get complete(): boolean {
+    return true;
+  }
+
+  submit(requests: readonly ActRequest[]): void {
+    for (const request of requests) {
+      let table = this.#tables.get(request.episode);
+      if (!table) this.#tables.set(request.episode, (table = []));
+      table.push(...request.newActions);
+      if (request.actions.length === 0) {
+        throw new RangeError(`random policy: episode ${request.episode} lists no action on turn ${request.turn}`);
+      }
+      this.#queue.push(request);
+    }
+  }
+
+  step(): readonly Acted[] {
+    const batch = this.#queue.splice(0, this.maxBatch);
+    return batch.map(({ episode, turn, actions, samplingSeed }) => {
+      const at = Rng.fromSeed(seedFrom(samplingSeed, turn)).int(actions.length);
+      return { episode, turn, action: this.#tables.get(episode)![actions[at]!]! };
+    });
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) this.#tables.delete(episode);
+    this.#queue = this.#queue.filter(({ episode }) => this.#tables.has(episode));
+  }
+
+  dispose(): void {}
+}

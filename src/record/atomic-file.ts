@@ -1,0 +1,94 @@
+/**
+ * Writing so that a reader sees the old content or the new one and never something between, whenever the process
+ * or the machine stops: write beside, sync, rename, sync the folder.
+ *
+ * Synchronous on purpose: what is written is a snapshot, and nothing may change it half way.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+/** The few things that this package's durable files need of a disk; replaced by tests and by planned faults. */
+export interface Disk {
+  /** Creates the folder and those above it; existing ones are fine. */
+  makeFolder(path: string): void;
+  /** Names in a folder; none when it does not exist. */
+  list(path: string): readonly string[];
+  read(path: string): Uint8Array;
+  /** Creates or overwrites a file and returns once its content is on the disk. Not atomic by itself. */
+  write(path: string, content: Uint8Array): void;
+  rename(from: string, to: string): void;
+  /** Removes a file or a whole folder; an absent one is fine. */
+  remove(path: string): void;
+  /** Returns once the folder's entries (creations, renames, removals) are on the disk. */
+  syncFolder(path: string): void;
+}
+
+/** The machine's own disk. */
+export const nodeDisk: Disk = {
+  makeFolder: (path) => void mkdirSync(path, { recursive: true }),
+  list(path) {
+    try {
+      return readdirSync(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw error;
+    }
+  },
+  read: (path) => readFileSync(path),
+  write(path, content) {
+    const file = openSync(path, 'w');
+    try {
+      // A short write is no error to the system: it goes on, or fails with the reason, on the next one.
+      for (let at = 0; at < content.length; ) at += writeSync(file, content, at, content.length - at);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  },
+  rename: renameSync,
+  remove: (path) => rmSync(path, { recursive: true, force: true }),
+  syncFolder(path) {
+    if (process.platform === 'win32') return; // folders cannot be opened there; NTFS journals its entries
+    const folder = openSync(path, 'r');
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  },
+};
+
+/**
+ * Writes a whole file atomically and durably. The folder must exist, and only one process may write this file.
+ * @throws what the disk throws (`code` ENOSPC, EACCES, …); the old content is then still there
+ */
+export function writeFileAtomic(path: string, content: Uint8Array | string, disk: Disk = nodeDisk): void {
+  const beside = join(dirname(path), `.${basename(path)}.tmp`);
+  try {
+    disk.write(beside, typeof content === 'string' ? new TextEncoder().encode(content) : content);
+    disk.rename(beside, path);
+  } catch (error) {
+    quietly(() => disk.remove(beside));
+    throw error;
+  }
+  disk.syncFolder(dirname(path));
+}
+
+/** For tidying up after an error, whose own failure must not hide the first one. */
+export function quietly(tidy: () => void): void {
+  try {
+    tidy();
+  } catch {
+    // the error that led here is the one to report
+  }
+}

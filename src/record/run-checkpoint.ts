@@ -1,0 +1,99 @@
+/** What a run keeps in a checkpoint, and the way back. */
+import { UserError } from '../core/errors.ts';
+import type { Moments } from '../learner/trainer.ts';
+import type { ModelConfig } from '../model/config.ts';
+import { type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import type { CheckpointContent, Json, LoadedCheckpoint } from './checkpoint.ts';
+import type { StoredTensors } from './safetensors.ts';
+
+export const RUN_STATE_FORMAT = 1;
+
+/** What weights are only valid under. */
+export interface Identity {
+  readonly env: string;
+  readonly view: string;
+  readonly vocabulary: string;
+  readonly decoder: string;
+  readonly model: ModelConfig;
+}
+
+/** A run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
+export interface RunState<R, H> {
+  readonly identity: Identity;
+  readonly params: ParamSet;
+  readonly moments: Moments;
+  readonly rollout: R;
+  readonly horizon: H;
+}
+
+/** Tensors `<name>`, `m/<name>`, `v/<name>`; everything else as JSON. */
+export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent {
+  const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
+  for (const { name, shape } of parameterSpecs(run.identity.model)) {
+    tensors[name] = { shape, data: run.params.values[name]! };
+    tensors[`m/${name}`] = { shape, data: run.moments.m[name]! };
+    tensors[`v/${name}`] = { shape, data: run.moments.v[name]! };
+  }
+  const state = {
+    format: RUN_STATE_FORMAT,
+    identity: run.identity,
+    version: run.params.version,
+    optimizerSteps: run.moments.steps,
+    rollout: run.rollout,
+    horizon: run.horizon,
+  };
+  return { tensors: tensors as StoredTensors, state: state as unknown as Json };
+}
+
+/**
+ * @param expected what the configuration asks for; absent to take the checkpoint as it is
+ * @throws {UserError} BAD_CHECKPOINT when it belongs to another world, view, vocabulary, decoder or model
+ */
+export function runStateOf<R, H>(checkpoint: LoadedCheckpoint, expected?: Identity): RunState<R, H> {
+  const state = checkpoint.state as unknown as {
+    readonly format: number;
+    readonly identity: Identity;
+    readonly version: number;
+    readonly optimizerSteps: number;
+    readonly rollout: R;
+    readonly horizon: H;
+  };
+  if (state?.format !== RUN_STATE_FORMAT) {
+    throw new UserError(
+      'BAD_CHECKPOINT',
+      `${checkpoint.path}: expected run state format ${RUN_STATE_FORMAT}, got ${state?.format}; it was written by another version of longplay`,
+    );
+  }
+  if (expected) checkIdentity(checkpoint.path, state.identity, expected);
+  const specs = parameterSpecs(state.identity.model);
+  const column = (prefix: string) =>
+    Object.fromEntries(
+      specs.map(({ name }) => {
+        const tensor = checkpoint.tensors[`${prefix}${name}`];
+        if (!tensor) throw new UserError('BAD_CHECKPOINT', `${checkpoint.path}: tensor '${prefix}${name}' is missing`);
+        return [name, tensor.data as Float32Array];
+      }),
+    );
+  return {
+    identity: state.identity,
+    params: { version: state.version, values: column('') },
+    moments: { steps: state.optimizerSteps, m: column('m/'), v: column('v/') },
+    rollout: state.rollout,
+    horizon: state.horizon,
+  };
+}
+
+function checkIdentity(path: string, found: Identity, expected: Identity): void {
+  const differs = (key: string, a: unknown, b: unknown) => {
+    throw new UserError(
+      'BAD_CHECKPOINT',
+      `${path}: it is of another model: ${key} is ${JSON.stringify(a)} there, ${JSON.stringify(b)} here; use the configuration it was trained with`,
+    );
+  };
+  for (const key of ['env', 'view', 'vocabulary', 'decoder'] as const) {
+    if (found[key] !== expected[key]) differs(key, found[key], expected[key]);
+  }
+  for (const key of Object.keys(expected.model) as (keyof ModelConfig)[]) {
+    if (found.model[key] !== expected.model[key]) differs(`model.${key}`, found.model[key], expected.model[key]);
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The safetensors format, for float32 and int32: eight bytes of header length (uint64, little endian), a JSON header
+ * padded with spaces to a multiple of eight, then the tensors back to back in the order of their offsets.
+ *
+ * Written deterministically (names ascending), read strictly: what does not add up to the last byte is refused.
+ * Values are stored little endian, as on every platform that Node's releases run on.
+ *
+ * @see https://github.com/huggingface/safetensors#format
+ */
+import { LongplayError, ShapeError } from '../core/errors.ts';
+
+/** A tensor as it is stored: row-major. */
+export interface StoredTensor {
+  /** Sizes ≥ 0; empty for a scalar. */
+  readonly shape: readonly number[];
+  /** [product of `shape`] */
+  readonly data: Float32Array | Int32Array;
+}
+
+export type StoredTensors = Readonly<Record<string, StoredTensor>>;
+
+interface HeaderEntry {
+  readonly dtype: 'F32' | 'I32';
+  readonly shape: readonly number[];
+  readonly data_offsets: readonly [start: number, end: number];
+}
+
+const RESERVED = '__metadata__';
+const LONGEST_HEADER = 100_000_000;
+
+/**
+ * @throws {ShapeError} if a tensor's data does not fill its shape
+ * @throws {LongplayError} BAD_ARGUMENT for the reserved name `__metadata__`
+ */
+export function encodeSafetensors(tensors: StoredTensors): Uint8Array {
+  const names = Object.keys(tensors).sort();
+  const header: [string, HeaderEntry][] = [];
+  let end = 0;
+  for (const name of names) {
+    const { shape, data } = tensors[name]!;
+    if (name === RESERVED)
+      throw new LongplayError('BAD_ARGUMENT', `safetensors: a tensor cannot be called ${RESERVED}`);
+    if (!shape.every((size) => Number.isSafeInteger(size) && size >= 0) || product(shape) !== data.length) {
+      throw new ShapeError(`safetensors: ${name} has ${data.length} values for shape [${shape.join(', ')}]`);
+    }
+    const dtype = data instanceof Float32Array ? 'F32' : 'I32';
+    header.push([name, { dtype, shape: [...shape], data_offsets: [end, end + data.byteLength] }]);
+    end += data.byteLength;
+  }
+  const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(header)));
+  const headerBytes = Math.ceil(json.length / 8) * 8;
+  const bytes = new Uint8Array(8 + headerBytes + end);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(headerBytes), true);
+  bytes.fill(0x20, 8 + json.length, 8 + headerBytes);
+  bytes.set(json, 8);
+  let at = 8 + headerBytes;
+  for (const name of names) {
+    const { data } = tensors[name]!;
+    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
+    at += data.byteLength;
+  }
+  return bytes;
+}
+
+/**
+ * @param source named in errors, e.g. the file's path
+ * @returns tensors in arrays of their own, independent of `bytes`
+ * @throws {LongplayError} BAD_CHECKPOINT saying what is wrong: cut short, too long, holes, overlaps, unknown dtype
+ */
+export function decodeSafetensors(bytes: Uint8Array, source = 'safetensors'): StoredTensors {
+  const bad = (what: string): never => {
+    throw new LongplayError('BAD_CHECKPOINT', `${source}: ${what}`);
+  };
+  if (bytes.length < 8) bad(`cut short: ${bytes.length} bytes, the header length alone takes 8`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const headerBytes = Number(view.getBigUint64(0, true));
+  if (headerBytes > LONGEST_HEADER) bad(`no safetensors file: its header would take ${headerBytes} bytes`);
+  const start = 8 + headerBytes;
+  if (start > bytes.length) bad(`cut short: the header ends at byte ${start}, the file at ${bytes.length}`);
+  const entries = parseHeader(bytes.subarray(8, start), bad);
+
+  const tensors: [string, StoredTensor][] = [];
+  let end = 0;
+  for (const [name, entry] of entries.sort(
+    ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1],
+  )) {
+    const { dtype, shape, data_offsets } = entry;
+    const [from, to] = data_offsets;
+    if (from !== end) bad(`${name} starts at byte ${from} of the data, expected ${end}: a hole or an overlap`);
+    if (to - from !== product(shape) * 4) {
+      bad(`${name} takes ${to - from} bytes, its shape [${shape.join(', ')}] needs ${product(shape) * 4}`);
+    }
+    if (start + to > bytes.length) bad(`cut short: ${name} ends at byte ${start + to}, the file at ${bytes.length}`);
+    // Copied: `bytes` need not be aligned. Not by slice(), which a Buffer answers with a view of the same memory.
+    const { buffer } = Uint8Array.from(bytes.subarray(start + from, start + to));
+    tensors.push([name, { shape, data: dtype === 'F32' ? new Float32Array(buffer) : new Int32Array(buffer) }]);
+    end = to;
+  }
+  if (start + end !== bytes.length) bad(`${bytes.length - start - end} bytes too many at the end`);
+  return Object.fromEntries(tensors);
+}
+
+function parseHeader(bytes: Uint8Array, bad: (what: string) => never): [string, HeaderEntry][] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return bad('the header is not JSON');
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return bad('the header is not an object');
+  const entries: [string, HeaderEntry][] = [];
+  for (const [name, value] of Object.entries(parsed)) {
+    if (name === RESERVED) continue; // free text of whoever wrote the file
+    const entry = value as Partial<HeaderEntry> | null;
+    if (entry?.dtype !== 'F32' && entry?.dtype !== 'I32') {
+      return bad(`${name} has dtype ${JSON.stringify(entry?.dtype)}, expected "F32" or "I32"`);
+    }
+    const offsets = entry.data_offsets;
+    if (!isSizes(entry.shape) || !isSizes(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {
+      return bad(`${name} has no valid shape and data_offsets`);
+    }
+    entries.push([name, entry as HeaderEntry]);
+  }
+  return entries;
+}
+
+function isSizes(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total * size, 1);
+}

@@ -1,0 +1,62 @@
+/** The folder of a run: `config.yaml`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { stringify } from 'yaml';
+import { loadRunConfig } from '../config/load.ts';
+import type { RunConfig } from '../config/run-config.ts';
+import { messageOf, UserError } from '../core/errors.ts';
+
+const FORMAT_LINE = '# longplay run configuration, format 1';
+
+/**
+ * Makes a new run folder with its resolved configuration. It appears whole or not at all.
+ * @throws {UserError} RUN_EXISTS, or NO_PERMISSION with the system's words
+ */
+export function createRunFolder(dir: string, config: RunConfig): void {
+  if (existsSync(dir)) {
+    throw new UserError(
+      'RUN_EXISTS',
+      `${dir} exists already; choose another name (--name), continue it (longplay train --resume ${dir}), or remove it`,
+    );
+  }
+  const beside = `${dir}.new-${process.pid}`;
+  try {
+    mkdirSync(dirname(dir), { recursive: true });
+    mkdirSync(beside);
+    writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(config)}`);
+    renameSync(beside, dir);
+  } catch (thrown) {
+    discard(beside);
+    throw new UserError(
+      'NO_PERMISSION',
+      `cannot make the run folder ${dir}: ${messageOf(thrown)}; choose another place with --runs`,
+    );
+  }
+}
+
+/** Removes a fresh run folder that came to nothing; one that cannot be removed stays. */
+export function discard(dir: string): void {
+  try {
+    rmSync(dir, { recursive: true, force: true });
+  } catch {
+    // What could not be made cannot always be removed either; the error that led here is the one to report.
+  }
+}
+
+/** @throws {UserError} UNKNOWN_RUN when there is no run; BAD_CONFIG when its configuration is damaged */
+export function readRunConfig(dir: string, overrides: readonly string[] = []): RunConfig {
+  const path = join(dir, 'config.yaml');
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    throw new UserError('UNKNOWN_RUN', `${dir} is no run: it has no config.yaml; runs are made by \`longplay train\``);
+  }
+  return loadRunConfig(text, path, overrides);
+}
+
+/** A name that no run in `runs` has yet: `textcraft`, `textcraft-2`, … */
+export function freeRunName(runs: string, base: string): string {
+  if (!existsSync(join(runs, base))) return base;
+  for (let n = 2; ; n++) if (!existsSync(join(runs, `${base}-${n}`))) return `${base}-${n}`;
+}

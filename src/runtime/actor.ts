@@ -1,0 +1,240 @@
+/**
+ * What an actor is: a behavior made by a factory, one handler per message type, and an address that outlives it.
+ *
+ * Promised: one handler at a time; messages of one sender arrive in the order sent (per lane); at most once. Not
+ * promised: any order between senders, or arrival. The message that killed an incarnation is never delivered again.
+ */
+import type { Observable } from 'rxjs';
+import type { Clock } from '../core/clock.ts';
+import type { Rng } from '../core/rng.ts';
+
+/** Plain data with a discriminant; structured-cloneable where the receiver may live in a thread. */
+export type Message = { readonly type: string };
+
+/** One handler for every type of the union: a missing one does not compile. */
+export type Handlers<M extends Message> = {
+  readonly [T in M['type']]: (message: Extract<M, { readonly type: T }>) => void | Promise<void>;
+};
+
+/** One life of an actor: its state lives in the closure that made it. */
+export interface Behavior<M extends Message> {
+  readonly handlers: Handlers<M>;
+  /** Called once when this incarnation ends, before the next begins; not when a thread was killed. */
+  stopped?(reason: StopReason): void | Promise<void>;
+}
+
+/** Called anew for each incarnation; the actor has started when it resolves. Messages wait until then. */
+export type BehaviorFactory<M extends Message> = (ctx: Context<M>) => Behavior<M> | Promise<Behavior<M>>;
+
+/** Default export of a module given to `spawnModule`. */
+export type ActorModule<I, M extends Message> = (init: I) => BehaviorFactory<M>;
+
+/** Why an incarnation ended. */
+export type StopReason =
+  | { readonly kind: 'normal' } // the actor asked for it
+  | { readonly kind: 'shutdown' } // its supervisor asked for it
+  | { readonly kind: 'killed' } // it did not stop within `shutdownMs`
+  | { readonly kind: 'crashed'; readonly error: Error };
+
+/** The address of an actor; valid across restarts. */
+export interface ActorRef<M extends Message> {
+  readonly path: string;
+  /**
+   * Sends and forgets.
+   * @param transfer buffers handed over instead of copied, where the receiver lives in another thread
+   * @returns a promise only where the mailbox is full and its overflow is `wait`: await it before sending more
+   * @throws {LongplayError} MAILBOX_FULL where overflow is `reject`, or where senders ignore the promise of `wait`
+   */
+  tell(message: M, transfer?: readonly ArrayBuffer[]): void | Promise<void>;
+}
+
+/** Return address of an ask: plain data, crosses threads. `R` is what the asker expects. */
+export interface ReplyTo<R> {
+  readonly path: string;
+  readonly id: number;
+  /** Never set; carries the type. */
+  readonly _reply?: (value: R) => void;
+}
+
+export interface AskOptions {
+  /** Milliseconds until the ask rejects with ASK_TIMEOUT. */
+  readonly deadlineMs: number;
+  readonly transfer?: readonly ArrayBuffer[];
+}
+
+/** Told to a watcher whenever an incarnation of the watched actor ends. */
+export interface Down {
+  readonly path: string;
+  readonly reason: StopReason;
+  /** True when no further incarnation will follow. */
+  readonly final: boolean;
+}
+
+/** What a behavior may do. Belongs to one incarnation: its timers and watches end with it. */
+export interface Context<M extends Message> {
+  readonly self: ActorRef<M>;
+  readonly path: string;
+  /** 1 for the first life. */
+  readonly incarnation: number;
+  readonly clock: Clock;
+  /** A generator of this actor's own, from the system's seed, the path and the incarnation. */
+  readonly rng: Rng;
+  /** Actors spawned through it become children (`<path>/<name>`) and end with this incarnation. */
+  readonly system: ActorSystem;
+  /** Tells `message` to itself in `ms`; past a full mailbox too. @returns cancels it */
+  after(ms: number, message: M): () => void;
+  /** Resolves in `ms`. The way to wait inside a handler: serial mode sees it. */
+  sleep(ms: number): Promise<void>;
+  reply<R>(to: ReplyTo<R>, value: R, transfer?: readonly ArrayBuffer[]): void;
+  /** Answers an ask with an error: it rejects at the asker. */
+  replyError<R>(to: ReplyTo<R>, error: unknown): void;
+  /** @throws {LongplayError} ASK_TIMEOUT, naming who waits for whom; ACTOR_STOPPED when the asked actor ended */
+  ask<R, N extends Message>(ref: ActorRef<N>, make: (replyTo: ReplyTo<R>) => N, options: AskOptions): Promise<R>;
+  /** The address of `path`, whether or not somebody lives there. */
+  resolve<N extends Message>(path: string): ActorRef<N>;
+  /** Tells itself `make(down)` whenever an incarnation of `ref` ends. @returns ends the watch */
+  watch(ref: { readonly path: string }, make: (down: Down) => M): () => void;
+  /** Ends this actor (reason `normal`) after the running handler. */
+  stop(): void;
+  /**
+   * Declares work outside the actor system (a file, a native call) that goes on past its handler. Serial mode waits
+   * for it before it delivers anything else, so that its real duration cannot change a run.
+   */
+  outside<T>(work: Promise<T>): Promise<T>;
+}
+
+/** What to do when a mailbox is full: make the sender wait, throw at the sender, or drop the oldest message. */
+export type Overflow = 'wait' | 'reject' | 'drop-oldest';
+
+/** Which ends of a child are followed by a new incarnation: every end, a crash, or none. */
+export type Restart = 'permanent' | 'transient' | 'temporary';
+
+export interface SpawnOptions {
+  /** Default 4096, `wait`. Messages delivered to a thread and not yet handled count too. */
+  readonly mailbox?: { readonly capacity: number; readonly overflow: Overflow };
+  /** Message types that overtake the others and do not count against the capacity. */
+  readonly control?: readonly string[];
+  /** Default `permanent`. */
+  readonly restart?: Restart;
+  /** Milliseconds a stop may wait for the running handler; then it is killed. Default 5000. */
+  readonly shutdownMs?: number;
+  /** Milliseconds until the first incarnation must be ready. Default 30000. */
+  readonly startMs?: number;
+  /**
+   * False for an actor inside a native call that must not be cut (an engine): it is only ever asked to stop, and one
+   * that does not within `shutdownMs` is a fatal error of the system naming actor, message and age. Default true.
+   */
+  readonly killable?: boolean;
+  /** Default: the system's root supervisor, or the spawning actor's own. */
+  readonly supervisor?: SupervisorRef;
+}
+
+/** Module placement of `spawnModule`. */
+export interface ModuleSpec<I> {
+  /** Module whose default export is an `ActorModule<I, M>`. */
+  readonly url: URL;
+  /** Structured-cloneable; given to every incarnation. */
+  readonly init: I;
+  /** `thread`: a worker thread of its own. In serial mode everything is local. */
+  readonly placement: 'local' | 'thread';
+  /** Moved with the first `init`; an actor that has one cannot be restarted with it. */
+  readonly transfer?: readonly (ArrayBuffer | MessagePort)[];
+  /** Of the thread; `maxOldGenerationSizeMb` and its siblings. */
+  readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
+}
+
+/** A supervisor of the tree, as `SpawnOptions.supervisor` takes it. */
+export interface SupervisorRef {
+  readonly path: string;
+}
+
+export type Strategy = 'one_for_one' | 'one_for_all' | 'rest_for_one';
+
+export interface SupervisorOptions {
+  /** Who else restarts when a child does. Default `one_for_one`. */
+  readonly strategy?: Strategy;
+  /** More than this many restarts within `periodMs` escalate. Default 5. */
+  readonly intensity?: number;
+  /** Default 10000. */
+  readonly periodMs?: number;
+  /** Wait before restart n of the period: min(maxMs, minMs·2ⁿ⁻¹)·(1 − jitter·u), u uniform in [0, 1). */
+  readonly backoff?: { readonly minMs: number; readonly maxMs: number; readonly jitter: number };
+  readonly supervisor?: SupervisorRef;
+}
+
+/** One line of `stats()`. */
+export interface ActorStats {
+  readonly path: string;
+  readonly state: 'starting' | 'running' | 'stopping' | 'down' | 'stopped';
+  readonly placement: 'local' | 'thread';
+  /** Messages waiting, or delivered to a thread and not yet handled. */
+  readonly depth: number;
+  readonly handled: number;
+  /** Milliseconds spent in handlers. */
+  readonly busyMs: number;
+  readonly restarts: number;
+  /** Age in milliseconds of the oldest message not yet handled; 0 when there is none. */
+  readonly oldestMs: number;
+  /** Type of the message in hand, or of the oldest one waiting. */
+  readonly message: string | undefined;
+  /** Paths of actors it has asked and not heard from. */
+  readonly waitingFor: readonly string[];
+  /** Milliseconds since a `heartbeat` its thread has not answered; 0 when there is none, or no thread. */
+  readonly silentMs: number;
+}
+
+/** What the system tells about itself. Counters of each kind: `ActorSystem.counts`. */
+export type SystemEvent =
+  | { readonly type: 'started'; readonly path: string; readonly incarnation: number }
+  | { readonly type: 'stopped'; readonly path: string; readonly reason: StopReason; readonly final: boolean }
+  | { readonly type: 'restarting'; readonly path: string; readonly delayMs: number }
+  | { readonly type: 'escalated'; readonly path: string; readonly error: Error }
+  | { readonly type: 'dead-letter'; readonly path: string; readonly message: string; readonly why: string }
+  | { readonly type: 'unhandled'; readonly path: string; readonly message: string }
+  | { readonly type: 'dropped'; readonly path: string; readonly message: string }
+  | { readonly type: 'fatal'; readonly path: string; readonly error: Error };
+
+export interface ActorSystem {
+  readonly mode: 'async' | 'serial';
+  readonly clock: Clock;
+  /** Lifecycle, dead letters, restarts. Hot and lossy: late subscribers miss what was. */
+  readonly inspect$: Observable<SystemEvent>;
+  /** How many events of each type there were. */
+  readonly counts: Readonly<Record<SystemEvent['type'], number>>;
+  /** Settles with the system: resolves after `stop()`, rejects with the fatal error that ended it. */
+  readonly terminated: Promise<void>;
+
+  /** Starts an actor in this thread. Resolves when it is ready. @throws what its factory threw */
+  spawn<M extends Message>(name: string, factory: BehaviorFactory<M>, options?: SpawnOptions): Promise<ActorRef<M>>;
+  /** Starts an actor whose factory a module exports, here or in a thread of its own. */
+  spawnModule<M extends Message, I = unknown>(
+    name: string,
+    module: ModuleSpec<I>,
+    options?: SpawnOptions,
+  ): Promise<ActorRef<M>>;
+  /** Makes a supervisor; children are added by `SpawnOptions.supervisor`. */
+  supervisor(name: string, options?: SupervisorOptions): SupervisorRef;
+  resolve<M extends Message>(path: string): ActorRef<M>;
+  /** Asks from outside the system. */
+  ask<R, M extends Message>(ref: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, options: AskOptions): Promise<R>;
+  /** Ends one actor for good. */
+  stopActor(ref: { readonly path: string }): Promise<void>;
+  /** Ends everything, last started first. */
+  stop(): Promise<void>;
+  stats(): readonly ActorStats[];
+  /** Asks every thread for a sign of life; who has not given one shows in `stats`. */
+  heartbeat(): void;
+  /**
+   * Ends an incarnation that does not get on, with STALLED and `message`: its supervisor decides. For an actor that
+   * must not be killed, and for a path that names none, it ends the system.
+   */
+  breakOff(path: string, message: string): void;
+  /**
+   * Waits for `until`, or, without it, until nothing is left to do. In serial mode this is what moves messages and
+   * time; `spawn`, `ask`, `stop` and `stopActor` do so too while they wait.
+   * @throws {LongplayError} STALLED in serial mode when nothing is left to do and `until` is still open
+   */
+  run<T = void>(until?: Promise<T>): Promise<T | undefined>;
+  /** As `Context.outside`, for the code around the system. */
+  outside<T>(work: Promise<T>): Promise<T>;
+}

@@ -1,0 +1,289 @@
+/** One address: its mailbox, its present incarnation and what it owes. The incarnation itself is an `Executor`. */
+import { LongplayError } from '../core/errors.ts';
+import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
+import { type AskTag, type Envelope, recordError, toError } from './envelope.ts';
+import { Mailbox } from './mailbox.ts';
+import type { Runnable } from './scheduler.ts';
+import { wantsRestart } from './supervision.ts';
+import type { Child, Supervisor } from './supervisor.ts';
+import type { System } from './system.ts';
+
+/** One incarnation, here or in a thread. */
+export interface Executor {
+  readonly placement: 'local' | 'thread';
+  /** Whether one more message may be delivered now; control messages may have a way of their own. */
+  accepts(control: boolean): boolean;
+  deliver(envelope: Envelope): void;
+  /** Messages delivered and not yet handled, oldest first. */
+  unhandled(): readonly Envelope[];
+  /** Lets the running handler end, then ends. Resolves when it has. */
+  stop(reason: StopReason): Promise<void>;
+  /** Ends at once what may be ended at once; a thread that must not be is let go. */
+  kill(): void;
+  /** Asks for a sign of life, where that is a question. */
+  ping?(): void;
+  /** Milliseconds since one that was not answered. */
+  readonly silentMs?: number;
+}
+
+/** Makes an incarnation; nobody waits for it any more once `gaveUp` fires. */
+export type Launch = (cell: ActorCell, incarnation: number, gaveUp: AbortSignal) => Promise<Executor>;
+
+const defaults = { capacity: 4096, overflow: 'wait' } as const;
+
+export class ActorCell implements Child, Runnable {
+  readonly path: string;
+  readonly restart: Restart;
+  readonly options: SpawnOptions;
+  readonly mailbox: Mailbox<Envelope>;
+  readonly supervisor: Supervisor;
+  queued = false;
+  state: ActorStats['state'] = 'down';
+  handled = 0;
+  busyMs = 0;
+  incarnation = 0;
+  /** Asks it was given and has not answered. */
+  readonly owed = new Map<string, AskTag & { readonly expires: number }>();
+  #owedLimit = 256;
+  readonly #system: System;
+  readonly #launch: Launch;
+  readonly #control: ReadonlySet<string>;
+  #stalled = false;
+  #executor: Executor | undefined;
+  /** Told of each message before its handler runs here. */
+  onBegin: ((cell: ActorCell, envelope: Envelope) => void) | undefined;
+  /** Told of each message handled here; a thread reports by it. */
+  onHandled: ((cell: ActorCell, envelope: Envelope, busyMs: number) => void) | undefined;
+
+  constructor(system: System, path: string, options: SpawnOptions, supervisor: Supervisor, launch: Launch) {
+    this.#system = system;
+    this.#launch = launch;
+    this.path = path;
+    this.options = options;
+    this.restart = options.restart ?? 'permanent';
+    this.supervisor = supervisor;
+    const { capacity, overflow } = options.mailbox ?? defaults;
+    this.mailbox = new Mailbox(capacity, overflow);
+    this.#control = new Set(options.control);
+  }
+
+  get alive(): boolean {
+    return this.state !== 'down' && this.state !== 'stopped';
+  }
+
+  get deliverable(): boolean {
+    const executor = this.#executor;
+    if (this.state !== 'running' || !executor) return false;
+    const { mailbox } = this;
+    if (mailbox.hasControl) return executor.accepts(true);
+    return mailbox.length > 0 && executor.accepts(false);
+  }
+
+  get shutdownMs(): number {
+    return this.options.shutdownMs ?? 5000;
+  }
+
+  isControl(message: Message): boolean {
+    return this.#control.has(message.type);
+  }
+
+  /** @param force past the capacity (timers) */
+  receive(envelope: Envelope, force = false): void | Promise<void> {
+    if (this.state === 'stopped') return this.#system.deadLetter(this.path, envelope, 'the actor has stopped');
+    let waiting: Promise<void> | undefined;
+    if (this.#control.has(envelope.message.type)) this.mailbox.force(envelope, 'control');
+    else if (force) this.mailbox.force(envelope, 'data');
+    else {
+      const offered = this.mailbox.offer(envelope);
+      if (offered instanceof Promise) waiting = this.#system.waiting(offered);
+      else if (offered) this.#dropped(offered.dropped);
+    }
+    this.#system.scheduler.wake(this);
+    return waiting;
+  }
+
+  step(): void {
+    const envelope = this.mailbox.shift();
+    if (!envelope) return;
+    if (envelope.ask) this.#owe(envelope.ask);
+    this.onBegin?.(this, envelope);
+    this.#executor!.deliver(envelope);
+  }
+
+  /** The executor has handled `count` messages. */
+  progressed(executor: Executor, count: number, busyMs: number): void {
+    this.handled += count;
+    this.busyMs += busyMs;
+    if (executor === this.#executor) this.#system.scheduler.wake(this);
+  }
+
+  /** The incarnation broke, or ended by its own wish. What it had not begun goes back into the mailbox. */
+  ended(executor: Executor, reason: StopReason, unbegun: readonly Envelope[] = []): void {
+    if (executor !== this.#executor || this.state === 'stopping') return;
+    this.#executor = undefined;
+    this.state = 'down';
+    this.#putBack(unbegun);
+    this.#afterEnd(reason, wantsRestart(this.restart, reason));
+    this.supervisor.exited(this, reason);
+  }
+
+  async start(): Promise<void> {
+    this.state = 'starting';
+    const startMs = this.options.startMs ?? 30_000;
+    const gaveUp = new AbortController();
+    try {
+      const launched = this.#launch(this, ++this.incarnation, gaveUp.signal);
+      const executor = await this.#within(launched, startMs);
+      if (!executor || this.state !== 'starting') {
+        gaveUp.abort();
+        void launched.then((late) => late.kill()).catch(() => {});
+        const [code, what] = executor ? (['ACTOR_STOPPED', 'stopped'] as const) : (['STALLED', 'not ready'] as const);
+        throw new LongplayError(code, `${this.path} was ${what} while it started (it may take ${startMs} ms)`);
+      }
+      this.#executor = executor;
+    } catch (thrown) {
+      this.state = 'down';
+      throw toError(thrown);
+    }
+    this.state = 'running';
+    this.#system.emit({ type: 'started', path: this.path, incarnation: this.incarnation });
+    this.#system.scheduler.wake(this);
+  }
+
+  async stop(reason: StopReason): Promise<void> {
+    const executor = this.#executor;
+    if (!executor || this.state !== 'running') {
+      this.state = 'down';
+      return;
+    }
+    this.state = 'stopping';
+    let end = reason;
+    const done = await this.#within(
+      executor.stop(reason).then(() => true),
+      this.#stalled ? 0 : this.shutdownMs, // known not to come back: no use in waiting
+    );
+    if (!done) {
+      if (this.options.killable === false) this.#refusedToStop(executor);
+      executor.kill();
+      end = { kind: 'killed' };
+    }
+    this.#executor = undefined;
+    this.state = 'down';
+    // After a kill nobody knows what had been begun: at most once means not again.
+    const left = executor.unhandled();
+    if (done) this.#putBack(left);
+    else for (const envelope of left) this.#system.deadLetter(this.path, envelope, 'killed with its actor');
+    this.#afterEnd(end, false);
+  }
+
+  ping(): void {
+    if (this.state === 'running') this.#executor?.ping?.();
+  }
+
+  /** The incarnation does not get on: it is ended, or, where that must not be, the system is. */
+  breakOff(error: Error): void {
+    const executor = this.#executor;
+    if (!executor || this.state !== 'running') return;
+    if (this.options.killable === false) {
+      this.#stalled = true;
+      this.#system.fatal(this.path, error);
+      return;
+    }
+    executor.kill();
+    // At most once: what may have been begun is not given to the next one.
+    for (const envelope of executor.unhandled()) this.#system.deadLetter(this.path, envelope, 'killed with its actor');
+    this.ended(executor, { kind: 'crashed', error });
+  }
+
+  finish(reason: StopReason): void {
+    if (this.state === 'stopped') return;
+    this.state = 'stopped';
+    for (const envelope of this.mailbox.drain()) {
+      this.#system.deadLetter(this.path, envelope, 'the actor has stopped');
+    }
+    this.#rejectOwed(reason);
+    this.#system.emit({ type: 'stopped', path: this.path, reason, final: true });
+    this.#system.forget(this, reason);
+  }
+
+  stats(): ActorStats {
+    const executor = this.#executor;
+    const inHand = executor?.unhandled() ?? [];
+    const oldest = inHand[0] ?? this.mailbox.peek();
+    return {
+      path: this.path,
+      state: this.state,
+      placement: executor?.placement ?? 'local',
+      depth: this.mailbox.length + (executor?.placement === 'thread' ? inHand.length : 0),
+      handled: this.handled,
+      busyMs: this.busyMs,
+      restarts: Math.max(0, this.incarnation - 1),
+      oldestMs: oldest ? this.#system.clock.now() - oldest.at : 0,
+      message: oldest?.message.type,
+      waitingFor: this.#system.waitingFor(this.path),
+      silentMs: executor?.silentMs ?? 0,
+    };
+  }
+
+  #putBack(envelopes: readonly Envelope[]): void {
+    for (const { ask } of envelopes) if (ask) this.owed.delete(`${ask.path}#${ask.id}`);
+    this.mailbox.unshift(envelopes);
+  }
+
+  #afterEnd(reason: StopReason, restarting: boolean): void {
+    this.#rejectOwed(reason);
+    this.#system.emit({ type: 'stopped', path: this.path, reason, final: false });
+    if (restarting) this.#system.down({ path: this.path, reason, final: false });
+  }
+
+  #owe(ask: AskTag): void {
+    const now = this.#system.clock.now();
+    // Asks answered by somebody else on its behalf stay until they expire.
+    if (this.owed.size >= this.#owedLimit) {
+      for (const [key, { expires }] of this.owed) if (expires < now) this.owed.delete(key);
+      this.#owedLimit = Math.max(256, 2 * this.owed.size);
+    }
+    this.owed.set(`${ask.path}#${ask.id}`, { ...ask, expires: now + ask.deadlineMs });
+  }
+
+  #rejectOwed(reason: StopReason): void {
+    const cause = reason.kind === 'crashed' ? `: ${reason.error.message}` : '';
+    const error = new LongplayError('ACTOR_STOPPED', `${this.path} ended (${reason.kind}) before it answered${cause}`);
+    const owed = [...this.owed.values()];
+    this.owed.clear();
+    for (const ask of owed) this.#system.answer(ask, { ok: false, error: recordError(error) });
+  }
+
+  #dropped(envelope: Envelope): void {
+    this.#system.emit({ type: 'dropped', path: this.path, message: envelope.message.type });
+    if (!envelope.ask) return;
+    const error = new LongplayError('MAILBOX_FULL', `${this.path} dropped ${envelope.message.type}: mailbox full`);
+    this.#system.answer(envelope.ask, { ok: false, error: recordError(error) });
+  }
+
+  #refusedToStop(executor: Executor): void {
+    const oldest = executor.unhandled()[0];
+    const what = oldest
+      ? `its handler of ${oldest.message.type} has run for ${Math.round(this.#system.clock.now() - oldest.at)} ms`
+      : 'no handler is known to run';
+    const error = new LongplayError('STALLED', `${this.path} did not stop within ${this.shutdownMs} ms; ${what}`);
+    this.#system.fatal(this.path, error);
+  }
+
+  /** `work`'s value, or undefined after `ms`. */
+  #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#system.clock.after(ms, () => resolve(undefined));
+      work.then(
+        (value) => {
+          cancel();
+          resolve(value);
+        },
+        (error) => {
+          cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}

@@ -1,0 +1,146 @@
+/** Bounded FIFO with a declared overflow policy and a control lane that data cannot starve. */
+import { LongplayError } from '../core/errors.ts';
+import type { Overflow } from './actor.ts';
+
+/** A FIFO with O(1) push and shift. */
+export class Deque<T> {
+  #items: (T | undefined)[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  /** A copy, oldest first. */
+  items(): T[] {
+    return this.#items.slice(this.#head) as T[];
+  }
+
+  /** Takes out the first item that `matches`. */
+  remove(matches: (item: T) => boolean): T | undefined {
+    const at = this.#items.findIndex((item, i) => i >= this.#head && matches(item as T));
+    return at < 0 ? undefined : this.#items.splice(at, 1)[0];
+  }
+
+  shift(): T | undefined {
+    if (this.#head === this.#items.length) return undefined;
+    const item = this.#items[this.#head];
+    this.#items[this.#head++] = undefined;
+    if (this.#head === this.#items.length) {
+      this.#items = [];
+      this.#head = 0;
+    } else if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
+  }
+}
+
+interface Waiter<T> {
+  readonly item: T;
+  readonly admitted: () => void;
+}
+
+/** Senders that may wait at the least; more means that somebody does not await what `tell` returned. */
+const MAX_WAITING = 4096;
+
+/** What became of an offered item: queued, or the one that was dropped for it, or a promise of a place. */
+export type Offered<T> = undefined | { readonly dropped: T } | Promise<void>;
+
+export class Mailbox<T> {
+  readonly capacity: number;
+  readonly overflow: Overflow;
+  #data = new Deque<T>();
+  #control = new Deque<T>();
+  #waiting = new Deque<Waiter<T>>();
+
+  /** @param capacity items of the data lane, ≥ 1 @throws {LongplayError} BAD_ARGUMENT for a capacity below 1 */
+  constructor(capacity: number, overflow: Overflow) {
+    if (!(capacity >= 1)) throw new LongplayError('BAD_ARGUMENT', `mailbox capacity must be ≥ 1, got ${capacity}`);
+    this.capacity = capacity;
+    this.overflow = overflow;
+  }
+
+  /** Items that may be taken, both lanes; those of waiting senders not counted. */
+  get length(): number {
+    return this.#data.length + this.#control.length;
+  }
+
+  get hasControl(): boolean {
+    return this.#control.length > 0;
+  }
+
+  /** True while an ordinary send would wait, throw or drop. */
+  get full(): boolean {
+    return this.#data.length >= this.capacity || this.#waiting.length > 0;
+  }
+
+  peek(): T | undefined {
+    return this.#control.peek() ?? this.#data.peek();
+  }
+
+  /** Puts an item past the capacity: control messages, timers, what a dead incarnation had not begun. */
+  force(item: T, lane: 'data' | 'control'): void {
+    (lane === 'control' ? this.#control : this.#data).push(item);
+  }
+
+  /**
+   * Offers an item to the data lane.
+   * @throws {LongplayError} MAILBOX_FULL by the `reject` policy, and by `wait` when too many sends wait already
+   */
+  offer(item: T): Offered<T> {
+    if (!this.full) {
+      this.#data.push(item);
+      return undefined;
+    }
+    if (this.overflow === 'drop-oldest') {
+      const dropped = this.#data.shift() as T;
+      this.#data.push(item);
+      return { dropped };
+    }
+    if (this.overflow === 'reject' || this.#waiting.length >= Math.max(this.capacity, MAX_WAITING)) {
+      const waiting = this.#waiting.length > 0 ? ` and ${this.#waiting.length} sends wait for a place` : '';
+      throw new LongplayError('MAILBOX_FULL', `mailbox holds ${this.#data.length} of ${this.capacity}${waiting}`);
+    }
+    return new Promise((admitted) => {
+      this.#waiting.push({ item, admitted });
+    });
+  }
+
+  /** Next item, control before data; a waiting sender takes the freed place. */
+  shift(): T | undefined {
+    if (this.#control.length > 0) return this.#control.shift();
+    const item = this.#data.shift();
+    const next = this.#waiting.length > 0 && this.#data.length < this.capacity ? this.#waiting.shift() : undefined;
+    if (next) {
+      this.#data.push(next.item);
+      next.admitted();
+    }
+    return item;
+  }
+
+  /** Takes everything out, waiting senders' items included; those senders go on. */
+  drain(): T[] {
+    const out: T[] = [];
+    for (let item = this.shift(); item !== undefined; item = this.shift()) out.push(item);
+    return out;
+  }
+
+  /** Puts items back before all others, in their order. */
+  unshift(items: readonly T[]): void {
+    if (items.length === 0) return;
+    const rest = new Deque<T>();
+    for (const item of items) rest.push(item);
+    for (let item = this.#data.shift(); item !== undefined; item = this.#data.shift()) rest.push(item);
+    this.#data = rest;
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * The same actors on one event loop in a seeded order, under a clock that moves only when nothing else can: the same
+ * seed gives the same run, bit for bit.
+ *
+ * One message is delivered at a time. The next is delivered when every handler has ended or waits for something the
+ * system knows: an ask, a place in a mailbox, `ctx.sleep`, a spawn. A handler that waits for anything else (a file, a
+ * native call) is waited for in real time, so how long that takes cannot change the order.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { SimulatedClock } from '../core/clock.ts';
+import { LongplayError } from '../core/errors.ts';
+import type { Rng } from '../core/rng.ts';
+import type { Runnable, Scheduler } from './scheduler.ts';
+
+/** User code under way: a handler, a factory, a `stopped`. */
+interface Activity {
+  readonly name: string;
+  /** Known waits it is in. */
+  waits: number;
+  ended: boolean;
+}
+
+/** Somebody who waits for the system to move. */
+interface Driver {
+  /** Nothing is left to do. */
+  readonly idle: () => void;
+  readonly fail: (error: Error) => void;
+}
+
+/** Real milliseconds that work outside the system may take before the run is called stalled. */
+const OUTSIDE_DEADLINE_MS = 600_000;
+
+export class SerialScheduler implements Scheduler {
+  readonly #clock: SimulatedClock;
+  readonly #rng: Rng;
+  readonly #ready: Runnable[] = [];
+  readonly #current = new AsyncLocalStorage<Activity>();
+  readonly #running = new Set<Activity>();
+  #outside = 0;
+  #looping = false;
+  readonly #driving = new Set<Driver>();
+  #changed: (() => void) | undefined;
+  /** Messages delivered so far. */
+  delivered = 0;
+
+  constructor(clock: SimulatedClock, rng: Rng) {
+    this.#clock = clock;
+    this.#rng = rng;
+  }
+
+  wake(actor: Runnable): void {
+    if (actor.queued || !actor.deliverable) return;
+    actor.queued = true;
+    this.#ready.push(actor);
+  }
+
+  /** Runs user code so that its waits are known to be its own. */
+  track<T>(name: string, work: () => T | Promise<T>): T | Promise<T> {
+    const activity: Activity = { name, waits: 0, ended: false };
+    const result = this.#current.run(activity, work);
+    if (!(result instanceof Promise)) return result;
+    if (activity.waits === 0) this.#running.add(activity);
+    return result.finally(() => {
+      activity.ended = true;
+      this.#running.delete(activity);
+      this.#notify();
+    });
+  }
+
+  /** A wait whose end lies inside the system. */
+  wait<T>(work: Promise<T>): Promise<T> {
+    const activity = this.#current.getStore();
+    if (!activity) return work;
+    if (++activity.waits === 1) {
+      this.#running.delete(activity);
+      this.#notify();
+    }
+    const end = () => {
+      if (--activity.waits === 0 && !activity.ended) this.#running.add(activity);
+    };
+    // Ended before the waiting code goes on: `then` handlers run in the order they were attached.
+    work.then(end, end);
+    return work;
+  }
+
+  /** Work whose end lies outside. */
+  outside<T>(work: Promise<T>): Promise<T> {
+    this.#outside++;
+    const end = () => {
+      this.#outside--;
+      this.#notify();
+    };
+    work.then(end, end);
+    return work;
+  }
+
+  /** Delivers messages and moves time until `until` settles; without it, until nothing is left to do. */
+  async drive<T>(until?: Promise<T>): Promise<T | undefined> {
+    let driver!: Driver;
+    const ended = new Promise<undefined>((resolve, reject) => {
+      const idle = () => (until ? reject(stalled()) : resolve(undefined));
+      driver = { idle, fail: reject };
+    });
+    this.#driving.add(driver);
+    if (!this.#looping) void this.#loop();
+    try {
+      return await (until ? Promise.race([until, ended]) : ended);
+    } finally {
+      this.#driving.delete(driver);
+    }
+  }
+
+  async #loop(): Promise<void> {
+    this.#looping = true;
+    try {
+      while (this.#driving.size > 0) {
+        await this.#settle();
+        if (this.#driving.size === 0) break;
+        if (this.#ready.length > 0) {
+          this.#deliverOne();
+          continue;
+        }
+        const ms = this.#clock.untilNext;
+        if (ms === undefined) {
+          for (const driver of this.#driving) driver.idle();
+          await macrotask();
+          continue;
+        }
+        this.#clock.advance(ms);
+      }
+    } catch (error) {
+      for (const driver of this.#driving) driver.fail(error as Error);
+    } finally {
+      this.#looping = false;
+    }
+  }
+
+  #deliverOne(): void {
+    const at = this.#rng.int(this.#ready.length);
+    const actor = this.#ready[at]!;
+    // Swap with the last: the line is a set, its order is the rng's.
+    const last = this.#ready.pop()!;
+    if (at < this.#ready.length) this.#ready[at] = last;
+    actor.queued = false;
+    if (actor.deliverable) {
+      this.delivered++;
+      actor.step();
+    }
+    this.wake(actor);
+  }
+
+  /** Lets promises run, and waits for what is outside. @throws {LongplayError} STALLED when that takes too long */
+  async #settle(): Promise<void> {
+    await macrotask();
+    while (this.#running.size > 0 || this.#outside > 0) {
+      const changed = new Promise<void>((resolve) => {
+        this.#changed = resolve;
+      });
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => {
+          const names = [...this.#running].map((activity) => activity.name).join(', ');
+          const message = `waited ${OUTSIDE_DEADLINE_MS} ms of real time for ${names || 'work outside the system'}`;
+          reject(new LongplayError('STALLED', message));
+        }, OUTSIDE_DEADLINE_MS);
+      });
+      try {
+        await Promise.race([changed, late]);
+      } finally {
+        clearTimeout(timer);
+      }
+      await macrotask();
+    }
+  }
+
+  #notify(): void {
+    this.#changed?.();
+    this.#changed = undefined;
+  }
+}
+
+/** Every promise that can go on has gone on when it resolves. */
+function macrotask(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function stalled(): LongplayError {
+  return new LongplayError('STALLED', 'nothing is left to do, and what was waited for has not come');
+}

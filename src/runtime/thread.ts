@@ -1,0 +1,227 @@
+/**
+ * Actors in worker threads. The thread's mailbox stands in the main thread: at most a window of messages is under way,
+ * so capacity and overflow hold, and what an incarnation had not begun is not lost with it. Threads form a star:
+ * whatever one sends to another passes through the main thread.
+ */
+import { existsSync } from 'node:fs';
+import { type MessagePort as NodePort, Worker } from 'node:worker_threads';
+import { LongplayError } from '../core/errors.ts';
+import type { ModuleSpec, StopReason } from './actor.ts';
+import type { ActorCell, Executor, Launch } from './cell.ts';
+import { type Envelope, reviveError } from './envelope.ts';
+import { Deque } from './mailbox.ts';
+import type { Link, System } from './system.ts';
+import { type Frame, Outbox } from './wire.ts';
+
+const here = import.meta.url;
+export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
+const built = new URL('dist/', packageRoot);
+
+/**
+ * The URL a thread can load: built JavaScript, also when the caller runs from TypeScript sources (a test runner
+ * does not reach into threads). Modules outside this package are left as they are.
+ * @example new Worker(workerUrl(new URL('./entry.ts', import.meta.url)))
+ */
+export function workerUrl(url: URL): URL {
+  const source = relativeTo(packageRoot, url);
+  if (source === undefined || source.startsWith('node_modules/')) return url;
+  // Built code names its neighbours by their source names: the compiler rewrites imports, not URLs.
+  return new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js'), built);
+}
+
+/** The URL this thread can load: the source beside us when we run from sources, else the module itself. */
+export function localUrl(url: URL): URL {
+  if (!here.endsWith('.ts')) return workerUrl(url);
+  const source = new URL(url.href.replace(/\.js$/, '.ts'));
+  return url.protocol === 'file:' && !existsSync(url) && existsSync(source) ? source : url;
+}
+
+function relativeTo(root: URL, url: URL): string | undefined {
+  return url.href.startsWith(root.href) ? url.href.slice(root.href.length) : undefined;
+}
+
+/** What a thread is started with. */
+export interface ThreadData {
+  readonly path: string;
+  readonly url: string;
+  readonly init: unknown;
+  readonly seed: number;
+  readonly incarnation: number;
+  readonly control: readonly string[];
+}
+
+/** Launches the actor a module exports in a thread of its own. */
+export function launchThread(system: System, spec: ModuleSpec<unknown>): Launch {
+  return async (cell, incarnation, gaveUp) => {
+    const executor = new ThreadExecutor(system, cell, spec, incarnation);
+    gaveUp.addEventListener('abort', () => executor.kill());
+    await executor.started;
+    return executor;
+  };
+}
+
+class ThreadExecutor implements Executor, Link {
+  readonly placement = 'thread';
+  readonly #system: System;
+  readonly #cell: ActorCell;
+  readonly #worker: Worker;
+  readonly #outbox: Outbox;
+  readonly #window: number;
+  /** Delivered and not acknowledged. */
+  readonly #data = new Deque<Envelope>();
+  readonly #control = new Deque<Envelope>();
+  readonly #exited: Promise<void>;
+  readonly started: Promise<void>;
+  #started: { resolve(): void; reject(error: Error): void } | undefined;
+  #stopping = false;
+  /** What the thread said of its own end, before it exits. */
+  #end: StopReason | undefined;
+  #broke: Error | undefined;
+  /** Clock of the first `ping` without an answer. */
+  #pingedAt: number | undefined;
+
+  constructor(system: System, cell: ActorCell, spec: ModuleSpec<unknown>, incarnation: number) {
+    this.#system = system;
+    this.#cell = cell;
+    this.started = new Promise((resolve, reject) => {
+      this.#started = { resolve, reject };
+    });
+    this.#window = Math.max(1, Math.min(1024, cell.mailbox.capacity >> 1));
+    const data: ThreadData = {
+      path: cell.path,
+      url: workerUrl(spec.url).href,
+      init: spec.init,
+      seed: system.seed,
+      incarnation,
+      control: cell.options.control ?? [],
+    };
+    this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
+      workerData: data,
+      transferList: incarnation === 1 ? [...((spec.transfer ?? []) as (ArrayBuffer | NodePort)[])] : [],
+      name: cell.path,
+      ...(spec.resourceLimits ? { resourceLimits: spec.resourceLimits } : {}),
+    });
+    this.#outbox = new Outbox(this.#worker, (frame, error) => this.#unsendable(frame, error));
+    this.#worker.on('message', (frames: readonly Frame[]) => {
+      for (const frame of frames) this.#receive(frame);
+    });
+    this.#worker.on('error', (error) => {
+      this.#broke = error;
+    });
+    this.#exited = new Promise((resolve) => {
+      this.#worker.once('exit', (code) => {
+        resolve();
+        this.#onExit(code);
+      });
+    });
+    system.addLink(cell.path, this);
+  }
+
+  accepts(control: boolean): boolean {
+    return !this.#stopping && !this.#end && (control || this.#data.length < this.#window);
+  }
+
+  deliver(envelope: Envelope): void {
+    const control = this.#cell.isControl(envelope.message);
+    (control ? this.#control : this.#data).push(envelope);
+    this.#outbox.post(['deliver', envelope.message, envelope.ask], envelope.transfer);
+  }
+
+  post(frame: Frame, transfer?: readonly ArrayBuffer[]): void {
+    this.#outbox.post(frame, transfer);
+  }
+
+  get silentMs(): number {
+    return this.#pingedAt === undefined ? 0 : this.#system.clock.now() - this.#pingedAt;
+  }
+
+  ping(): void {
+    if (this.#pingedAt !== undefined) return;
+    this.#pingedAt = this.#system.clock.now();
+    this.#outbox.post(['ping']);
+  }
+
+  unhandled(): readonly Envelope[] {
+    return [...this.#control.items(), ...this.#data.items()];
+  }
+
+  async stop(reason: StopReason): Promise<void> {
+    this.#stopping = true;
+    this.#outbox.post(['stop', reason]);
+    await this.#exited;
+  }
+
+  kill(): void {
+    this.#stopping = true;
+    if (this.#cell.options.killable === false) {
+      this.#outbox.post(['stop', { kind: 'killed' }]);
+      this.#worker.unref();
+    } else void this.#worker.terminate();
+  }
+
+  #receive(frame: Frame): void {
+    switch (frame[0]) {
+      case 'handled': {
+        const [, data, control, busyMs] = frame;
+        for (let i = 0; i < data; i++) this.#data.shift();
+        for (let i = 0; i < control; i++) this.#control.shift();
+        this.#cell.progressed(this, data + control, busyMs);
+        return;
+      }
+      case 'pong':
+        this.#pingedAt = undefined;
+        return;
+      case 'ready':
+        this.#started?.resolve();
+        this.#started = undefined;
+        return;
+      case 'failed':
+        this.#started?.reject(reviveError(frame[1]));
+        this.#started = undefined;
+        return;
+      case 'crashed': {
+        // The message that killed it is not for the next incarnation.
+        if (frame[1]) (frame[1] === 'control' ? this.#control : this.#data).shift();
+        this.#ending({ kind: 'crashed', error: reviveError(frame[2]) });
+        return;
+      }
+      case 'ended':
+        this.#ending({ kind: 'normal' });
+        return;
+      default:
+        this.#system.receiveFrame(frame, this);
+    }
+  }
+
+  /** The thread's actor is over and the thread about to exit; one that does not is ended. */
+  #ending(end: StopReason): void {
+    this.#end = end;
+    if (this.#cell.options.killable === false) return;
+    const cancel = this.#system.clock.after(this.#cell.shutdownMs, () => this.kill());
+    void this.#exited.then(cancel);
+  }
+
+  #onExit(code: number): void {
+    this.#system.removeLink(this.#cell.path, this);
+    const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${this.#cell.path} exited with ${code}`);
+    this.#started?.reject(error);
+    if (this.#end) {
+      // Everything before the end was acknowledged, so what is left had not been begun.
+      this.#cell.ended(this, this.#end, this.unhandled());
+    } else if (!this.#stopping) {
+      for (const envelope of this.unhandled()) {
+        this.#system.deadLetter(this.#cell.path, envelope, 'lost with its thread');
+      }
+      this.#cell.ended(this, { kind: 'crashed', error });
+    }
+  }
+
+  #unsendable(frame: Frame, error: Error): void {
+    if (frame[0] === 'deliver') {
+      // Never reached the thread: it will not acknowledge it.
+      const lane = this.#cell.isControl(frame[1]) ? this.#control : this.#data;
+      lane.remove((envelope) => envelope.message === frame[1]);
+    }
+    this.#system.unsendable(frame, error);
+  }
+}

@@ -1,0 +1,229 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { createEnvPool, type EnvPool, type EnvPoolOptions } from '../../actors/env/env-pool.ts';
+import type { EnvEvent, Failed, Observed } from '../../actors/env/protocol.ts';
+
+const faulty = { id: 'faulty', url: new URL('../support/faulty-env.ts', import.meta.url) };
+const STEP_MS = 300;
+
+/** A pool whose events can be awaited one at a time, by episode. */
+class Player {
+  readonly pool: EnvPool;
+  readonly table = new Map<number, string[]>();
+  readonly #inbox = new Map<number, EnvEvent[]>();
+  readonly #waiting = new Map<number, (event: EnvEvent) => void>();
+
+  constructor(pool: EnvPool) {
+    this.pool = pool;
+    pool.observations$.subscribe({
+      next: (event) => {
+        if (event.type === 'observed') {
+          const table = event.turn === 0 ? [] : (this.table.get(event.episode) ?? []);
+          this.table.set(event.episode, [...table, ...event.newActions]);
+        }
+        const waiting = this.#waiting.get(event.episode);
+        this.#waiting.delete(event.episode);
+        if (waiting) waiting(event);
+        else this.#inbox.set(event.episode, [...(this.#inbox.get(event.episode) ?? []), event]);
+      },
+      error: () => {},
+    });
+  }
+
+  next(episode: number): Promise<EnvEvent> {
+    const known = this.#inbox.get(episode)?.shift();
+    if (known) return Promise.resolve(known);
+    return new Promise((resolve) => this.#waiting.set(episode, resolve));
+  }
+
+  unread(episode: number): number {
+    return this.#inbox.get(episode)?.length ?? 0;
+  }
+
+  open(episode: number, index = episode): Promise<EnvEvent> {
+    this.pool.tell({ type: 'open', episode, attempt: 1, task: { env: 'faulty', index, seed: 0 } });
+    return this.next(episode);
+  }
+
+  step(episode: number, turn: number, action: string): Promise<EnvEvent> {
+    this.pool.tell({ type: 'step', episode, turn, action });
+    return this.next(episode);
+  }
+
+  /** The texts of an observation's actions, through the table built from what was sent. */
+  texts(event: EnvEvent): string[] {
+    const { episode, actions } = event as Observed;
+    return [...actions].map((i) => this.table.get(episode)![i]!);
+  }
+}
+
+const open: EnvPool[] = [];
+async function player(options: Partial<EnvPoolOptions> = {}): Promise<Player> {
+  const pool = await createEnvPool({
+    envs: [faulty],
+    threads: 1,
+    isolation: 'thread',
+    stepDeadlineMs: STEP_MS,
+    openDeadlineMs: 600,
+    resourceLimits: { maxOldGenerationSizeMb: 64 },
+    ...options,
+  });
+  open.push(pool);
+  return new Player(pool);
+}
+
+const said = (event: EnvEvent) => (event as Observed).step.observation;
+
+afterEach(async () => {
+  for (const pool of open.splice(0)) await pool.close();
+});
+
+describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (isolation) => {
+  it('plays episodes and sends each action text once', async () => {
+    const play = await player({ isolation, threads: 2 });
+    for (const episode of [1, 2, 3]) {
+      const first = await play.open(episode);
+      expect(first).toMatchObject({
+        type: 'observed',
+        turn: 0,
+        step: { kind: 'first', observation: `task ${episode}` },
+      });
+      expect(play.texts(first)).toEqual(['done', '+0', '-0']);
+    }
+    const second = (await play.step(2, 1, '+1')) as Observed;
+    expect(second).toMatchObject({ turn: 1, step: { kind: 'mid', observation: 'task 2: sum 1', reward: 0 } });
+    expect(second.newActions).toEqual(['+1', '-1']);
+    expect(play.texts(second)).toEqual(['done', '+1', '-1']);
+    expect(play.texts(await play.step(2, 2, '+2'))).toEqual(['done', '+0', '-0']);
+    const last = (await play.step(2, 3, 'done')) as Observed;
+    expect(last.step).toEqual({ kind: 'terminated', observation: 'sum 3', reward: 1, success: true });
+    expect(last.actions).toHaveLength(0);
+    play.pool.tell({ type: 'close', episode: 1 });
+    expect(play.pool.stats()).toMatchObject({ open: 1, observed: 6, failed: {} });
+  });
+
+  it('opens where a replay leads, with the whole action table', async () => {
+    const play = await player({ isolation });
+    const task = { env: 'faulty', index: 4, seed: 0 };
+    play.pool.tell({ type: 'open', episode: 1, attempt: 1, task, replay: ['+1', '+1', 'slow'] });
+    const event = (await play.next(1)) as Observed;
+    expect(event).toMatchObject({ turn: 3, step: { kind: 'mid', observation: 'sum 2 slowly' } });
+    expect(event.newActions).toEqual(['done', '+0', '-0', '+1', '-1', '+2', '-2']);
+    expect(said(await play.step(1, 4, '+5'))).toBe('task 4: sum 7');
+  });
+
+  it('does not let a slow session hold up the others', async () => {
+    const play = await player({ isolation });
+    await Promise.all([play.open(1), play.open(2)]);
+    const slow = play.step(1, 1, 'slow');
+    for (let turn = 1; turn <= 5; turn++) await play.step(2, turn, '+1');
+    expect(play.unread(1)).toBe(0);
+    expect(said(await slow)).toBe('sum 0 slowly');
+  });
+
+  it.each([
+    ['throw', 'threw', 'the world broke'],
+    ['reject', 'threw', 'the world broke later'],
+    ['unclonable', 'unclonable', 'could not be cloned'],
+    ['symbol', 'unclonable', 'could not be cloned'],
+    ['huge', 'oversized', 'at most 1000'],
+    ['nan', 'protocol', 'reward NaN'],
+    ['truncate', 'protocol', 'truncated'],
+  ])('reports %s as %s and keeps the other episodes', async (action, cause, message) => {
+    const play = await player({ isolation });
+    await Promise.all([play.open(1), play.open(2)]);
+    const failed = (await play.step(1, 1, action)) as Failed;
+    expect(failed).toMatchObject({ type: 'failed', episode: 1, failure: { cause, where: '/env-hosts/0' } });
+    expect(failed.failure.message).toContain(message);
+    expect(said(await play.step(2, 1, '+1'))).toBe('task 2: sum 1');
+    expect(play.pool.stats()).toMatchObject({ open: 1, restored: 0, failed: { [cause]: 1 } });
+    expect(play.pool.stats().hosts[0]!.replaced).toBe(0);
+    expect((await play.open(1)).type).toBe('observed');
+  });
+
+  it('reports a promise that never resolves within the deadline and a second', async () => {
+    const play = await player({ isolation });
+    await play.open(1);
+    const began = performance.now();
+    expect(await play.step(1, 1, 'hang')).toMatchObject({ type: 'failed', failure: { cause: 'timeout' } });
+    expect(performance.now() - began).toBeLessThan(STEP_MS + 1000);
+    expect(performance.now() - began).toBeGreaterThan(STEP_MS * 0.9);
+  });
+
+  it('reports an env that cannot open the task', async () => {
+    const play = await player({ isolation });
+    expect(await play.open(1, 999)).toMatchObject({
+      type: 'failed',
+      failure: { cause: 'threw', message: 'no such task' },
+    });
+    expect(await play.open(2, 998)).toMatchObject({ type: 'failed', failure: { cause: 'timeout' } });
+  });
+
+  it('refuses misuse at the caller', async () => {
+    const play = await player({ isolation });
+    await play.open(1);
+    expect(() => play.open(1)).toThrow(expect.objectContaining({ code: 'BAD_ARGUMENT' }));
+    play.pool.tell({ type: 'step', episode: 1, turn: 1, action: '+1' });
+    expect(() => play.pool.tell({ type: 'step', episode: 1, turn: 2, action: '+1' })).toThrow(/before the answer/);
+    const task = { env: 'nowhere', index: 0, seed: 0 };
+    expect(() => play.pool.tell({ type: 'open', episode: 9, attempt: 1, task })).toThrow(/no env 'nowhere'/);
+  });
+});
+
+describe.each(['process', 'thread'] as const)('an env %s that must be ended', (isolation) => {
+  it.each([
+    ['spin', 'timeout'],
+    ['hang', 'timeout'],
+    ['exit', 'exited'],
+    ['oom', 'out-of-memory'],
+    ['late-throw', 'threw'],
+  ])('%s: the culprit fails as %s, the innocent are restored and go on', async (action, cause) => {
+    // Filling a heap takes its time on a busy machine: there the deadline must not come first.
+    const play = await player({ isolation, ...(action === 'oom' ? { stepDeadlineMs: 20_000 } : {}) });
+    for (const episode of [1, 2, 3, 4]) await play.open(episode);
+    await play.step(1, 1, '+1');
+    await play.step(2, 1, '+2');
+    // One message: 2 before the culprit, 3 after it; 1 and 4 are with the policy.
+    const two = play.step(2, 2, '+2');
+    const culprit = play.step(4, 1, action);
+    const three = play.step(3, 1, '+3');
+    const began = performance.now();
+    const failed = await culprit;
+    if (action !== 'oom') expect(performance.now() - began).toBeLessThan(STEP_MS + 1000);
+    expect(failed).toMatchObject({ type: 'failed', episode: 4, failure: { cause } });
+    expect(said(await two)).toBe('task 2: sum 4');
+    expect(said(await three)).toBe('task 3: sum 3');
+    const one = (await play.step(1, 2, '+1')) as Observed;
+    expect(one).toMatchObject({ turn: 2, step: { observation: 'task 1: sum 2' } });
+    expect(play.texts(one)).toEqual(['done', '+2', '-2']);
+    for (const episode of [1, 2, 3, 4]) expect(play.unread(episode)).toBe(0);
+    expect(play.pool.stats()).toMatchObject({ open: 3, restored: 3, failed: { [cause]: 1 } });
+    expect(play.pool.stats().hosts).toMatchObject([{ replaced: 1, up: true }]);
+  });
+
+  it('fails an env that is not a pure function of its actions instead of going on with another episode', async () => {
+    const play = await player({ isolation });
+    await Promise.all([play.open(1), play.open(2)]);
+    await play.step(2, 1, '+1');
+    await play.step(1, 1, 'impure');
+    await play.step(2, 2, 'spin');
+    const failed = (await play.next(1)) as Failed;
+    expect(failed.failure).toMatchObject({
+      cause: 'protocol',
+      message: expect.stringContaining('not a pure function'),
+    });
+  });
+
+  it('leaves the siblings of other threads alone', async () => {
+    const play = await player({ isolation, threads: 2 });
+    await Promise.all([play.open(1), play.open(2)]);
+    const spinning = play.step(1, 1, 'spin');
+    for (let turn = 1; turn <= 20; turn++) expect(said(await play.step(2, turn, '+1'))).toBe(`task 2: sum ${turn}`);
+    expect(await spinning).toMatchObject({ type: 'failed' });
+    expect(play.pool.stats()).toMatchObject({ restored: 0 });
+  });
+});
+
+it('an env that cannot be loaded fails the pool, naming the reason', async () => {
+  const url = new URL('../support/no-such-env.ts', import.meta.url);
+  await expect(player({ envs: [{ id: 'faulty', url }] })).rejects.toMatchObject({ code: 'ENV_BROKEN' });
+});

@@ -1,0 +1,5 @@
+import { placementLaws } from './laws.ts';
+
+placementLaws('local');
+placementLaws('serial');
+placementLaws('thread');

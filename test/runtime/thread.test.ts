@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ActorSystem } from '../../src/runtime/actor.ts';
+import type { CounterMessage } from '../support/counter-actor.ts';
+import { bench } from './laws.ts';
+
+let systems: ActorSystem[] = [];
+const make = () => {
+  const made = bench('thread');
+  systems.push(made.system);
+  return made;
+};
+afterEach(async () => {
+  for (const system of systems) await system.stop();
+  systems = [];
+});
+
+describe('an actor in a thread', () => {
+  it('comes back after its thread exits; what was under way is counted as lost, not delivered twice', async () => {
+    const { counter, state, events, system } = make();
+    const ref = await counter('a');
+    ref.tell({ type: 'boom', how: 'exit' });
+    ref.tell({ type: 'add', n: 1 });
+    await expect(state(ref)).rejects.toMatchObject({ code: 'ACTOR_STOPPED' });
+    expect((await state(ref)).seen).toEqual([]);
+    expect((await state(ref)).incarnation).toBe(2);
+    const lost = events.flatMap((event) => (event.type === 'dead-letter' ? [event.message] : []));
+    expect(lost).toEqual(['boom', 'add', 'get']);
+    expect(system.stats()).toMatchObject([{ path: '/a', placement: 'thread', restarts: 1, depth: 0 }]);
+  });
+
+  it('is killed when it does not stop in time', async () => {
+    const { counter, events, system } = make();
+    const ref = await counter('a', { shutdownMs: 100 });
+    ref.tell({ type: 'spin', ms: 1e9 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const began = performance.now();
+    await system.stop();
+    expect(performance.now() - began).toBeLessThan(1100);
+    expect(events).toContainEqual({ type: 'stopped', path: '/a', reason: { kind: 'killed' }, final: false });
+    await expect(system.terminated).resolves.toBeUndefined();
+  });
+
+  it('that must not be killed is waited for, and is a fatal error past its deadline', async () => {
+    const patient = make();
+    const slow = await patient.counter('engine', { killable: false, shutdownMs: 3000 });
+    slow.tell({ type: 'spin', ms: 300 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await patient.system.stop();
+    await expect(patient.system.terminated).resolves.toBeUndefined();
+    expect(patient.events).toContainEqual(expect.objectContaining({ type: 'stopped', reason: { kind: 'shutdown' } }));
+
+    const hasty = make();
+    const stuck = await hasty.counter('engine', { killable: false, shutdownMs: 100 });
+    stuck.tell({ type: 'spin', ms: 700 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await hasty.system.stop();
+    await expect(hasty.system.terminated).rejects.toMatchObject({
+      code: 'STALLED',
+      message: expect.stringMatching(/^\/engine did not stop within 100 ms; its handler of spin has run for \d+ ms$/),
+    });
+  });
+
+  it('answers an ask whose message cannot cross with an error, and sends the others of the batch', async () => {
+    const { counter, state, system } = make();
+    const ref = await counter('a');
+    ref.tell({ type: 'add', n: 1 });
+    const bad = { type: 'add', n: () => 1 } as unknown as CounterMessage;
+    const asked = system.ask<never, CounterMessage>(ref, () => bad, { deadlineMs: 1000 });
+    ref.tell({ type: 'add', n: 2 });
+    await expect(asked).rejects.toThrow(/cannot cross threads/);
+    expect((await state(ref)).seen).toEqual([1, 2]);
+    expect(system.stats()).toMatchObject([{ depth: 0 }]);
+  });
+});
