@@ -31,6 +31,8 @@ export interface SymbolSource {
 export interface EmitterOptions {
   /** The ops that onnxruntime adds: com.microsoft's FusedMatMul and RotaryEmbedding, SimplifiedLayerNormalization. */
   readonly contrib: boolean;
+  /** SimplifiedLayerNormalization gives its second output, 1/√(mean(x²) + ε); on webgpu it is wrong. */
+  readonly normInverse: boolean;
   /** It runs on one thread, so that additions into one row cannot race. */
   readonly oneThread: boolean;
 }
