@@ -88,12 +88,15 @@ export interface Run {
   /** What was injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
+  /** Sends a message to any actor of the run, by path; for tests and tools. */
+  tell(path: string, message: Message): void;
   stop(): Promise<void>;
 }
 
 /** A training run may take days; asks that span it have this deadline, in milliseconds. */
 const RUN_MS = 2 ** 31 - 1;
 const CONTROL_MS = 60_000;
+const FLUSH_MS = 5_000;
 
 export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, envModule } = options;
@@ -296,9 +299,16 @@ function running(
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
     chaos: () => chaos?.report(),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
+    tell: (path, message) => void ref(path).tell(message),
     stop() {
       endWatchdog();
       stopped ??= (async () => {
+        // What was told to the recorder is written before anything ends; after a fatal error it may be gone.
+        await system
+          .ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), {
+            deadlineMs: FLUSH_MS,
+          })
+          .catch(() => {});
         await system.stop();
         await pool.close();
         record?.flush();
