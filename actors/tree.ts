@@ -18,8 +18,10 @@ import type { EngineOptions } from '../src/engine/engine.ts';
 import { defaultAdamW } from '../src/model/optimizer.ts';
 import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
+import type { ConsumedFacts } from '../src/record/group-facts.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
-import { updateRow } from '../src/record/update-row.ts';
+import type { MetricSink } from '../src/record/sinks/sink.ts';
+import { earlierRows, type RowBefore, updateRow } from '../src/record/update-row.ts';
 import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { SchedulePlayer } from '../src/runtime/schedule.ts';
@@ -46,6 +48,8 @@ import type {
 } from './rollout/protocol.ts';
 import { rolloutActor } from './rollout/rollout-actor.ts';
 
+export { openEnvSessions } from './env/sessions.ts';
+
 type Policy = SmallPolicySetup<RolloutState, HorizonState>;
 type Paths = LearnerInit['paths'];
 
@@ -68,6 +72,10 @@ export interface RunOptions {
   readonly record?: ScheduleRecorder;
   /** Repeats a recorded order bit for bit; `mode` must be `serial`, and nothing else may differ. */
   readonly replay?: Schedule;
+  /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
+  readonly sinks?: readonly MetricSink[];
+  /** Gets the state of the rollouts a few times a second, between updates too. */
+  readonly onProgress?: (status: RolloutStatus) => void;
   /** Things a person should know, one line each. */
   readonly onNotice?: (message: string) => void;
 }
@@ -143,6 +151,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
         dir: options.dir,
         config,
         ...config.trace,
+        labelOf: (index) => env.tasks.label(index),
+        sinks: options.sinks ?? [],
         onMetrics: (row) => metrics$.next(row),
         onTrouble: (message) => options.onNotice?.(message),
       }),
@@ -158,6 +168,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
         view: small?.view.id,
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,
+        envThreads: config.rollout.envThreads,
+        labelOf: (index) => env.tasks.label(index),
         groupsPerUpdate: config.learner.groupsPerUpdate,
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
@@ -169,8 +181,13 @@ export async function startRun(options: RunOptions): Promise<Run> {
           learner: options.learn ? paths.learner : undefined,
           recorder: paths.recorder,
         },
+        ...(options.onProgress ? { onProgress: options.onProgress } : {}),
         onUpdate: metricsOf(
-          (row) => void recorder.tell({ type: 'metrics', row }),
+          () => ({ actors: system.stats(), hostsReplaced: replaced(pool) }),
+          (row, { version, credit }) => {
+            void recorder.tell({ type: 'metrics', row });
+            if (credit.length > 0) void recorder.tell({ type: 'credit', update: version, groups: credit });
+          },
           (message) => options.onNotice?.(message),
           (saved) => chaos?.checkpoint(saved.update, saved.ok),
         ),
@@ -426,9 +443,14 @@ function learnerInit(
     moments: saved?.moments,
     groupsPerUpdate: learner.groupsPerUpdate,
     maxLag: learner.maxLag,
+    maxUpdates: config.stop.updates,
     checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity, ...(chaos ? { chaos } : {}) },
     paths,
   };
+}
+
+function replaced(pool: EnvPool): number {
+  return pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
 }
 
 /**
@@ -446,16 +468,17 @@ function engineOptions(
 
 /** Turns update reports into rows of metrics, and says loudly what deserves it. */
 function metricsOf(
-  record: (row: MetricsRow) => void,
+  actorFacts: () => RowBefore['actors'],
+  record: (row: MetricsRow, report: UpdateReport) => void,
   notice: (message: string) => void,
   checkpointed: (saved: SaveReport) => void,
 ) {
-  let before: { readonly at: number; readonly envSteps: number } | undefined;
-  return (report: UpdateReport, status: RolloutStatus): void => {
-    const seconds = status.elapsedMs / 1000;
-    const row = updateRow(report, status, before);
-    before = { at: seconds, envSteps: status.envSteps };
-    record(row);
+  let earlier: RowBefore[] = [];
+  return (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts): void => {
+    const actors = actorFacts();
+    earlier = earlierRows(earlier, status.elapsedMs);
+    record(updateRow(report, consumed, status, actors, earlier[0]), report);
+    earlier.push({ rollout: status, actors });
     if (report.skipped > 0)
       notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
     if (report.checkpoint) checkpointed(report.checkpoint);

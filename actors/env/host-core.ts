@@ -48,6 +48,7 @@ interface Episode {
   /** The action table and its inverse. */
   readonly texts: string[];
   readonly table: Map<string, number>;
+  readonly listActions: boolean;
   /** A slow command under way. */
   busy: boolean;
   closed: boolean;
@@ -116,6 +117,7 @@ export class HostCore {
       turn: 0,
       texts: [],
       table: new Map(),
+      listActions: command.listActions ?? this.#options.listActions,
       busy: false,
       closed: false,
       twice: false,
@@ -231,7 +233,7 @@ export class HostCore {
   /** @returns the indices of what can be done now @throws {BrokenContract} */
   #check(episode: Episode, step: First | EnvStep, opening: boolean): Int32Array {
     checkStep(episode.env, step, opening);
-    if (!this.#options.listActions || step.kind === 'terminated') return NONE;
+    if (!episode.listActions || step.kind === 'terminated') return NONE;
     const { table, texts, session } = episode;
     const listed = this.#enter(episode, () => session!.actions());
     if (!Array.isArray(listed)) throw new BrokenContract('protocol', 'actions() must return an array');

@@ -10,15 +10,18 @@
  * and the new one cannot know the beginning of is left out (`unseen`).
  */
 
+import type { Clock } from '../../src/core/clock.ts';
 import type { EnvModule } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import { timed } from '../../src/engine/timed.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
-import type { ActRequest, Policy } from '../../src/policy/policy.ts';
+import type { ActRequest } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { SmallPolicy } from '../../src/policy/small-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, SmallPolicyInit } from './protocol.ts';
@@ -28,8 +31,7 @@ type Internal = InferenceCommand | { readonly type: 'serve' };
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
-    const opened = await openPolicy(await newest(ctx, init));
-    return serve(ctx, init, opened.policy, opened.engine, opened.close);
+    return serve(ctx, init, await openPolicy(await newest(ctx, init), ctx.clock));
   };
 }
 
@@ -46,13 +48,16 @@ async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<Infe
   return { ...init, policy: { ...init.policy, params } };
 }
 
-function serve(
-  ctx: Context<Internal>,
-  init: InferenceInit,
-  policy: Policy,
-  engine: string,
-  close: () => Promise<void>,
-): Behavior<Internal> {
+interface Opened {
+  readonly policy: SmallPolicy | WindowPolicy | RandomPolicy;
+  /** Name and device. */
+  readonly engine: string;
+  readonly computing: { readonly ms: number };
+  readonly close: () => Promise<void>;
+}
+
+function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Behavior<Internal> {
+  const { policy, engine, computing, close } = opened;
   const rollouts = ctx.resolve<ActedEvent>(init.replyPath);
   const totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
   const seen = new Map<number, number>(); // last turn of each episode
@@ -91,10 +96,11 @@ function serve(
       },
       loadWeights({ params }) {
         // Older ones may have waited in the mailbox while this incarnation asked for the newest.
-        if (policy instanceof SmallPolicy && params.version >= policy.version) policy.load(params);
+        if (policy instanceof RandomPolicy || params.version < policy.version) return;
+        policy.load(params);
       },
       report({ replyTo }) {
-        const report: InferenceReport = { ...totals, tokens: policy.tokens, engine };
+        const report: InferenceReport = { ...totals, tokens: policy.tokens, engineMs: computing.ms, engine };
         ctx.reply(replyTo, report);
       },
       async serve() {
@@ -108,7 +114,8 @@ function serve(
         totals.calls++;
         totals.turns += turns.length;
         totals.busyMs += lastEnd - start;
-        if (turns.length > 0) await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start });
+        if (turns.length > 0)
+          await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start, tokens: policy.tokens });
         schedule();
       },
     },
@@ -120,31 +127,32 @@ function serve(
   };
 }
 
-async function openPolicy(
-  init: InferenceInit,
-): Promise<{ policy: Policy; engine: string; close: () => Promise<void> }> {
+async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
   if (init.policy.kind === 'random') {
-    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', close: async () => {} };
+    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
   const spec = init.policy;
   const view = await viewOf(spec.envModule);
-  const engine = await openEngine(spec.engine);
-  const policy = await SmallPolicy.create(
-    engine,
-    {
-      config: spec.model,
-      tokenizer: new Tokenizer(view),
-      view,
-      decoder: spec.decoder,
-      masked: spec.masked,
-      maxTokens: spec.maxTokens,
-      groupSize: spec.groupSize,
-      maxBatch: init.maxBatch,
-      cacheOnUpdate: spec.cacheOnUpdate,
-    },
-    spec.params,
-  );
-  return { policy, engine: `${engine.name}/${engine.device}`, close: () => engine.dispose() };
+  const { engine, computing } = timed(await openEngine(spec.engine), clock);
+  const { model: config, decoder, params } = spec;
+  const common = { config, tokenizer: new Tokenizer(view), maxBatch: init.maxBatch, now: () => clock.now() };
+  const policy =
+    view.mode === 'window' && decoder === 'choice'
+      ? await WindowPolicy.create(engine, { ...common, view }, params)
+      : await SmallPolicy.create(
+          engine,
+          {
+            ...common,
+            view,
+            decoder,
+            masked: spec.masked,
+            maxTokens: spec.maxTokens,
+            groupSize: spec.groupSize,
+            cacheOnUpdate: spec.cacheOnUpdate,
+          },
+          params,
+        );
+  return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
 }
 
 /** The view of an env module. @throws {UserError} UNKNOWN_ENV when it has none */

@@ -64,8 +64,9 @@ class Learner {
 
   async accept(group: Group, progress: number): Promise<void> {
     this.#waiting.push(group);
-    const { groupsPerUpdate, maxLag } = this.#init;
+    const { groupsPerUpdate, maxLag, maxUpdates } = this.#init;
     const { version } = this.#trainer.params;
+    if (maxUpdates !== undefined && version >= maxUpdates) return;
     const stale = this.#waiting.filter((one) => !groupWithinLag(one, version, maxLag));
     this.#waiting = this.#waiting.filter((one) => !stale.includes(one));
     if (this.#waiting.length < groupsPerUpdate) {
@@ -154,6 +155,7 @@ function updateReport(
     decisions: result.decisions,
     tokens: result.tokens,
     skipped: result.skipped,
+    credit: result.credit,
     ...times,
   };
 }

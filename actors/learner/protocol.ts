@@ -1,7 +1,7 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
-import type { Moments, TrainerOptions } from '../../src/learner/trainer.ts';
+import type { GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
@@ -44,6 +44,8 @@ export interface UpdateReport {
   readonly tokens: number;
   /** Steps left out because something was not finite. */
   readonly skipped: number;
+  /** Advantages, for traces. */
+  readonly credit: readonly GroupCredit[];
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
@@ -60,6 +62,8 @@ export interface LearnerInit {
   readonly moments: Moments | undefined;
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
+  /** The run ends at this many updates: what arrives later is kept, not trained on. */
+  readonly maxUpdates: number | undefined;
   readonly checkpoint: {
     /** `checkpoints` folder of the run. */
     readonly dir: string;

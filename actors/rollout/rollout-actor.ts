@@ -13,6 +13,7 @@ import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
+import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { groupsToStart } from '../../src/schedule/admission.ts';
 import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
@@ -41,6 +42,7 @@ import type {
   RolloutStatus,
   TrainEnded,
 } from './protocol.ts';
+import { SlotTimer } from './slot-time.ts';
 
 /** Where commands to environments go; the env pool. */
 export interface EnvHosts {
@@ -55,6 +57,7 @@ export interface RolloutInit {
   readonly view: string | undefined;
   readonly groupSize: number;
   readonly concurrentGroups: number;
+  readonly envThreads: number;
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
   readonly maxAttempts: number;
@@ -64,10 +67,17 @@ export interface RolloutInit {
   readonly start: { readonly version: number; readonly horizon: number; readonly state: RolloutState | undefined };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
   /** Tells what happened, for metrics; called after every update. */
-  readonly onUpdate: (report: UpdateReport, status: RolloutStatus) => void;
+  readonly onUpdate: (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts) => void;
+  /** Tells how far things are, between updates too; called at most every `PROGRESS_MS`. */
+  readonly onProgress?: (status: RolloutStatus) => void;
+  /** Sub-task of a task index. */
+  readonly labelOf: (index: number) => string;
   /** Told of every failed episode. */
   readonly onFailure: (failure: Failure, task: Task) => void;
 }
+
+/** Milliseconds between two calls of `onProgress`. */
+const PROGRESS_MS = 250;
 
 /** Redraws from the sampler before giving up on finding a task that is not quarantined. */
 const MAX_REDRAWS = 1000;
@@ -84,7 +94,7 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<RolloutCommand>
         status: ({ replyTo }) => ctx.reply(replyTo, rollouts.status()),
         advance: ({ report, horizon }) => rollouts.advance(report, horizon),
         dropped: ({ stale }) => rollouts.drop(stale),
-        acted: ({ turns }) => rollouts.acted(turns),
+        acted: (event) => rollouts.acted(event),
         observed: ({ events }) => rollouts.observed(events),
       },
     };
@@ -100,6 +110,14 @@ interface EvaluationRun {
   readonly trajectories: Trajectory[];
 }
 
+/** A group with the learner. */
+interface Delivered {
+  readonly task: Task;
+  readonly horizon: number;
+  readonly episodes: number;
+  readonly facts: GroupFacts;
+}
+
 class Rollouts {
   readonly #ctx: Context<RolloutCommand>;
   readonly #init: RolloutInit;
@@ -107,7 +125,7 @@ class Rollouts {
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
   /** Groups handed to the learner and not yet reported back. */
-  readonly #delivered = new Map<number, { readonly task: Task; readonly horizon: number; readonly episodes: number }>();
+  readonly #delivered = new Map<number, Delivered>();
   readonly #relaunch: { readonly task: Task; readonly horizon: number }[];
   readonly #quarantined: Set<number>;
   readonly #evaluations = new Map<string, EvaluationRun>();
@@ -122,6 +140,14 @@ class Rollouts {
   #failedInRow = 0;
   #elapsedBefore: number;
   #startedAt: number | undefined;
+  readonly #timer: SlotTimer;
+  /** Finished episodes whose group has not finished. */
+  #held = 0;
+  #progressAt = 0;
+  #tokens = 0;
+  #tokensSeen = 0;
+  #calls = 0;
+  #decidedTurns = 0;
 
   constructor(ctx: Context<RolloutCommand>, init: RolloutInit) {
     this.#ctx = ctx;
@@ -134,15 +160,17 @@ class Rollouts {
     this.#nextEpisode = state?.nextEpisode ?? 0;
     this.#envSteps = state?.envSteps ?? 0;
     this.#elapsedBefore = state?.elapsedMs ?? 0;
+    this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
     this.#relaunch = [...(state?.unfinished ?? [])];
     this.#quarantined = new Set(state?.quarantined);
     if (state) init.sampler.restore(state.sampler);
-    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1 }));
+    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1, tokens: 0 }));
   }
 
   // --- training ---------------------------------------------------------------------------------------------------
 
   train(replyTo: ReplyTo<TrainEnded>): void {
+    this.#pass();
     this.#training = replyTo;
     this.#startedAt = this.#ctx.clock.now();
     if (!this.#endIfDone()) this.#launch();
@@ -151,11 +179,16 @@ class Rollouts {
   advance(report: UpdateReport, horizon: number): void {
     this.#version = report.version;
     this.#horizon = horizon;
+    this.#pass();
+    const consumed = [...report.trained, ...report.filtered].flatMap((group) => {
+      const facts = this.#delivered.get(group)?.facts;
+      return facts ? [facts] : [];
+    });
     for (const group of report.trained) this.#ledger.train(this.#collect(group));
     for (const group of report.filtered) this.#ledger.filter(this.#collect(group));
     for (const group of report.stale) this.#ledger.drop(this.#collect(group));
     this.#ledger.check(this.#inFlight());
-    this.#init.onUpdate(report, this.status());
+    this.#init.onUpdate(report, this.status(), consumedFacts(consumed));
     if (!this.#endIfDone()) this.#launch();
   }
 
@@ -167,6 +200,7 @@ class Rollouts {
   end(why: TrainEnded['why']): void {
     const replyTo = this.#training;
     if (!replyTo) return;
+    this.#pass();
     const status = this.status();
     this.#training = undefined;
     this.#elapsedBefore += this.#ctx.clock.now() - this.#startedAt!;
@@ -206,6 +240,10 @@ class Rollouts {
       progress: this.#progress(),
       runningEpisodes: this.#episodes.size,
       accounting: this.#ledger.account(this.#inFlight()),
+      tokens: this.#tokens,
+      calls: this.#calls,
+      decidedTurns: this.#decidedTurns,
+      time: this.#timer.totals,
     };
   }
 
@@ -235,7 +273,8 @@ class Rollouts {
     for (; start > 0; start--) {
       const again = this.#relaunch.shift();
       const task = again?.task ?? this.#nextTask();
-      const purpose: Purpose = { name: 'train', temperature: 1, seed: this.#init.seed };
+      const seed = seedFrom(this.#init.seed, 'group', this.#nextGroup);
+      const purpose: Purpose = { name: 'train', temperature: 1, seed };
       this.#startGroup(
         openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
       );
@@ -300,7 +339,9 @@ class Rollouts {
   observed(events: readonly EnvEvent[]): void {
     const requests = [];
     const ended: number[] = [];
-    const now = this.#ctx.clock.now();
+    const now = this.#pass();
+    let batchMs = 0;
+    for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
       if (!run) continue; // abandoned meanwhile
@@ -309,7 +350,8 @@ class Rollouts {
         this.#fail(run, event.failure);
         continue;
       }
-      if (event.step.kind !== 'first') this.#envSteps++;
+      if (event.step.kind !== 'first' && run.group.purpose.name === 'train') this.#envSteps++;
+      this.#timer.stepped(now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(next.request);
       else {
@@ -325,18 +367,28 @@ class Rollouts {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
     }
+    if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
+      this.#progressAt = now;
+      this.#init.onProgress(this.status());
+    }
   }
 
-  acted(turns: ActedEvent['turns']): void {
+  acted({ turns, tokens }: ActedEvent): void {
     if (turns.length === 0) {
+      this.#tokensSeen = 0; // a new incarnation counts from zero
       this.#askAgain();
       return;
     }
-    const now = this.#ctx.clock.now();
+    const now = this.#pass();
+    this.#tokens += Math.max(0, tokens - this.#tokensSeen);
+    this.#tokensSeen = tokens;
+    this.#calls++;
+    this.#decidedTurns += turns.length;
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
       const action = run && act(run, answer, now);
       if (action === undefined) continue;
+      this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
   }
@@ -364,11 +416,13 @@ class Rollouts {
     const { group } = run;
     this.#close(run);
     group.finished[run.member] = trajectory;
+    this.#held++;
     this.#finishedEpisodes++;
     this.#failedInRow = 0;
     const trajectories = group.finished.filter((one) => one !== undefined);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
+    this.#held -= group.size;
     this.#record(trajectories, group.purpose.name);
     const evaluation = this.#evaluations.get(group.purpose.name);
     if (evaluation) {
@@ -379,7 +433,8 @@ class Rollouts {
     }
     const { task, horizon } = group;
     this.#init.sampler.observe(task.index, trajectories.filter(({ success }) => success).length / group.size);
-    this.#delivered.set(group.group, { task, horizon, episodes: group.size });
+    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
+    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
     if (!this.#init.paths.learner) {
       this.#ledger.filter(this.#collect(group.group));
       return;
@@ -424,6 +479,7 @@ class Rollouts {
     const running = [...group.running.values()];
     for (const run of running) this.#close(run);
     const done = group.finished.filter((one) => one !== undefined).length;
+    this.#held -= done;
     this.#ledger.filter(running.length + done);
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
     void inference.tell({ type: 'release', episodes: running.map(({ episode }) => episode) });
@@ -451,6 +507,13 @@ class Rollouts {
     for (const { finished } of this.#groups.values()) for (const one of finished) if (one) count++;
     for (const { episodes } of this.#delivered.values()) count += episodes;
     return count;
+  }
+
+  /** Books the time since the last call, under the counts that held until now. */
+  #pass(): number {
+    const now = this.#ctx.clock.now();
+    this.#timer.pass(now, this.#episodes.size, this.#held, this.#training !== undefined);
+    return now;
   }
 
   #elapsed(): number {

@@ -1,6 +1,11 @@
 #!/usr/bin/env node
 /** The command line. */
 import { Command } from 'commander';
+import { doctor } from './commands/doctor.ts';
+import { envs } from './commands/envs.ts';
+import { evaluate } from './commands/eval.ts';
+import { play } from './commands/play.ts';
+import { serveEnv } from './commands/serve-env.ts';
 import { train } from './commands/train.ts';
 
 const program = new Command('longplay')
@@ -10,6 +15,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train]) command(program);
+for (const command of [train, evaluate, play, envs, serveEnv, doctor]) command(program);
 
 await program.parseAsync();

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from 'rxjs';
-import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
+import type { EvaluationPlan, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
@@ -14,8 +14,10 @@ import { LongplayError, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
+import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import { openSinks } from '../record/sinks/open.ts';
 import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
 import { envModuleUrl } from './world.ts';
 
@@ -32,11 +34,14 @@ export interface TrainRequest {
   readonly recordSchedule?: string;
   /** Repeats the run recorded there; `mode` must be `serial`. */
   readonly replaySchedule?: string;
+  readonly onProgress?: (status: RolloutStatus) => void;
   readonly onNotice: (message: string) => void;
   /** Ends the run early: what runs is given up, a checkpoint is written, evaluations are left out. */
   readonly interrupt?: AbortSignal;
   /** Called with the started run. */
   readonly onStarted?: (run: Run) => void;
+  /** Awaited between training and evaluation. */
+  readonly beforeEvaluation?: () => Promise<unknown>;
 }
 
 export interface TrainOutcome {
@@ -64,11 +69,14 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     ...(record ? { record } : {}),
     ...(replay ? { replay } : {}),
     onNotice,
+    sinks: await openSinks(config.metrics, dir, onNotice),
+    ...(request.onProgress ? { onProgress: request.onProgress } : {}),
     ...(checkpoint ? { checkpoint } : {}),
     ...(request.chaos ? { chaos: request.chaos } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
   try {
+    evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
     request.onStarted?.(run);
     const { interrupt } = request;
     interrupt?.addEventListener('abort', () => run.halt(), { once: true });
@@ -80,9 +88,11 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     const sha256 = record || replay ? weightsDigest(join(dir, 'checkpoints', String(saved.update))) : '';
     record?.weights(sha256);
     if (replay) onNotice(compared(replay, sha256));
+    await request.beforeEvaluation?.();
     const trained = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
-    onNotice(interrupt?.aborted ? trained : `${trained}; evaluating`);
+    onNotice(ended.why === 'halted' ? trained : `${trained}; evaluating`);
     const evaluations = await unlessInterrupted(interrupt, async () => {
+      if (ended.why === 'halted') return [];
       const all = await evaluateRun(run, config);
       if (config.evaluation.randomBaseline && all.length > 0) all.push(...(await randomBaseline(request)));
       return all;
@@ -181,9 +191,19 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
   }
 }
 
-function evaluationPlan(env: Env, config: RunConfig, horizon: number, kind: 'sampled' | 'greedy'): EvaluationPlan {
-  const { split, episodesPerTask } = config.evaluation;
-  const tasks: Task[] = env.tasks.split(split).map((index) => ({ env: env.id, index, seed: env.tasks.evalSeed }));
+/** Every task of the evaluated split or set, under the seed that all evaluations share. */
+export function evaluationPlan(
+  env: Env,
+  config: RunConfig,
+  horizon: number,
+  kind: 'sampled' | 'greedy',
+): EvaluationPlan {
+  const { episodesPerTask } = config.evaluation;
+  const tasks: Task[] = evaluatedTasks(env, config.evaluation).map((index) => ({
+    env: env.id,
+    index,
+    seed: env.tasks.evalSeed,
+  }));
   return {
     name: `h${horizon} ${kind}`,
     tasks,

@@ -177,6 +177,8 @@ export const runConfigSchema = z.strictObject({
   checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),
+    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
+    tasks: z.string().exactOptional(),
     /** Evaluate every so many updates while training; 0: only at the end. */
     everyUpdates: z.int().min(0).default(0),
     episodesPerTask: count.default(8),
@@ -193,6 +195,14 @@ export const runConfigSchema = z.strictObject({
     rotateBytes: count.default(64 * 1024 * 1024),
     /** Files kept; the oldest goes first. */
     keepFiles: count.default(4),
+    /** Share of the time that writing traces may take; past it, whole groups are left out. */
+    maxShare: positive.max(1).default(0.02),
+  }),
+  metrics: section({
+    /** Write TensorBoard event files into the run's folder. */
+    tensorboard: z.boolean().default(true),
+    /** Serve the newest row to Prometheus on this port of the loopback address; 0 picks one. */
+    prometheusPort: z.int().min(0).max(65535).exactOptional(),
   }),
 });
 

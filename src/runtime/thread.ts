@@ -14,7 +14,7 @@ import type { Link, System } from './system.ts';
 import { type Frame, Outbox } from './wire.ts';
 
 const here = import.meta.url;
-const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
+export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
 const built = new URL('dist/', packageRoot);
 
 /**

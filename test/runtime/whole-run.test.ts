@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
 import { readSchedule, ScheduleRecorder } from '../../src/run/schedule-file.ts';
-import { smallRun } from '../support/small-run.ts';
+import { smallRun } from '../support/whole-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
 const folders: string[] = [];

@@ -76,7 +76,7 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
 
   await system.spawn<RecorderCommand>('recorder', () => {
     const take = (message: RecorderCommand) => void recorded.push(message);
-    return { handlers: { episodes: () => {}, metrics: take, quarantined: take, flush() {} } };
+    return { handlers: { episodes: () => {}, credit: take, metrics: take, quarantined: take, flush() {} } };
   });
   await system.spawn<LearnerMessage>(
     'learner',
@@ -89,6 +89,8 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
       sampler: new TaskSampler('faulty', options.tasks ?? [1, 2, 3, 4, 5, 6], 1, { type: 'uniform' }),
       seed: 1,
       view: undefined,
+      envThreads: 1,
+      labelOf: String,
       groupSize: GROUP_SIZE,
       concurrentGroups: CONCURRENT_GROUPS,
       groupsPerUpdate: GROUPS_PER_UPDATE,

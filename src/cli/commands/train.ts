@@ -1,21 +1,35 @@
 /** `longplay train`. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
+import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
+import type { Run } from '../../../actors/tree.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
-import { showProgress } from '../../console/progress.ts';
+import { openConsole } from '../../console/console.ts';
+import type { ActorLine } from '../../console/state.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
-import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { runCommand } from '../fail.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { type TrainOutcome, trainRun } from '../train-run.ts';
+import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
 import { envModuleUrl } from '../world.ts';
+
+/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+async function attempt(request: TrainRequest): Promise<TrainOutcome> {
+  try {
+    return await trainRun(request);
+  } catch (thrown) {
+    const began = existsSync(join(request.dir, 'metrics.jsonl')) || existsSync(join(request.dir, 'checkpoints'));
+    if (isUserMistake(thrown) && !request.resume && !began) discard(request.dir);
+    throw thrown;
+  }
+}
 
 interface TrainFlags {
   readonly set: readonly string[];
@@ -109,7 +123,7 @@ function resumed(dir: string, flags: TrainFlags) {
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
 export async function trainAndReport(request: {
-  readonly config: Parameters<typeof trainRun>[0]['config'];
+  readonly config: TrainRequest['config'];
   readonly dir: string;
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
@@ -119,17 +133,29 @@ export async function trainAndReport(request: {
   readonly replaySchedule?: string;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
-  const progress = showProgress(metrics$, { out: process.stdout, json: request.json });
-  const say = (line: string) => process.stderr.write(`${line}\n`);
+  const display = openConsole(metrics$, {
+    out: process.stdout,
+    notices: process.stderr,
+    json: request.json,
+    config: request.config,
+    name: basename(request.dir),
+  });
+  const say = (line: string) => display.notice(line);
   const interrupt = onInterrupt(say);
+  let status: RolloutStatus | undefined;
   try {
-    const outcome = await trainRun({
+    const outcome = await attempt({
       ...request,
       metrics$,
       onNotice: say,
       interrupt: interrupt.signal,
+      onProgress: (latest) => {
+        status = latest;
+        display.progress(latest);
+      },
+      onStarted: (run) => display.watch(() => actorLines(run, status, request.config.rollout.envThreads)),
     });
-    progress.close();
+    display.close();
     if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
     else {
       if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
@@ -138,7 +164,26 @@ export async function trainAndReport(request: {
     }
     return outcome;
   } finally {
-    progress.close();
+    display.close();
     interrupt.close();
   }
+}
+
+/** The actors, and the env hosts as one line beside them. */
+function actorLines(run: Run, status: RolloutStatus | undefined, threads: number): ActorLine[] {
+  const { actors, envs } = run.stats();
+  const up = envs.hosts.filter(({ up }) => up).length;
+  const restarts = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);
+  const hosts: ActorLine = {
+    path: 'env hosts',
+    state: up === envs.hosts.length ? 'running' : `${up} of ${envs.hosts.length} up`,
+    depth: 0,
+    busyMs: (status?.time.hostMs ?? 0) / threads,
+    restarts,
+    message: undefined,
+    note: `${envs.open} episodes open`,
+    oldestMs: 0,
+    waitingFor: [],
+  };
+  return [...actors, hosts];
 }
