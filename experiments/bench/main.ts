@@ -10,6 +10,7 @@ import type { Bench, Figure } from './contract.ts';
 
 const benches: Readonly<Record<string, () => Promise<{ bench: Bench }>>> = {
   envs: () => import('./envs.ts'),
+  messages: () => import('./messages.ts'),
   rollout: () => import('./rollout.ts'),
 };
 
