@@ -22,7 +22,9 @@ import type { ConsumedFacts } from '../src/record/group-facts.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
 import { earlierRows, type RowBefore, updateRow } from '../src/record/update-row.ts';
+import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
+import { SchedulePlayer } from '../src/runtime/schedule.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl, workerUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
@@ -30,6 +32,7 @@ import { create, type HorizonState, horizon, restore } from '../src/schedule/hor
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env/env-pool.ts';
 import type { EnvEvent } from './env/protocol.ts';
+import { ReplayedAnswers } from './env/replayed-answers.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
@@ -65,6 +68,10 @@ export interface RunOptions {
   readonly metrics$?: Subject<MetricsRow>;
   /** Faults to inject, into the user's own environment too. */
   readonly chaos?: ChaosSpec;
+  /** Keeps the order of messages. */
+  readonly record?: ScheduleRecorder;
+  /** Repeats a recorded order bit for bit; `mode` must be `serial`, and nothing else may differ. */
+  readonly replay?: Schedule;
   /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
   readonly sinks?: readonly MetricSink[];
   /** Gets the state of the rollouts a few times a second, between updates too. */
@@ -89,12 +96,15 @@ export interface Run {
   /** What was injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
+  /** Sends a message to any actor of the run, by path; for tests and tools. */
+  tell(path: string, message: Message): void;
   stop(): Promise<void>;
 }
 
 /** A training run may take days; asks that span it have this deadline, in milliseconds. */
 const RUN_MS = 2 ** 31 - 1;
 const CONTROL_MS = 60_000;
+const FLUSH_MS = 5_000;
 
 export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, envModule } = options;
@@ -109,7 +119,14 @@ export async function startRun(options: RunOptions): Promise<Run> {
   }
   const saved = small?.saved;
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
-  const system = createSystem({ mode, seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
+  const { record, replay } = options;
+  const system = createSystem({
+    mode,
+    seed: config.seed,
+    supervision: { intensity: 3, periodMs: 60_000 },
+    ...(record ? { record: record.begun } : {}),
+    ...(replay ? { replay: new SchedulePlayer(replay.orders) } : {}),
+  });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const sampler = new TaskSampler(env.id, trainingTasks(env, config), config.seed, config.tasks.sampling);
   const schedule = saved?.horizon ? restore(config.horizon, saved.horizon) : create(config.horizon);
@@ -123,6 +140,10 @@ export async function startRun(options: RunOptions): Promise<Run> {
 
   const chaos = options.chaos && new ChaosLedger(options.chaos);
   const pool = await system.outside(createEnvPool(poolOptions(options, system, chaos)));
+  const tellRollouts = (events: readonly EnvEvent[]) => {
+    void system.resolve<RolloutCommand>(paths.rollout).tell({ type: 'observed', events });
+  };
+  const replayed = replay && new ReplayedAnswers(replay.batches, (command) => pool.tell(command), tellRollouts);
   try {
     const recorder = await system.spawn<RecorderCommand>(
       'recorder',
@@ -138,10 +159,10 @@ export async function startRun(options: RunOptions): Promise<Run> {
       { mailbox: { capacity: 100_000, overflow: 'drop-oldest' } },
     );
     await system.spawn('horizon', horizonActor({ state: schedule, rolloutPath: paths.rollout }));
-    const rollout = await system.spawn<RolloutCommand>(
+    await system.spawn<RolloutCommand>(
       'rollout',
       rolloutActor({
-        envs: pool,
+        envs: replayed ?? pool,
         sampler,
         seed: config.seed,
         view: small?.view.id,
@@ -206,7 +227,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         { killable: false, startMs: 120_000, shutdownMs: 60_000, restart: 'temporary' },
       );
     }
-    const fatal = watch(pool, rollout, system);
+    const fatal = watch(pool, system, replayed ? (event) => replayed.arrived(event) : batched(tellRollouts, record));
     return running(system, pool, env, metrics$, fatal, chaos, options);
   } catch (thrown) {
     await pool.close();
@@ -215,25 +236,30 @@ export async function startRun(options: RunOptions): Promise<Run> {
   }
 }
 
-/** Feeds the hosts' answers to the rollouts, one message per tick; whatever ends the hosts for good ends the run. */
-function watch(pool: EnvPool, rollout: ActorRef<RolloutCommand>, system: ActorSystem): Promise<never> {
+/** Collects the hosts' answers of one tick. */
+function batched(tell: (events: readonly EnvEvent[]) => void, record: ScheduleRecorder | undefined) {
   let batch: EnvEvent[] = [];
+  return (event: EnvEvent): void => {
+    if (batch.push(event) > 1) return;
+    queueMicrotask(() => {
+      const events = batch;
+      batch = [];
+      record?.answered(
+        events.map((one) => (one.type === 'failed' ? { episode: one.episode, failure: one.failure } : one.episode)),
+      );
+      tell(events);
+    });
+  };
+}
+
+/** Passes on the hosts' answers; rejects with whatever ends the run for good. */
+function watch(pool: EnvPool, system: ActorSystem, answered: (event: EnvEvent) => void): Promise<never> {
   return new Promise((_, reject) => {
     system.terminated.catch(reject);
     system.inspect$.subscribe((event) => {
       if (event.type === 'stopped' && event.final && event.reason.kind === 'crashed') reject(event.reason.error);
     });
-    pool.observations$.subscribe({
-      next(event) {
-        if (batch.push(event) > 1) return;
-        queueMicrotask(() => {
-          const events = batch;
-          batch = [];
-          void rollout.tell({ type: 'observed', events });
-        });
-      },
-      error: reject,
-    });
+    pool.observations$.subscribe({ next: answered, error: reject });
   });
 }
 
@@ -244,7 +270,7 @@ function running(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { config, onNotice }: RunOptions,
+  { config, onNotice, record }: RunOptions,
 ): Run {
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
@@ -290,11 +316,19 @@ function running(
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
     chaos: () => chaos?.report(),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
+    tell: (path, message) => void ref(path).tell(message),
     stop() {
       endWatchdog();
       stopped ??= (async () => {
+        // What was told to the recorder is written before anything ends; after a fatal error it may be gone.
+        await system
+          .ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), {
+            deadlineMs: FLUSH_MS,
+          })
+          .catch(() => {});
         await system.stop();
         await pool.close();
+        record?.flush();
         metrics$.complete();
       })();
       return stopped;
@@ -331,11 +365,14 @@ function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
   return env.tasks.split(tasks.split).filter((index) => !tasks.labels || tasks.labels.includes(env.tasks.label(index)));
 }
 
-function smallInference({ config, mode, envModule }: RunOptions, { model, params }: Policy): InferenceInit['policy'] {
+function smallInference(
+  { config, mode, replay, envModule }: RunOptions,
+  { model, params }: Policy,
+): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
     kind: 'small',
-    engine: engineOptions(config, mode, config.engine.inferenceThreads),
+    engine: engineOptions(config, mode, config.engine.inferenceThreads, replay),
     model,
     envModule: workerUrl(envModule).href,
     decoder,
@@ -367,11 +404,15 @@ function poolOptions(
   };
 }
 
-function learnerInit({ config, dir, mode, envModule, chaos }: RunOptions, policy: Policy, paths: Paths): LearnerInit {
+function learnerInit(
+  { config, dir, mode, replay, envModule, chaos }: RunOptions,
+  policy: Policy,
+  paths: Paths,
+): LearnerInit {
   const { learner, checkpoint } = config;
   const { params, saved, model, identity } = policy;
   return {
-    engine: engineOptions(config, mode, config.engine.learnerThreads),
+    engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
     trainer: {
       model,
@@ -412,9 +453,17 @@ function replaced(pool: EnvPool): number {
   return pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
 }
 
-/** In serial mode both engines compute on one thread each, so that a run repeats bit for bit on any machine. */
-function engineOptions({ engine }: RunConfig, mode: RunOptions['mode'], threads: number): EngineOptions {
-  return { name: engine.name, device: engine.device, threads: mode === 'serial' ? 1 : threads };
+/**
+ * In serial mode both engines compute on one thread each, so that a run repeats bit for bit on any machine; a repeated
+ * async run computes as it did.
+ */
+function engineOptions(
+  { engine }: RunConfig,
+  mode: RunOptions['mode'],
+  threads: number,
+  replay: Schedule | undefined,
+): EngineOptions {
+  return { name: engine.name, device: engine.device, threads: mode === 'serial' && !replay ? 1 : threads };
 }
 
 /** Turns update reports into rows of metrics, and says loudly what deserves it. */

@@ -11,6 +11,7 @@ import type { Bench, Figure } from './contract.ts';
 /** Each gives figures; one that has more to say prints its own tables. */
 const benches: Readonly<Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>> = {
   envs: () => import('./envs.ts'),
+  messages: () => import('./messages.ts'),
   rollout: () => import('./rollout.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
