@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 /** The command line. */
 import { Command } from 'commander';
+import { exportTraces } from './commands/export.ts';
+import { replay } from './commands/replay.ts';
 import { train } from './commands/train.ts';
 
 const program = new Command('longplay')
@@ -10,6 +12,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train]) command(program);
+for (const command of [train, replay, exportTraces]) command(program);
 
 await program.parseAsync();
