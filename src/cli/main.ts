@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { exportTraces } from './commands/export.ts';
 import { replay } from './commands/replay.ts';
 import { train } from './commands/train.ts';
+import { view } from './commands/view.ts';
 
 const program = new Command('longplay')
   .description('Train and evaluate language agents over many turns.')
@@ -12,6 +13,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, replay, exportTraces]) command(program);
+for (const command of [train, replay, view, exportTraces]) command(program);
 
 await program.parseAsync();
