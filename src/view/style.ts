@@ -14,10 +14,11 @@ header h1 { font-size: 1rem; margin: 0 .5rem 0 0; }
 nav { display: flex; gap: .25rem; }
 nav a { padding: .3rem .7rem; border-radius: 6px; color: inherit; text-decoration: none; }
 nav a[aria-current=page] { background: var(--accent); color: var(--panel); }
-header .end { margin-left: auto; display: flex; gap: .5rem; align-items: center; }
+header .end { margin-left: auto; min-width: 0; max-width: 100%; display: flex; gap: .5rem; align-items: center; }
 main { padding: 1rem; max-width: 1500px; margin: 0 auto; }
 a { color: var(--accent); }
 button, select, input { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: .25rem .55rem; max-width: 100%; }
+select { max-width: min(100%, 15rem); } label { display: flex; align-items: center; gap: .3rem; min-width: 0; max-width: 100%; } select, input { min-width: 0; }
 button:disabled { opacity: .45; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
 .muted { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
@@ -57,6 +58,7 @@ dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; font-variant-numeri
 .members { display: flex; gap: .7rem; overflow-x: auto; align-items: flex-start; padding-bottom: .5rem; }
 .members .card { flex: 0 0 17rem; }
 .members ol { margin: 0; padding-left: 1.5rem; font-size: .88rem; }
+.members li a { color: inherit; }
 .members li { padding: .12rem .25rem; border-radius: 3px; overflow-wrap: anywhere; }
 .uplot, .u-wrap { max-width: 100%; }
 .u-legend { font-size: .8rem; }

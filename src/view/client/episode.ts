@@ -27,7 +27,7 @@ function shadeOf(shade: Shade, advantage: number | undefined, logprob: number | 
   if (value === undefined || value === 0) return 'transparent';
   const strength = shade === 'advantage' ? Math.min(1, Math.abs(value) / scale) : Math.min(1, -value / 5);
   const side = shade === 'advantage' && value > 0 ? 'plus' : 'minus';
-  return `rgb(var(--${side}) / ${(0.08 + 0.5 * strength).toFixed(2)})`;
+  return `rgb(var(--${side}) / ${(0.05 + 0.27 * strength).toFixed(2)})`;
 }
 
 function scaleOf(turns: readonly ViewTurn[]): number {
@@ -251,7 +251,7 @@ export function groupElement(
           'li',
           { style: { 'background-color': shadeOf(shade, turn.advantage, logprobOf(turn), scale) } },
           h('a', { href: hrefOf(at, t), class: turn.reward === 0 ? '' : 'action' }, visible(turn.action)),
-          turn.reward === 0 ? '' : h('span', { class: 'good' }, ` +${numberText(turn.reward)}`),
+          turn.reward === 0 ? '' : h('strong', {}, ` +${numberText(turn.reward)}`),
         ),
       );
     });
