@@ -7,9 +7,13 @@
  */
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
+import { ChaosLedger, type ChaosReport } from '../src/chaos/chaos-ledger.ts';
+import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env, EnvModule } from '../src/core/env.ts';
-import { UserError } from '../src/core/errors.ts';
+import { LongplayError, UserError } from '../src/core/errors.ts';
+import type { Failure } from '../src/core/failure.ts';
+import { type Task, taskName } from '../src/core/task.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { defaultAdamW } from '../src/model/optimizer.ts';
 import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts';
@@ -21,6 +25,7 @@ import { earlierRows, type RowBefore, updateRow } from '../src/record/update-row
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl, workerUrl } from '../src/runtime/thread.ts';
+import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { create, type HorizonState, horizon, restore } from '../src/schedule/horizon-schedule.ts';
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env/env-pool.ts';
@@ -40,6 +45,8 @@ import type {
 } from './rollout/protocol.ts';
 import { rolloutActor } from './rollout/rollout-actor.ts';
 
+export { openEnvSessions } from './env/sessions.ts';
+
 type Policy = SmallPolicySetup<RolloutState, HorizonState>;
 type Paths = LearnerInit['paths'];
 
@@ -56,6 +63,8 @@ export interface RunOptions {
   /** Goes on from here instead of from random weights. */
   readonly checkpoint?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
+  /** Faults to inject, into the user's own environment too. */
+  readonly chaos?: ChaosSpec;
   /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
   readonly sinks?: readonly MetricSink[];
   /** Gets the state of the rollouts a few times a second, between updates too. */
@@ -77,6 +86,8 @@ export interface Run {
   save(): Promise<SaveReport>;
   status(): Promise<RolloutStatus>;
   inference(): Promise<InferenceReport>;
+  /** What was injected, detected and lost so far; undefined without chaos. */
+  chaos(): ChaosReport | undefined;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
   stop(): Promise<void>;
 }
@@ -97,6 +108,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }
   const saved = small?.saved;
+  if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const system = createSystem({ mode, seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const sampler = new TaskSampler(env.id, trainingTasks(env, config), config.seed, config.tasks.sampling);
@@ -109,7 +121,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
     learner: '/learner',
   };
 
-  const pool = await system.outside(createEnvPool(poolOptions(options, system)));
+  const chaos = options.chaos && new ChaosLedger(options.chaos);
+  const pool = await system.outside(createEnvPool(poolOptions(options, system, chaos)));
   try {
     const recorder = await system.spawn<RecorderCommand>(
       'recorder',
@@ -139,6 +152,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         groupsPerUpdate: config.learner.groupsPerUpdate,
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
+        maxFailures: config.rollout.maxFailures,
         stop: config.stop,
         start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
         paths: {
@@ -154,7 +168,9 @@ export async function startRun(options: RunOptions): Promise<Run> {
             if (credit.length > 0) void recorder.tell({ type: 'credit', update: version, groups: credit });
           },
           (message) => options.onNotice?.(message),
+          (saved) => chaos?.checkpoint(saved.update, saved.ok),
         ),
+        onFailure: failureNotices((message) => options.onNotice?.(message)),
       }),
       { restart: 'temporary', mailbox: { capacity: 1_000_000, overflow: 'wait' } },
     );
@@ -163,6 +179,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       maxBatch: config.rollout.maxBatch,
       maxWaitMs: config.rollout.maxWaitMs,
       replyPath: paths.rollout,
+      ...(options.learn ? { learnerPath: paths.learner } : {}),
     };
     await system.spawnModule<InferenceCommand, InferenceInit>(
       'inference',
@@ -190,7 +207,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       );
     }
     const fatal = watch(pool, rollout, system);
-    return running(system, pool, env, metrics$, fatal);
+    return running(system, pool, env, metrics$, fatal, chaos, options);
   } catch (thrown) {
     await pool.close();
     await system.stop();
@@ -226,26 +243,55 @@ function running(
   env: Env,
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
+  chaos: ChaosLedger | undefined,
+  { config, onNotice }: RunOptions,
 ): Run {
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
   const rollout = ref<RolloutCommand>('/rollout');
   const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
-    Promise.race([system.ask<R, M>(to, make, { deadlineMs }), fatal]);
+    Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
   let stopped: Promise<void> | undefined;
+  let expected = 0;
+  const waited = async <T>(work: Promise<T>): Promise<T> => {
+    expected++;
+    try {
+      return await work;
+    } finally {
+      expected--;
+    }
+  };
+  const endWatchdog = startWatchdog(system, {
+    ...config.watchdog,
+    onStall: (message) => onNotice?.(message),
+    onLag: (lagMs) => onNotice?.(`the main event loop was ${Math.round(lagMs)} ms late`),
+    run: () => ({ expected: expected > 0 && pool.stats().pending === 0, progress: pool.stats().observed }),
+  });
   return {
     env,
     metrics$,
-    train: () => ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), RUN_MS),
+    train: () => waited(ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
     halt: () => void rollout.tell({ type: 'halt' }),
     evaluate: (plan) =>
-      ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
-    save: () => ask<SaveReport, LearnerCommand>(ref('/learner'), (replyTo) => ({ type: 'save', replyTo }), CONTROL_MS),
+      waited(
+        ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
+      ),
+    async save() {
+      const saved = await ask<SaveReport, LearnerCommand>(
+        ref('/learner'),
+        (replyTo) => ({ type: 'save', replyTo }),
+        CONTROL_MS,
+      );
+      chaos?.checkpoint(saved.update, saved.ok);
+      return saved;
+    },
     status: () => ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
     inference: () =>
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
+    chaos: () => chaos?.report(),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     stop() {
+      endWatchdog();
       stopped ??= (async () => {
         await system.stop();
         await pool.close();
@@ -254,6 +300,23 @@ function running(
       return stopped;
     },
   };
+}
+
+/** Milliseconds between an actor's end and the word of why it ended the run. */
+const CAUSE_MS = 1000;
+
+/** Who asked hears first that the asked actor ended; what ended the run says more. */
+async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
+  let timer: NodeJS.Timeout | undefined;
+  const soon = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, thrown instanceof LongplayError && thrown.code === 'ACTOR_STOPPED' ? CAUSE_MS : 0);
+  });
+  try {
+    await Promise.race([fatal, soon]);
+  } finally {
+    clearTimeout(timer);
+  }
+  throw thrown;
 }
 
 /** The task indices a run trains on. @throws {UserError} BAD_CONFIG for a label the world does not have */
@@ -284,20 +347,27 @@ function smallInference({ config, mode, envModule }: RunOptions, { model, params
   };
 }
 
-function poolOptions({ config, mode, envModule }: RunOptions, system: ActorSystem): EnvPoolOptions {
-  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs } = config.rollout;
+function poolOptions(
+  { config, mode, envModule }: RunOptions,
+  system: ActorSystem,
+  chaos: ChaosLedger | undefined,
+): EnvPoolOptions {
+  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
     envs: [{ id: config.env.id, url: envModule, options: config.env.options }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
     openDeadlineMs,
+    maxRestarts,
+    resourceLimits: { maxOldGenerationSizeMb: heapMb },
     clock: system.clock,
     outside: (work) => system.outside(work),
+    ...(chaos ? { chaos } : {}),
   };
 }
 
-function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Policy, paths: Paths): LearnerInit {
+function learnerInit({ config, dir, mode, envModule, chaos }: RunOptions, policy: Policy, paths: Paths): LearnerInit {
   const { learner, checkpoint } = config;
   const { params, saved, model, identity } = policy;
   return {
@@ -332,7 +402,8 @@ function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Polic
     moments: saved?.moments,
     groupsPerUpdate: learner.groupsPerUpdate,
     maxLag: learner.maxLag,
-    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity },
+    maxUpdates: config.stop.updates,
+    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity, ...(chaos ? { chaos } : {}) },
     paths,
   };
 }
@@ -351,6 +422,7 @@ function metricsOf(
   actorFacts: () => RowBefore['actors'],
   record: (row: MetricsRow, report: UpdateReport) => void,
   notice: (message: string) => void,
+  checkpointed: (saved: SaveReport) => void,
 ) {
   let earlier: RowBefore[] = [];
   return (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts): void => {
@@ -360,9 +432,29 @@ function metricsOf(
     earlier.push({ rollout: status, actors });
     if (report.skipped > 0)
       notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
+    if (report.checkpoint) checkpointed(report.checkpoint);
     if (report.checkpoint && !report.checkpoint.ok)
       notice(
         `checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`,
       );
   };
+}
+
+/** Says the first failure of each cause; the counts are in the metrics. */
+function failureNotices(notice: (message: string) => void) {
+  const told = new Set<string>();
+  return ({ cause, where, message }: Failure, task: Task): void => {
+    if (told.has(cause)) return;
+    told.add(cause);
+    notice(`an episode of ${taskName(task)} failed at ${where} (${cause}): ${message}; further ones are only counted`);
+  };
+}
+
+/** @throws {UserError} BAD_ARGUMENT for faults that would end this process itself */
+function checkChaos({ rates }: ChaosSpec, isolation: string): void {
+  const deadly =
+    isolation === 'inline' ? ([...deadlyKinds, 'hang'] as const).filter((kind) => (rates[kind] ?? 0) > 0) : [];
+  if (deadly.length === 0) return;
+  const why = 'envs share the main thread here (a serial run, or rollout.isolation: inline)';
+  throw new UserError('BAD_ARGUMENT', `--chaos: ${deadly.join(', ')} would end the run itself: ${why}; leave them out`);
 }

@@ -36,7 +36,9 @@ export interface InferenceReport {
   readonly calls: number;
   readonly turns: number;
   readonly tokens: number;
-  /** Milliseconds inside engine calls (input building included). */
+  /** Milliseconds inside the engine alone. */
+  readonly engineMs: number;
+  /** Milliseconds of whole calls: building inputs, engine, sampling. */
   readonly busyMs: number;
   /** Milliseconds between the end of a call and the start of the next. */
   readonly idleMs: number;
@@ -50,6 +52,8 @@ export interface InferenceInit {
   readonly maxWaitMs: number;
   /** Who gets `acted`. */
   readonly replyPath: string;
+  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
+  readonly learnerPath?: string;
 }
 
 export interface SmallPolicyInit {

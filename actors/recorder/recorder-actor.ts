@@ -1,9 +1,10 @@
 /**
- * Writes what a run leaves behind: `metrics.jsonl` (every row), the metric sinks, and `traces/*.jsonl` (every n-th
- * group, rotated). Tracing keeps to a share of the time: past it, whole groups are left out until it is back under. A
- * disk that refuses is reported once and never stops training.
+ * Writes what a run leaves behind: `metrics.jsonl` (every row), the metric sinks, `traces/*.jsonl` (every n-th group,
+ * rotated) and `quarantine/tasks.jsonl` (tasks that kept failing, each with what it died of). Tracing keeps to a share
+ * of the time: past it, whole groups are left out until it is back under. A disk that refuses is reported once and
+ * never stops training.
  */
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
@@ -68,6 +69,13 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
           guarded('metrics.jsonl', () => appendFileSync(join(init.dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`));
           for (const sink of init.sinks) guarded(sink.name, () => sink.write(row));
           init.onMetrics(row);
+        },
+        quarantined({ task, failure, attempts }) {
+          guarded('quarantine', () => {
+            const folder = join(init.dir, 'quarantine');
+            mkdirSync(folder, { recursive: true });
+            appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
+          });
         },
         flush({ replyTo }) {
           ctx.reply(replyTo, null); // writes are synchronous: whatever was told before is in the files

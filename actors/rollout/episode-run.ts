@@ -12,7 +12,7 @@ export interface Purpose {
   /** `train`, or the name of an evaluation. */
   readonly name: string;
   readonly temperature: number;
-  /** uint32; each episode's sampling seed follows from it. */
+  /** uint32, of this group alone; each episode's sampling seed follows from it. */
   readonly seed: number;
 }
 
@@ -63,7 +63,7 @@ export function openEpisode(
     member,
     attempt,
     group,
-    samplingSeed: seedFrom(group.purpose.seed, group.group, member, attempt),
+    samplingSeed: seedFrom(group.purpose.seed, member, attempt),
     actionTable: [],
     turns: [],
     observation: undefined,

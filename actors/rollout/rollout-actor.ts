@@ -5,12 +5,13 @@
  * Starts as many training groups as admission allows (maxLag), hands finished ones to the learner, and checks after
  * every update that every launched episode is accounted for. A failed episode is issued again under the same task
  * (a new attempt, a new sampling seed); after `maxAttempts` its group is dropped and the task quarantined. No failure
- * becomes a reward.
+ * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment is
+ * broken: the actor crashes with one error that says so, and the run ends.
  */
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
-import type { Task } from '../../src/core/task.ts';
+import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
@@ -19,6 +20,7 @@ import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
+import type { TaskQuarantined } from '../recorder/protocol.ts';
 import {
   act,
   askAgain,
@@ -59,6 +61,8 @@ export interface RolloutInit {
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
   readonly maxAttempts: number;
+  /** Failed episodes in a row that end the run. */
+  readonly maxFailures: number;
   readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
   readonly start: { readonly version: number; readonly horizon: number; readonly state: RolloutState | undefined };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
@@ -68,6 +72,8 @@ export interface RolloutInit {
   readonly onProgress?: (status: RolloutStatus) => void;
   /** Sub-task of a task index. */
   readonly labelOf: (index: number) => string;
+  /** Told of every failed episode. */
+  readonly onFailure: (failure: Failure, task: Task) => void;
 }
 
 /** Milliseconds between two calls of `onProgress`. */
@@ -130,6 +136,8 @@ class Rollouts {
   #nextEpisode: number;
   #envSteps: number;
   #finishedEpisodes = 0;
+  /** Failed since an episode was finished. */
+  #failedInRow = 0;
   #elapsedBefore: number;
   #startedAt: number | undefined;
   readonly #timer: SlotTimer;
@@ -197,7 +205,10 @@ class Rollouts {
     this.#training = undefined;
     this.#elapsedBefore += this.#ctx.clock.now() - this.#startedAt!;
     this.#startedAt = undefined;
-    for (const group of [...this.#groups.values()]) if (group.purpose.name === 'train') this.#abandon(group);
+    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
+    for (const group of running) this.#abandon(group);
+    // A run that goes on from here launches them again, before anything new.
+    this.#relaunch.unshift(...running.map(({ task, horizon }) => ({ task, horizon })));
     this.#ctx.reply(replyTo, { why, status });
   }
 
@@ -262,7 +273,8 @@ class Rollouts {
     for (; start > 0; start--) {
       const again = this.#relaunch.shift();
       const task = again?.task ?? this.#nextTask();
-      const purpose: Purpose = { name: 'train', temperature: 1, seed: this.#init.seed };
+      const seed = seedFrom(this.#init.seed, 'group', this.#nextGroup);
+      const purpose: Purpose = { name: 'train', temperature: 1, seed };
       this.#startGroup(
         openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
       );
@@ -327,7 +339,6 @@ class Rollouts {
   observed(events: readonly EnvEvent[]): void {
     const requests = [];
     const ended: number[] = [];
-    const finished: { readonly run: EpisodeRun; readonly trajectory: Trajectory }[] = [];
     const now = this.#pass();
     let batchMs = 0;
     for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
@@ -339,20 +350,19 @@ class Rollouts {
         this.#fail(run, event.failure);
         continue;
       }
-      if (event.step.kind !== 'first') this.#envSteps++;
+      if (event.step.kind !== 'first' && run.group.purpose.name === 'train') this.#envSteps++;
       this.#timer.stepped(now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(next.request);
       else {
         ended.push(event.episode);
         if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
-        else finished.push({ run, trajectory: next.trajectory });
+        else this.#finish(run, next.trajectory); // at once: what still comes of it is too late
       }
     }
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
     if (ended.length > 0) void inference.tell({ type: 'release', episodes: ended });
     if (requests.length > 0) void inference.tell({ type: 'act', requests });
-    for (const { run, trajectory } of finished) this.#finish(run, trajectory);
     if (ended.length > 0) {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
@@ -387,7 +397,6 @@ class Rollouts {
   #askAgain(): void {
     const requests = [...this.#episodes.values()].flatMap((run) => askAgain(run) ?? []);
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
-    if (this.#init.paths.learner) void this.#ctx.resolve(this.#init.paths.learner).tell({ type: 'publish' });
     if (requests.length > 0) void inference.tell({ type: 'act', requests });
   }
 
@@ -409,6 +418,7 @@ class Rollouts {
     group.finished[run.member] = trajectory;
     this.#held++;
     this.#finishedEpisodes++;
+    this.#failedInRow = 0;
     const trajectories = group.finished.filter((one) => one !== undefined);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
@@ -437,10 +447,16 @@ class Rollouts {
     });
   }
 
-  #fail(run: EpisodeRun, { cause }: Failure): void {
+  #fail(run: EpisodeRun, failure: Failure): void {
     const { group, member, attempt } = run;
     this.#close(run);
-    this.#ledger.fail(cause);
+    this.#ledger.fail(failure.cause);
+    this.#init.onFailure(failure, group.task);
+    if (++this.#failedInRow >= this.#init.maxFailures) {
+      const last = `${failure.cause} on ${taskName(group.task)} at ${failure.where}: ${failure.message}`;
+      const message = `the environment is broken: ${this.#failedInRow} episodes in a row failed (the last: ${last})`;
+      throw new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``);
+    }
     if (attempt < this.#init.maxAttempts) {
       this.#startEpisode(group, member, attempt + 1);
       return;
@@ -449,7 +465,11 @@ class Rollouts {
     if (evaluation) {
       evaluation.open--;
       evaluation.failed += group.size;
-    } else this.#quarantined.add(group.task.index);
+    } else if (!this.#quarantined.has(group.task.index)) {
+      this.#quarantined.add(group.task.index);
+      const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
+      void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });
+    }
     this.#abandon(group);
   }
 

@@ -1,8 +1,13 @@
 #!/usr/bin/env node
 /** The command line. */
 import { Command } from 'commander';
+import { doctor } from './commands/doctor.ts';
+import { envs } from './commands/envs.ts';
+import { evaluate } from './commands/eval.ts';
 import { exportTraces } from './commands/export.ts';
+import { play } from './commands/play.ts';
 import { replay } from './commands/replay.ts';
+import { serveEnv } from './commands/serve-env.ts';
 import { train } from './commands/train.ts';
 import { view } from './commands/view.ts';
 
@@ -13,6 +18,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, replay, view, exportTraces]) command(program);
+for (const command of [train, evaluate, play, replay, view, exportTraces, envs, serveEnv, doctor]) command(program);
 
 await program.parseAsync();

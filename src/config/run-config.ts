@@ -121,7 +121,8 @@ export const runConfigSchema = z.strictObject({
     /** Groups in flight at most. */
     concurrentGroups: count.default(16),
     envThreads: count.default(1),
-    isolation: z.enum(['thread', 'inline']).default('thread'),
+    /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Turns per engine call at most. */
     maxBatch: count.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
@@ -130,6 +131,12 @@ export const runConfigSchema = z.strictObject({
     openDeadlineMs: positive.default(30_000),
     /** Times a failing episode is issued before its task is dropped. */
     maxAttempts: count.default(3),
+    /** Failed episodes in a row, none finished in between, after which the environment counts as broken. */
+    maxFailures: count.default(256),
+    /** Env hosts replaced in a row, no action answered in between, after which it does too. */
+    maxRestarts: count.default(10),
+    /** V8 heap of an env host, MiB. */
+    heapMb: count.default(512),
   }),
   learner: section({
     estimator: estimator.prefault({ algorithm: 'grpo' }),
@@ -161,9 +168,17 @@ export const runConfigSchema = z.strictObject({
   }),
   /** The run ends at the first of these. */
   stop: section({ updates: count.exactOptional(), minutes: positive.exactOptional(), envSteps: count.exactOptional() }),
+  watchdog: section({
+    /** Milliseconds an actor may take over one message before the run says which and acts on it. */
+    stallMs: positive.default(300_000),
+    /** Milliseconds the main event loop may be late before that is reported. */
+    lagMs: positive.default(2000),
+  }),
   checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),
+    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
+    tasks: z.string().exactOptional(),
     /** Evaluate every so many updates while training; 0: only at the end. */
     everyUpdates: z.int().min(0).default(0),
     episodesPerTask: count.default(8),

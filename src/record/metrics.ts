@@ -24,7 +24,7 @@ export const metricTable = [
   { name: 'remaining', unit: 's', meaning: 'training time left, estimated from the progress so far' },
   { name: 'progress', unit: '', meaning: 'share of the run that is done, by whichever stop rule is nearest' },
   { name: 'horizon', unit: 'turns', meaning: 'horizon of the episodes that start now' },
-  { name: 'envSteps', unit: 'steps', meaning: 'environment steps taken, all of training and evaluation' },
+  { name: 'envSteps', unit: 'steps', meaning: 'environment steps taken by training episodes' },
   { name: 'episodes', unit: 'episodes', meaning: 'episodes finished' },
   { name: 'stepsPerSecond', unit: '1/s', meaning: 'environment steps per second, over at least the last second' },
   { name: 'episodesPerSecond', unit: '1/s', meaning: 'episodes finished per second, over at least the last second' },

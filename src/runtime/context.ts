@@ -84,6 +84,8 @@ function scoped(system: System, cell: ActorCell, executor: LocalExecutor<never>)
     stopActor: (ref) => system.stopActor(ref),
     stop: () => system.stop(),
     stats: () => system.stats(),
+    heartbeat: () => system.heartbeat(),
+    breakOff: (path, message) => system.breakOff(path, message),
     run: (until) => system.run(until),
     outside: (work) => system.outside(work),
   };

@@ -259,6 +259,17 @@ export class System implements ActorSystem {
     return this.waiting(credit.gate.opened);
   }
 
+  heartbeat(): void {
+    for (const cell of this.#cells.values()) cell.ping();
+  }
+
+  breakOff(path: string, message: string): void {
+    const error = new LongplayError('STALLED', message);
+    const cell = this.#cells.get(path);
+    if (cell) cell.breakOff(error);
+    else this.fatal(path, error);
+  }
+
   cellAt(path: string): ActorCell | undefined {
     return this.#cells.get(path);
   }

@@ -35,6 +35,7 @@ function receive(frame: Frame): void {
     const [, message, ask] = frame;
     root?.receive({ message, ask, transfer: undefined, at: system.clock.now(), windowed: true });
   } else if (frame[0] === 'stop') void stop(frame[1]);
+  else if (frame[0] === 'ping') outbox.post(['pong']);
   else system.receiveFrame(frame, outbox);
 }
 

@@ -14,7 +14,7 @@ import type { Link, System } from './system.ts';
 import { type Frame, Outbox } from './wire.ts';
 
 const here = import.meta.url;
-const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
+export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
 const built = new URL('dist/', packageRoot);
 
 /**
@@ -77,6 +77,8 @@ class ThreadExecutor implements Executor, Link {
   /** What the thread said of its own end, before it exits. */
   #end: StopReason | undefined;
   #broke: Error | undefined;
+  /** Clock of the first `ping` without an answer. */
+  #pingedAt: number | undefined;
 
   constructor(system: System, cell: ActorCell, spec: ModuleSpec<unknown>, incarnation: number) {
     this.#system = system;
@@ -129,6 +131,16 @@ class ThreadExecutor implements Executor, Link {
     this.#outbox.post(frame, transfer);
   }
 
+  get silentMs(): number {
+    return this.#pingedAt === undefined ? 0 : this.#system.clock.now() - this.#pingedAt;
+  }
+
+  ping(): void {
+    if (this.#pingedAt !== undefined) return;
+    this.#pingedAt = this.#system.clock.now();
+    this.#outbox.post(['ping']);
+  }
+
   unhandled(): readonly Envelope[] {
     return [...this.#control.items(), ...this.#data.items()];
   }
@@ -156,6 +168,9 @@ class ThreadExecutor implements Executor, Link {
         this.#cell.progressed(this, data + control, busyMs);
         return;
       }
+      case 'pong':
+        this.#pingedAt = undefined;
+        return;
       case 'ready':
         this.#started?.resolve();
         this.#started = undefined;

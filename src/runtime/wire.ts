@@ -20,6 +20,9 @@ export type Frame =
   | readonly ['crashed', lane: Lane | undefined, error: ErrorRecord]
   | readonly ['ended']
   | readonly ['stop', reason: StopReason]
+  // A sign of life, asked for and given.
+  | readonly ['ping']
+  | readonly ['pong']
   // Death watch across threads.
   | readonly ['watch', path: string]
   | readonly ['down', down: Down]

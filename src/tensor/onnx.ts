@@ -32,7 +32,7 @@ export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
     name: onnxOutputName(name),
     value: values.get(graph.results.get(name)!)!,
   }));
-  const nodes = nameOutputs(emit.nodes, results);
+  const nodes = nameOutputs(emit.made, results);
 
   const w = new BinaryWriter();
   int(w, 1, IR_VERSION);
@@ -58,23 +58,23 @@ export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
 
 /** Gives each output's name to the node that makes it; Identity where that is an input, a constant or taken already. */
 function nameOutputs(nodes: readonly OnnxNode[], results: readonly { name: string; value: string }[]): OnnxNode[] {
-  const made = new Set(nodes.map((node) => node.output));
+  const made = new Set(nodes.flatMap((node) => node.outputs));
   const renamed = new Map<string, string>();
   const copies: OnnxNode[] = [];
   for (const { name, value } of results) {
     if (made.has(value) && !renamed.has(value)) renamed.set(value, name);
-    else copies.push({ opType: 'Identity', domain: '', inputs: [value], output: name, attrs: {} });
+    else copies.push({ opType: 'Identity', domain: '', inputs: [value], outputs: [name], attrs: {} });
   }
   return [...nodes, ...copies].map((node) => ({
     ...node,
     inputs: node.inputs.map((x) => renamed.get(x) ?? x),
-    output: renamed.get(node.output) ?? node.output,
+    outputs: node.outputs.map((x) => renamed.get(x) ?? x),
   }));
 }
 
-function writeNode(w: BinaryWriter, { opType, domain, inputs, output, attrs }: OnnxNode): void {
+function writeNode(w: BinaryWriter, { opType, domain, inputs, outputs, attrs }: OnnxNode): void {
   for (const name of inputs) text(w, 1, name);
-  text(w, 2, output);
+  for (const name of outputs) text(w, 2, name);
   text(w, 4, opType);
   for (const [name, value] of Object.entries(attrs)) {
     message(w, 5, () => {

@@ -1,20 +1,34 @@
 /** `longplay train`. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
 import type { Run } from '../../../actors/tree.ts';
+import { chaosTable } from '../../chaos/chaos-ledger.ts';
+import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import { openConsole } from '../../console/console.ts';
 import type { ActorLine } from '../../console/state.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
-import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { runCommand } from '../fail.ts';
-import { type TrainOutcome, trainRun } from '../train-run.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
+import { onInterrupt } from '../interrupt.ts';
+import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
 import { envModuleUrl } from '../world.ts';
+
+/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+async function attempt(request: TrainRequest): Promise<TrainOutcome> {
+  try {
+    return await trainRun(request);
+  } catch (thrown) {
+    const began = existsSync(join(request.dir, 'metrics.jsonl')) || existsSync(join(request.dir, 'checkpoints'));
+    if (isUserMistake(thrown) && !request.resume && !began) discard(request.dir);
+    throw thrown;
+  }
+}
 
 interface TrainFlags {
   readonly set: readonly string[];
@@ -23,6 +37,7 @@ interface TrainFlags {
   readonly runs: string;
   readonly serial?: boolean;
   readonly json?: boolean;
+  readonly chaos?: string;
 }
 
 /** Adds the command. */
@@ -36,6 +51,10 @@ export function train(program: Command): void {
     .option('--name <name>', "the run's name; by default the configuration's")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--serial', 'one event loop, bit for bit repeatable')
+    .option(
+      '--chaos <spec>',
+      'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
+    )
     .option('--json', 'one JSON object per line')
     .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
 }
@@ -44,6 +63,7 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
   if ((path === undefined) === (flags.resume === undefined)) {
     throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
   }
+  const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
   const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
     throw new UserError(
@@ -51,7 +71,12 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
       'stop.minutes: a serial run has no wall clock; use --set stop.updates=… or stop.envSteps=… and leave minutes out (--set stop.minutes=null is not needed when the file has none)',
     );
   }
-  await trainAndReport({ ...prepared, mode: flags.serial ? 'serial' : 'async', json: flags.json === true });
+  await trainAndReport({
+    ...prepared,
+    mode: flags.serial ? 'serial' : 'async',
+    json: flags.json === true,
+    ...(chaos ? { chaos } : {}),
+  });
 }
 
 function fresh(path: string, flags: TrainFlags) {
@@ -75,11 +100,12 @@ function resumed(dir: string, flags: TrainFlags) {
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
 export async function trainAndReport(request: {
-  readonly config: Parameters<typeof trainRun>[0]['config'];
+  readonly config: TrainRequest['config'];
   readonly dir: string;
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
+  readonly chaos?: ChaosSpec;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const display = openConsole(metrics$, {
@@ -90,42 +116,31 @@ export async function trainAndReport(request: {
     name: basename(request.dir),
   });
   const say = (line: string) => display.notice(line);
-  let run: Run | undefined;
+  const interrupt = onInterrupt(say);
   let status: RolloutStatus | undefined;
-  let signals = 0;
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (++signals > 1) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
-    say(`${signal}: ending the run with a checkpoint; again to exit at once`);
-    run?.halt();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
   try {
-    const outcome = await trainRun({
+    const outcome = await attempt({
       ...request,
       metrics$,
       onNotice: say,
+      interrupt: interrupt.signal,
       onProgress: (latest) => {
         status = latest;
         display.progress(latest);
       },
-      onStarted: (started) => {
-        run = started;
-        display.watch(() => actorLines(started, status, request.config.rollout.envThreads));
-      },
+      onStarted: (run) => display.watch(() => actorLines(run, status, request.config.rollout.envThreads)),
     });
     display.close();
-    if (request.json)
-      process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
+    if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
     else {
       if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
+      if (outcome.chaos) process.stdout.write(`${chaosTable(outcome.chaos).join('\n')}\n`);
       process.stdout.write(`run ${request.dir}\n`);
     }
     return outcome;
   } finally {
     display.close();
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
+    interrupt.close();
   }
 }
 
