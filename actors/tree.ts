@@ -16,6 +16,7 @@ import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts'
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { updateRow } from '../src/record/update-row.ts';
+import { type Connection, connect } from '../src/remote/connect.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl, workerUrl } from '../src/runtime/thread.ts';
@@ -28,6 +29,7 @@ import type { InferenceCommand, InferenceInit, InferenceReport } from './inferen
 import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import { recorderActor } from './recorder/recorder-actor.ts';
+import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
 import type {
   EvaluationPlan,
   EvaluationRecord,
@@ -92,6 +94,9 @@ export async function startRun(options: RunOptions): Promise<Run> {
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }
+  const { openai } = config.policy;
+  const remote =
+    config.policy.kind === 'openai' ? await connect(openai, process.env[openai.apiKeyEnv], module.view) : undefined;
   const saved = small?.saved;
   const system = createSystem({ mode, seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
@@ -125,7 +130,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         envs: pool,
         sampler,
         seed: config.seed,
-        view: small?.view.id,
+        view: small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined),
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,
         groupsPerUpdate: config.learner.groupsPerUpdate,
@@ -151,13 +156,19 @@ export async function startRun(options: RunOptions): Promise<Run> {
       maxWaitMs: config.rollout.maxWaitMs,
       replyPath: paths.rollout,
     };
-    await system.spawnModule<InferenceCommand, InferenceInit>(
+    await system.spawnModule<InferenceCommand, InferenceInit | RemoteInferenceInit>(
       'inference',
-      {
-        url: new URL('./inference/inference-actor.js', import.meta.url),
-        init: inferenceInit,
-        placement: small ? 'thread' : 'local',
-      },
+      remote
+        ? {
+            url: new URL('./remote-inference/remote-inference-actor.js', import.meta.url),
+            init: remoteInit(options, env, remote, paths.rollout),
+            placement: 'local',
+          }
+        : {
+            url: new URL('./inference/inference-actor.js', import.meta.url),
+            init: inferenceInit,
+            placement: small ? 'thread' : 'local',
+          },
       {
         killable: false,
         startMs: 120_000,
@@ -268,6 +279,22 @@ function smallInference({ config, mode, envModule }: RunOptions, { model, params
     groupSize: config.rollout.groupSize,
     cacheOnUpdate,
     params,
+  };
+}
+
+function remoteInit(
+  { config, envModule }: RunOptions,
+  env: Env,
+  remote: Connection,
+  replyPath: string,
+): RemoteInferenceInit {
+  const { world } = config.env.options;
+  return {
+    openai: config.policy.openai,
+    ...remote,
+    world: { id: typeof world === 'string' ? world : env.id, description: env.description },
+    envModule: envModule.href,
+    replyPath,
   };
 }
 

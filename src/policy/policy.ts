@@ -4,7 +4,7 @@
  */
 
 import type { MaybePromise } from '../core/env.ts';
-import type { Decision } from '../core/trajectory.ts';
+import type { Decision, ModelResponse } from '../core/trajectory.ts';
 
 /** A turn that waits for its action. */
 export interface ActRequest {
@@ -39,6 +39,7 @@ export interface Acted {
   /** Exact text for the env. */
   readonly action: string;
   readonly decision?: Decision;
+  readonly response?: ModelResponse;
 }
 
 export interface Policy {
