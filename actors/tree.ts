@@ -41,6 +41,7 @@ import type {
 import { rolloutActor } from './rollout/rollout-actor.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
+export { servePolicyActors } from './inference/served-policy.ts';
 
 type Policy = SmallPolicySetup<RolloutState, HorizonState>;
 type Paths = LearnerInit['paths'];
@@ -58,6 +59,8 @@ export interface RunOptions {
   /** Goes on from here instead of from random weights. */
   readonly checkpoint?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
+  /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
+  readonly firstEpisode?: number;
   /** Things a person should know, one line each. */
   readonly onNotice?: (message: string) => void;
 }
@@ -75,6 +78,8 @@ export interface Run {
   save(): Promise<SaveReport>;
   status(): Promise<RolloutStatus>;
   inference(): Promise<InferenceReport>;
+  /** Resolves when every finished episode told so far is on disk. */
+  flush(): Promise<void>;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
   stop(): Promise<void>;
 }
@@ -137,7 +142,12 @@ export async function startRun(options: RunOptions): Promise<Run> {
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
         stop: config.stop,
-        start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
+        start: {
+          version: saved?.params.version ?? 0,
+          horizon: horizon(schedule),
+          state: saved?.rollout,
+          episode: options.firstEpisode,
+        },
         paths: {
           inference: paths.inference,
           learner: options.learn ? paths.learner : undefined,
@@ -242,6 +252,9 @@ function running(
     status: () => ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
     inference: () =>
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
+    flush: async () => {
+      await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
+    },
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     stop() {
       stopped ??= (async () => {

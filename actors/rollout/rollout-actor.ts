@@ -57,7 +57,12 @@ export interface RolloutInit {
   readonly maxLag: number;
   readonly maxAttempts: number;
   readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
-  readonly start: { readonly version: number; readonly horizon: number; readonly state: RolloutState | undefined };
+  readonly start: {
+    readonly version: number;
+    readonly horizon: number;
+    readonly state: RolloutState | undefined;
+    readonly episode?: number | undefined;
+  };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
   /** Tells what happened, for metrics; called after every update. */
   readonly onUpdate: (report: UpdateReport, status: RolloutStatus) => void;
@@ -118,12 +123,12 @@ class Rollouts {
   constructor(ctx: Context<RolloutCommand>, init: RolloutInit) {
     this.#ctx = ctx;
     this.#init = init;
-    const { version, horizon, state } = init.start;
+    const { version, horizon, state, episode = 0 } = init.start;
     this.#version = version;
     this.#horizon = horizon;
     this.#ledger = new Ledger(state?.accounting);
-    this.#nextGroup = state?.nextGroup ?? 0;
-    this.#nextEpisode = state?.nextEpisode ?? 0;
+    this.#nextGroup = state?.nextGroup ?? episode;
+    this.#nextEpisode = state?.nextEpisode ?? episode;
     this.#envSteps = state?.envSteps ?? 0;
     this.#elapsedBefore = state?.elapsedMs ?? 0;
     this.#relaunch = [...(state?.unfinished ?? [])];

@@ -5,7 +5,9 @@ import { doctor } from './commands/doctor.ts';
 import { envs } from './commands/envs.ts';
 import { evaluate } from './commands/eval.ts';
 import { play } from './commands/play.ts';
+import { rollout } from './commands/rollout.ts';
 import { serveEnv } from './commands/serve-env.ts';
+import { servePolicy } from './commands/serve-policy.ts';
 import { train } from './commands/train.ts';
 
 const program = new Command('longplay')
@@ -15,6 +17,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, evaluate, play, envs, serveEnv, doctor]) command(program);
+for (const command of [train, evaluate, rollout, play, envs, serveEnv, servePolicy, doctor]) command(program);
 
 await program.parseAsync();

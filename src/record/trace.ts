@@ -2,7 +2,7 @@
  * Traces: versioned JSONL, one episode a line after a header line. A line is a `Trajectory` with its typed arrays as
  * plain ones. Readers accept a truncated last line: a killed process leaves one.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory } from '../core/trajectory.ts';
 
@@ -54,6 +54,17 @@ export function readTrace(path: string): { header: TraceHeader; episodes: TraceL
     episodes.push(revive(value as TraceLine));
   });
   return { header, episodes };
+}
+
+/**
+ * Takes away a last line that was cut off while it was written, so that the file can be appended to; a file without a
+ * whole header goes.
+ */
+export function mendTrace(path: string): void {
+  const bytes = readFileSync(path);
+  const whole = bytes.lastIndexOf(10) + 1;
+  if (whole === 0) rmSync(path);
+  else if (whole < bytes.length) truncateSync(path, whole);
 }
 
 function parse(line: string): unknown {
