@@ -7,7 +7,9 @@ import { evaluate } from './commands/eval.ts';
 import { exportTraces } from './commands/export.ts';
 import { play } from './commands/play.ts';
 import { replay } from './commands/replay.ts';
+import { rollout } from './commands/rollout.ts';
 import { serveEnv } from './commands/serve-env.ts';
+import { servePolicy } from './commands/serve-policy.ts';
 import { train } from './commands/train.ts';
 import { view } from './commands/view.ts';
 
@@ -18,6 +20,7 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, evaluate, play, replay, view, exportTraces, envs, serveEnv, doctor]) command(program);
+const commands = [train, evaluate, rollout, play, replay, view, exportTraces, envs, serveEnv, servePolicy, doctor];
+for (const command of commands) command(program);
 
 await program.parseAsync();

@@ -3,7 +3,7 @@
  * ones) or, once an update has consumed them, the advantages of some groups. Readers accept a truncated last line: a
  * killed process leaves one.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 
@@ -130,6 +130,17 @@ export function creditTurns(episode: TraceLine, advantages: readonly number[]): 
     return advantage === undefined ? turn : { ...turn, advantage };
   });
   return { ...episode, turns };
+}
+
+/**
+ * Takes away a last line that was cut off while it was written, so that the file can be appended to; a file without a
+ * whole header goes.
+ */
+export function mendTrace(path: string): void {
+  const bytes = readFileSync(path);
+  const whole = bytes.lastIndexOf(10) + 1;
+  if (whole === 0) rmSync(path);
+  else if (whole < bytes.length) truncateSync(path, whole);
 }
 
 function parse(line: string): unknown {
