@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. */
 import { Command } from 'commander';
+import { checkEnv } from './commands/check-env.ts';
 import { doctor } from './commands/doctor.ts';
 import { envs } from './commands/envs.ts';
 import { evaluate } from './commands/eval.ts';
@@ -14,6 +15,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, evaluate, play, envs, doctor]) command(program);
+for (const command of [train, evaluate, play, envs, checkEnv, doctor]) command(program);
 
 await program.parseAsync();
