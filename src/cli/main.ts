@@ -5,6 +5,7 @@ import { checkEnv } from './commands/check-env.ts';
 import { doctor } from './commands/doctor.ts';
 import { envs } from './commands/envs.ts';
 import { evaluate } from './commands/eval.ts';
+import { newEnv } from './commands/new-env.ts';
 import { play } from './commands/play.ts';
 import { train } from './commands/train.ts';
 
@@ -15,6 +16,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, evaluate, play, envs, checkEnv, doctor]) command(program);
+for (const command of [train, evaluate, play, envs, checkEnv, newEnv, doctor]) command(program);
 
 await program.parseAsync();
