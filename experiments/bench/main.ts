@@ -9,7 +9,9 @@ import { columns } from '../../src/evaluation/table.ts';
 import type { Bench, Figure } from './contract.ts';
 
 /** Each gives figures; one that has more to say prints its own tables. */
-const benches: Readonly<Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>> = {
+const benches: Readonly<
+  Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>
+> = {
   envs: () => import('./envs.ts'),
   messages: () => import('./messages.ts'),
   rollout: () => import('./rollout.ts'),
