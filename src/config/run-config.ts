@@ -172,6 +172,8 @@ export const runConfigSchema = z.strictObject({
     concurrentGroups: count.default(16),
     envThreads: count.default(1),
     isolation: z.enum(['thread', 'inline']).default('thread'),
+    /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
+    envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
     maxBatch: count.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
