@@ -22,6 +22,7 @@ import type { ConsumedFacts } from '../src/record/group-facts.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
 import { earlierRows, type RowBefore, updateRow } from '../src/record/update-row.ts';
+import { type Connection, connect } from '../src/remote/connect.ts';
 import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { SchedulePlayer } from '../src/runtime/schedule.ts';
@@ -31,13 +32,14 @@ import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { create, type HorizonState, horizon, restore } from '../src/schedule/horizon-schedule.ts';
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env/env-pool.ts';
-import type { EnvEvent } from './env/protocol.ts';
+import type { EnvEvent, EnvSpec } from './env/protocol.ts';
 import { ReplayedAnswers } from './env/replayed-answers.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import { recorderActor } from './recorder/recorder-actor.ts';
+import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
 import type {
   EvaluationPlan,
   EvaluationRecord,
@@ -49,6 +51,7 @@ import type {
 import { rolloutActor } from './rollout/rollout-actor.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
+export { servePolicyActors } from './inference/served-policy.ts';
 
 type Policy = SmallPolicySetup<RolloutState, HorizonState>;
 type Paths = LearnerInit['paths'];
@@ -76,6 +79,8 @@ export interface RunOptions {
   readonly sinks?: readonly MetricSink[];
   /** Gets the state of the rollouts a few times a second, between updates too. */
   readonly onProgress?: (status: RolloutStatus) => void;
+  /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
+  readonly firstEpisode?: number;
   /** Things a person should know, one line each. */
   readonly onNotice?: (message: string) => void;
 }
@@ -95,6 +100,8 @@ export interface Run {
   inference(): Promise<InferenceReport>;
   /** What was injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
+  /** Resolves when every finished episode told so far is on disk. */
+  flush(): Promise<void>;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
   /** Sends a message to any actor of the run, by path; for tests and tools. */
   tell(path: string, message: Message): void;
@@ -117,6 +124,9 @@ export async function startRun(options: RunOptions): Promise<Run> {
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }
+  const { openai } = config.policy;
+  const remote =
+    config.policy.kind === 'openai' ? await connect(openai, process.env[openai.apiKeyEnv], module.view) : undefined;
   const saved = small?.saved;
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const { record, replay } = options;
@@ -139,7 +149,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   };
 
   const chaos = options.chaos && new ChaosLedger(options.chaos);
-  const pool = await system.outside(createEnvPool(poolOptions(options, system, chaos)));
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos)));
   const tellRollouts = (events: readonly EnvEvent[]) => {
     void system.resolve<RolloutCommand>(paths.rollout).tell({ type: 'observed', events });
   };
@@ -165,7 +175,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         envs: replayed ?? pool,
         sampler,
         seed: config.seed,
-        view: small?.view.id,
+        view: small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined),
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,
         envThreads: config.rollout.envThreads,
@@ -175,7 +185,12 @@ export async function startRun(options: RunOptions): Promise<Run> {
         maxAttempts: config.rollout.maxAttempts,
         maxFailures: config.rollout.maxFailures,
         stop: config.stop,
-        start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
+        start: {
+          version: saved?.params.version ?? 0,
+          horizon: horizon(schedule),
+          state: saved?.rollout,
+          episode: options.firstEpisode,
+        },
         paths: {
           inference: paths.inference,
           learner: options.learn ? paths.learner : undefined,
@@ -202,13 +217,19 @@ export async function startRun(options: RunOptions): Promise<Run> {
       replyPath: paths.rollout,
       ...(options.learn ? { learnerPath: paths.learner } : {}),
     };
-    await system.spawnModule<InferenceCommand, InferenceInit>(
+    await system.spawnModule<InferenceCommand, InferenceInit | RemoteInferenceInit>(
       'inference',
-      {
-        url: new URL('./inference/inference-actor.js', import.meta.url),
-        init: inferenceInit,
-        placement: small ? 'thread' : 'local',
-      },
+      remote
+        ? {
+            url: new URL('./remote-inference/remote-inference-actor.js', import.meta.url),
+            init: remoteInit(options, env, remote, paths.rollout),
+            placement: 'local',
+          }
+        : {
+            url: new URL('./inference/inference-actor.js', import.meta.url),
+            init: inferenceInit,
+            placement: small ? 'thread' : 'local',
+          },
       {
         killable: false,
         startMs: 120_000,
@@ -315,6 +336,9 @@ function running(
     inference: () =>
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
     chaos: () => chaos?.report(),
+    flush: async () => {
+      await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
+    },
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     tell: (path, message) => void ref(path).tell(message),
     stop() {
@@ -384,14 +408,32 @@ function smallInference(
   };
 }
 
+function remoteInit(
+  { config, envModule }: RunOptions,
+  env: Env,
+  remote: Connection,
+  replyPath: string,
+): RemoteInferenceInit {
+  const { world } = config.env.options;
+  return {
+    openai: config.policy.openai,
+    ...remote,
+    world: { id: typeof world === 'string' ? world : env.id, description: env.description },
+    envModule: envModule.href,
+    replyPath,
+  };
+}
+
 function poolOptions(
-  { config, mode, envModule }: RunOptions,
+  options: RunOptions,
+  env: Env,
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
 ): EnvPoolOptions {
+  const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
-    envs: [{ id: config.env.id, url: envModule, options: config.env.options }],
+    envs: [hostedEnv(options, env)],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
@@ -401,6 +443,22 @@ function poolOptions(
     clock: system.clock,
     outside: (work) => system.outside(work),
     ...(chaos ? { chaos } : {}),
+  };
+}
+
+/** What the hosts load: the world itself, or the way to the server that has it. */
+function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservationChars }: Env): EnvSpec {
+  const { id, options } = config.env;
+  const { envServer: url, stepDeadlineMs } = config.rollout;
+  if (url === undefined) return { id, url: envModule, options };
+  if (Object.keys(options).length > 0) {
+    throw new UserError('BAD_CONFIG', 'env.options: the env server has its own; leave them out with rollout.envServer');
+  }
+  const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
+  return {
+    id,
+    url: new URL('../src/remote-env/uniform.js', import.meta.url),
+    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
   };
 }
 

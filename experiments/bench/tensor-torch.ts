@@ -73,6 +73,9 @@ def decode(B):
     def step():
         with torch.no_grad(): model(ids, 64, past)
     return step
+def matmul(n):
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    return lambda: a @ b
 made = {}
 print(json.dumps({'torch': torch.__version__}), flush=True)
 for line in sys.stdin:
@@ -80,9 +83,13 @@ for line in sys.stdin:
     if (what, B) not in made: made[what, B] = globals()[what](int(B)); made[what, B]()
     step, times, start = made[what, B], [], time.perf_counter()
     while time.perf_counter() - start < float(seconds) or len(times) < 3:
-        t = time.perf_counter(); step(); times.append((time.perf_counter() - t) * 1000)
+        c, t = time.process_time(), time.perf_counter(); step()
+        times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
     print(json.dumps(times), flush=True)
 `;
+
+/** [wall, processor] milliseconds of each run. */
+export type Times = (readonly [wall: number, cpu: number])[];
 
 export interface TorchShape {
   readonly layers: number;
@@ -119,12 +126,12 @@ export class Torch {
     return new Torch(child, lines, (JSON.parse(value as string) as { torch: string }).torch);
   }
 
-  /** Milliseconds of each run during `seconds`. */
-  async measure(what: 'train' | 'forward' | 'decode', batch: number, seconds: number): Promise<number[]> {
+  /** Milliseconds of each run during `seconds`, by the clock and of the processors. */
+  async measure(what: 'train' | 'forward' | 'decode' | 'matmul', batch: number, seconds: number): Promise<Times> {
     this.#child.stdin.write(`${what} ${batch} ${seconds}\n`);
     const { value, done } = await this.#lines.next();
     if (done) throw new Error('the PyTorch process ended');
-    return JSON.parse(value) as number[];
+    return JSON.parse(value) as Times;
   }
 
   stop(): void {

@@ -16,7 +16,7 @@ import { defineGraph } from '../../src/tensor/graph.ts';
 import { input, matmul } from '../../src/tensor/ops.ts';
 import { decodeBatch, type Feeds, momentFeeds, promptBatch, trainBatch, weightFeeds } from './tensor-feeds.ts';
 import { qwenBench } from './tensor-qwen.ts';
-import { Torch } from './tensor-torch.ts';
+import { type Times, Torch } from './tensor-torch.ts';
 
 /** The report's model with this project's block: 4 layers, d 128, 4 heads, SwiGLU 512, vocabulary 512. */
 const MODEL: ModelConfig = {
@@ -95,13 +95,14 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
   };
 }
 
-async function timed(run: () => Promise<void>, seconds: number): Promise<number[]> {
-  const times: number[] = [];
+async function timed(run: () => Promise<void>, seconds: number): Promise<Times> {
+  const times: Times = [];
   const start = performance.now();
   while (performance.now() - start < seconds * 1000 || times.length < 3) {
-    const at = performance.now();
+    const [used, at] = [process.cpuUsage(), performance.now()];
     await run();
-    times.push(performance.now() - at);
+    const { user, system } = process.cpuUsage(used);
+    times.push([performance.now() - at, (user + system) / 1000]);
   }
   return times;
 }
@@ -117,7 +118,11 @@ async function matmulLimit(engine: Engine, seconds: number): Promise<number> {
     await program.run(feeds);
   }, seconds);
   await program.dispose();
-  return (2 * n ** 3) / Math.min(...times) / 1e6;
+  return gflops(times);
+}
+
+function gflops(times: Times): number {
+  return (2 * 1024 ** 3) / Math.min(...times.map(([wall]) => wall)) / 1e6;
 }
 
 function median(values: readonly number[]): number {
@@ -125,11 +130,31 @@ function median(values: readonly number[]): number {
 }
 
 export interface Row extends Workload {
-  /** Milliseconds of one run, medians. */
+  /** Milliseconds of one run, medians over the rounds' medians. */
   readonly ms: number;
   readonly torchMs: number | undefined;
-  /** Median over the rounds of PyTorch's time by ours. */
+  /** PyTorch's time by ours: medians over the rounds, by the clock and in processor time. */
   readonly ratio: number | undefined;
+  readonly cpuRatio: number | undefined;
+}
+
+/** One round's medians. */
+interface Round {
+  readonly wall: number;
+  readonly cpu: number;
+}
+
+function roundOf(times: Times): Round {
+  return { wall: median(times.map(([wall]) => wall)), cpu: median(times.map(([, cpu]) => cpu)) };
+}
+
+function rowOf(load: Workload, ours: readonly Round[], theirs: readonly Round[]): Row {
+  const measured = theirs.length > 0;
+  const ratio = (key: keyof Round) =>
+    measured ? median(theirs.map((round, i) => round[key] / ours[i]![key])) : undefined;
+  const ms = median(ours.map(({ wall }) => wall));
+  const torchMs = measured ? median(theirs.map(({ wall }) => wall)) : undefined;
+  return { ...load, ms, torchMs, ratio: ratio('wall'), cpuRatio: ratio('cpu') };
 }
 
 /** Runs the benchmark and prints it; the last line is `ratio train=… decode=… forward=…`. */
@@ -161,46 +186,53 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
     (p) => p !== undefined,
   );
   const torch = await Torch.start(pythons, threads, { ...MODEL, tokens: TOKENS });
-  console.log(`${engine.name} ${engine.device}, ${threads} threads; PyTorch ${torch?.version ?? 'not measured'}`);
+  if (!values.json) {
+    console.log(`${engine.name} ${engine.device}, ${threads} threads; PyTorch ${torch?.version ?? 'not measured'}`);
+  }
 
   const runs = await Promise.all(workloads().map(async (load) => ({ load, run: await prepare(engine, load) })));
-  const ours = runs.map((): number[] => []);
-  const theirs = runs.map((): number[] => []);
-  let limit = 0;
+  const ours = runs.map((): Round[] => []);
+  const theirs = runs.map((): Round[] => []);
+  let [limit, torchLimit] = [0, 0];
   for (let round = 0; round < rounds; round++) {
     limit = Math.max(limit, await matmulLimit(engine, seconds / 2));
+    if (torch) torchLimit = Math.max(torchLimit, gflops(await torch.measure('matmul', 1024, seconds / 2)));
     for (const [i, { load, run }] of runs.entries()) {
       if (round === 0) await run();
-      ours[i]!.push(median(await timed(run, seconds)));
-      if (torch) theirs[i]!.push(median(await torch.measure(load.what, load.batch, seconds)));
+      ours[i]!.push(roundOf(await timed(run, seconds)));
+      if (torch) theirs[i]!.push(roundOf(await torch.measure(load.what, load.batch, seconds)));
     }
   }
   torch?.stop();
   await engine.dispose();
 
-  const rows = runs.map(({ load }, i): Row => {
-    const ratios = theirs[i]!.map((ms, round) => ms / ours[i]![round]!);
-    const ms = median(ours[i]!);
-    return { ...load, ms, torchMs: torch && median(theirs[i]!), ratio: torch && median(ratios) };
-  });
-  if (values.json) console.log(JSON.stringify({ limit, rows }));
-  else print(rows, limit);
+  const rows = runs.map(({ load }, i) => rowOf(load, ours[i]!, theirs[i]!));
+  const ratio = (what: string, batch: number) => rows.find((row) => row.what === what && row.batch === batch)!.ratio;
+  const ratios = { train: ratio('train', 16), decode: ratio('decode', 64), forward: ratio('forward', 64) };
+  if (values.json) {
+    console.log(
+      JSON.stringify({ engine: engine.name, device: engine.device, threads, limit, torchLimit, rows, ratios }),
+    );
+    return;
+  }
+  print(rows, limit, torch && torchLimit);
   if (values.qwen) await qwenBench(options);
-  const ratio = (what: string, batch: number) =>
-    rows.find((row) => row.what === what && row.batch === batch)!.ratio?.toFixed(2) ?? 'not measured';
-  console.log(`ratio train=${ratio('train', 16)} decode=${ratio('decode', 64)} forward=${ratio('forward', 64)}`);
+  const shown = Object.entries(ratios).map(([what, value]) => `${what}=${value?.toFixed(2) ?? 'not measured'}`);
+  console.log(`ratio ${shown.join(' ')}`);
 }
 
-function print(rows: readonly Row[], limit: number): void {
-  console.log(`matmul limit ${limit.toFixed(0)} GFLOP/s (1024³, best run)\n`);
-  console.log('| workload | tokens/s | of the limit | PyTorch tokens/s | ratio |\n|---|---|---|---|---|');
+function print(rows: readonly Row[], limit: number, torchLimit: number | undefined): void {
+  const theirs = torchLimit === undefined ? '' : `; PyTorch's own ${torchLimit.toFixed(0)}`;
+  console.log(`matmul limit ${limit.toFixed(0)} GFLOP/s (1024³, best run${theirs})\n`);
+  console.log('| workload | tokens/s | of the limit | PyTorch tokens/s | ratio | in processor time |');
+  console.log('|---|---|---|---|---|---|');
   const rate = (tokens: number, ms: number | undefined) =>
-    ms === undefined ? 'not measured' : `${((tokens / ms) * 1).toFixed(1)}k`;
-  for (const { what, batch, tokens, flop, ms, torchMs, ratio } of rows) {
+    ms === undefined ? 'not measured' : `${(tokens / ms).toFixed(1)}k`;
+  for (const { what, batch, tokens, flop, ms, torchMs, ratio, cpuRatio } of rows) {
     const shape = what === 'decode' ? `${batch}, KV ${PAST}` : `${batch}×${TOKENS}`;
-    const share = ((100 * flop) / ms / 1e6 / limit).toFixed(0);
-    const cells = [`${what} ${shape}`, rate(tokens, ms), `${share}%`, rate(tokens, torchMs), ratio?.toFixed(2) ?? '–'];
-    console.log(`| ${cells.join(' | ')} |`);
+    const share = `${((100 * flop) / ms / 1e6 / limit).toFixed(0)}%`;
+    const ratios = [ratio?.toFixed(2) ?? '–', cpuRatio?.toFixed(2) ?? '–'];
+    console.log(`| ${[`${what} ${shape}`, rate(tokens, ms), share, rate(tokens, torchMs), ...ratios].join(' | ')} |`);
   }
   console.log('');
 }

@@ -161,7 +161,8 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
     reason,
     async compile(graph) {
       // Only the cpu's own ScatterND adds rows one after another.
-      const model = toOnnx(graph, { contrib: true, oneThread: device === 'cpu' && threads === 1 });
+      const cpu = device === 'cpu';
+      const model = toOnnx(graph, { contrib: true, normInverse: cpu, oneThread: cpu && threads === 1 });
       let session: InferenceSession;
       try {
         session = await ort.InferenceSession.create(model, settings.session);

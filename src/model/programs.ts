@@ -24,6 +24,7 @@ import {
   tokenLogits,
   values,
 } from './heads.ts';
+import { type LoraConfig, loraSpecs, loraTensors } from './lora.ts';
 import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss } from './loss.ts';
 import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
@@ -110,16 +111,19 @@ export interface TrainOptions {
   readonly decoder: DecoderKind;
   readonly objective: 'policy' | 'likelihood';
   readonly adamW: AdamWConfig;
+  /** Train these adapters and leave the model as it is. */
+  readonly lora?: LoraConfig;
 }
 
 /**
  * One optimiser step over whole episodes (the prompt of a group computed once): forward, backward and AdamW.
- * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter.
+ * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter that is trained.
  */
 export function trainGraph(config: ModelConfig, options: TrainOptions): Graph {
-  const p = parameterTensors(config);
+  const { lora } = options;
+  const p = lora ? loraTensors(config, lora) : parameterTensors(config);
   const { loss, stats } = episodeLoss(config, p, options);
-  const specs = parameterSpecs(config);
+  const specs = lora ? loraSpecs(config, lora) : parameterSpecs(config);
   const weights = specs.map(({ name }) => p(name));
   const updated = adamW(specs, weights, gradients(loss, weights), options.adamW);
   return defineGraph({ loss, ...stats, ...updated });
@@ -217,7 +221,7 @@ function readEpisodes(config: ModelConfig, p: Parameters) {
     promptMask: prompts.mask,
     steps: input('episodes.steps', ['T'], 'i32'),
   });
-  return { prompts, hidden: trunk(config, p, tokens, 'N', attend) };
+  return { prompts, hidden: trunk(config, p, tokens, attend) };
 }
 
 function readPrompts(config: ModelConfig, p: Parameters) {
@@ -225,7 +229,7 @@ function readPrompts(config: ModelConfig, p: Parameters) {
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
   const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
-  const hidden = trunk(config, p, tokens, 'Np', attend);
+  const hidden = trunk(config, p, tokens, attend);
   return { hidden, layers, mask };
 }
 
@@ -246,7 +250,7 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   const outputs: Record<string, Tensor> = {};
-  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), 'N', (layer, heads) => {
+  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), (layer, heads) => {
     outputs[`k${layer}`] = heads.k;
     outputs[`v${layer}`] = heads.v;
     return attend(layer, heads);
