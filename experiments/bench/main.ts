@@ -9,8 +9,11 @@ import { columns } from '../../src/evaluation/table.ts';
 import type { Bench, Figure } from './contract.ts';
 
 /** Each gives figures; one that has more to say prints its own tables. */
-const benches: Readonly<Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>> = {
+const benches: Readonly<
+  Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>
+> = {
   envs: () => import('./envs.ts'),
+  observe: () => import('./observe.ts'),
   rollout: () => import('./rollout.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };

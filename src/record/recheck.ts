@@ -24,11 +24,11 @@ export async function recheck(env: Env, trajectory: Trajectory): Promise<Differe
       const step = withHorizon(await session.step(action), t + 1, horizon);
       const last = t === turns.length - 1;
       const expected = last ? finalObservation : turns[t + 1]!.observation;
-      const now = step.kind === 'mid' || step.kind === 'first' ? 'goes on' : step.kind;
+      const now = step.kind === 'mid' ? 'goes on' : step.kind;
       const solved = step.kind === 'terminated' && step.success;
       const difference =
         differs(t + 1, 'observation', expected, step.observation) ??
-        differs(t + 1, 'reward', String(reward), String(step.kind === 'first' ? 0 : step.reward)) ??
+        differs(t + 1, 'reward', String(reward), String(step.reward)) ??
         differs(t + 1, 'end', last ? end : 'goes on', now) ??
         (last ? differs(t + 1, 'success', String(success), String(solved)) : undefined);
       if (difference) return difference;
