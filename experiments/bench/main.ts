@@ -14,6 +14,7 @@ const benches: Readonly<
 > = {
   envs: () => import('./envs.ts'),
   messages: () => import('./messages.ts'),
+  observe: () => import('./observe.ts'),
   rollout: () => import('./rollout.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
