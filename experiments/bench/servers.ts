@@ -6,11 +6,18 @@
  *     node dist/experiments/bench/servers.js [--json] [--seconds 0.7] [--rounds 7]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { playRollout } from '../../src/cli/commands/rollout.ts';
 import { loadWorld } from '../../src/cli/world.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
+import type { RemoteUsage } from '../../src/remote/usage.ts';
+import { createRunFolder } from '../../src/run/run-folder.ts';
 import { type Client, type LoadResult, load } from './http-load.ts';
 
 /**
@@ -74,6 +81,55 @@ export async function servers({ seconds = 0.7, rounds = 7 } = {}): Promise<reado
     }
   }
   return rows;
+}
+
+export interface RemotePolicyCost {
+  readonly concurrency: number;
+  readonly turns: number;
+  /** Milliseconds of CPU time of the whole client process (env hosts, traces, everything) per turn; median. */
+  readonly cpuMsPerTurn: number;
+  readonly turnsPerSecond: number;
+}
+
+/**
+ * What a turn of a rollout with the remote policy costs its client: a server in a process of its own answers every chat
+ * completion at once, and the CPU time of this process is divided by the turns. Needs a folder for the runs.
+ */
+export async function remotePolicyCost(
+  dir: string,
+  { rounds = 3, episodes = 300, concurrency = 64 } = {},
+): Promise<RemotePolicyCost> {
+  const server = await start(['chat-answers.js']);
+  try {
+    const costs: { readonly cpu: number; readonly rate: number; readonly turns: number }[] = [];
+    for (let round = -1; round < rounds; round++) {
+      const raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 20 }, stop: { updates: 1 } };
+      const config = loadRunConfig(JSON.stringify(raw), 'bench', [
+        'policy.kind=openai',
+        `policy.openai.baseUrl=${server.url}/v1`,
+        `policy.openai.concurrency=${concurrency}`,
+        `rollout.concurrentGroups=${concurrency}`,
+      ]);
+      const run = join(dir, `round${round}`);
+      createRunFolder(run, config);
+      const plan = { format: 1, episodes, split: 'test', horizon: 20, temperature: 1, seed: round + 2 } as const;
+      const cpu = process.cpuUsage();
+      const began = performance.now();
+      const { usage } = await playRollout({ dir: run, config, plan }, { onNotice: () => {} });
+      const { user, system } = process.cpuUsage(cpu);
+      const turns = (usage as RemoteUsage).requests;
+      const rate = (1000 * turns) / (performance.now() - began);
+      if (round >= 0) costs.push({ cpu: (user + system) / 1000 / turns, rate, turns }); // the first one warms up
+    }
+    return {
+      concurrency,
+      turns: costs[0]!.turns,
+      cpuMsPerTurn: median(costs.map(({ cpu }) => cpu)),
+      turnsPerSecond: Math.round(median(costs.map(({ rate }) => rate))),
+    };
+  } finally {
+    server.process.kill('SIGKILL');
+  }
 }
 
 interface Script {
@@ -164,6 +220,12 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const at = process.argv.indexOf(name);
     return at < 0 ? fallback : Number(process.argv[at + 1]);
   };
+  const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
+  const remote = await remotePolicyCost(dir).finally(() => rmSync(dir, { recursive: true, force: true }));
   const rows = await servers({ seconds: flag('--seconds', 0.7), rounds: flag('--rounds', 7) });
-  console.log(process.argv.includes('--json') ? JSON.stringify(rows) : serversTable(rows).join('\n'));
+  const cost = `remote policy, ${remote.concurrency} at once: ${remote.cpuMsPerTurn.toFixed(2)} ms of client CPU per turn, ${remote.turnsPerSecond} turns/s`;
+  const text = process.argv.includes('--json')
+    ? JSON.stringify({ rows, remote })
+    : [...serversTable(rows), '', cost].join('\n');
+  console.log(text);
 }
