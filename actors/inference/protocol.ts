@@ -37,7 +37,9 @@ export interface InferenceReport {
   readonly calls: number;
   readonly turns: number;
   readonly tokens: number;
-  /** Milliseconds inside engine calls (input building included). */
+  /** Milliseconds inside the engine alone. */
+  readonly engineMs: number;
+  /** Milliseconds of whole calls: building inputs, engine, sampling. */
   readonly busyMs: number;
   /** Milliseconds between the end of a call and the start of the next. */
   readonly idleMs: number;
@@ -53,6 +55,8 @@ export interface InferenceInit {
   readonly maxWaitMs: number;
   /** Who gets `acted`. */
   readonly replyPath: string;
+  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
+  readonly learnerPath?: string;
 }
 
 export interface SmallPolicyInit {
@@ -75,4 +79,6 @@ export interface ActedEvent {
   readonly turns: readonly Acted[];
   /** Milliseconds of the engine call that finished them. */
   readonly callMs: number;
+  /** Tokens the policy has computed since it started, padding left out. */
+  readonly tokens: number;
 }

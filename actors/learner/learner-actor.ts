@@ -6,6 +6,8 @@
  * older than `maxLag` are dropped as stale, never trained on.
  */
 
+import { fullDisk } from '../../src/chaos/full-disk.ts';
+import { diskFault } from '../../src/chaos/injector.ts';
 import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
@@ -36,7 +38,7 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
       handlers: {
         group: ({ group, progress }) => learner.accept(group, progress),
         save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
-        publish: () => learner.publish(),
+        weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
       },
       async stopped() {
         await trainer.dispose();
@@ -62,8 +64,9 @@ class Learner {
 
   async accept(group: Group, progress: number): Promise<void> {
     this.#waiting.push(group);
-    const { groupsPerUpdate, maxLag } = this.#init;
+    const { groupsPerUpdate, maxLag, maxUpdates } = this.#init;
     const { version } = this.#trainer.params;
+    if (maxUpdates !== undefined && version >= maxUpdates) return;
     const stale = this.#waiting.filter((one) => !groupWithinLag(one, version, maxLag));
     this.#waiting = this.#waiting.filter((one) => !stale.includes(one));
     if (this.#waiting.length < groupsPerUpdate) {
@@ -114,7 +117,11 @@ class Learner {
         rollout,
         horizon,
       });
-      const saved = saveCheckpoint(checkpoint.dir, update, content, { keep: checkpoint.keep });
+      const full = checkpoint.chaos !== undefined && diskFault(checkpoint.chaos, update);
+      const saved = saveCheckpoint(checkpoint.dir, update, content, {
+        keep: checkpoint.keep,
+        ...(full ? { disk: fullDisk() } : {}),
+      });
       return { ok: saved.ok, update, message: saved.ok ? saved.path : `${saved.code}: ${saved.message}` };
     } catch (thrown) {
       return { ok: false, update, message: messageOf(thrown) };
@@ -148,6 +155,7 @@ function updateReport(
     decisions: result.decisions,
     tokens: result.tokens,
     skipped: result.skipped,
+    credit: result.credit,
     ...times,
   };
 }

@@ -54,7 +54,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   const tellActed = (acted: Acted, callMs: number) => {
     turns++;
     if (acted.response?.formatError !== undefined) used.formatErrors++;
-    void rollouts.tell({ type: 'acted', turns: [acted], callMs });
+    void rollouts.tell({ type: 'acted', turns: [acted], callMs, tokens: used.promptTokens + used.completionTokens });
   };
 
   const fail = (episode: number, message: string) => {
@@ -116,6 +116,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
           calls: used.requests,
           turns,
           tokens: used.promptTokens + used.completionTokens,
+          engineMs: used.latencyMs,
           busyMs: used.latencyMs,
           idleMs: 0,
           engine: `openai ${init.model}`,

@@ -12,7 +12,7 @@ export interface Purpose {
   /** `train`, or the name of an evaluation. */
   readonly name: string;
   readonly temperature: number;
-  /** uint32; each episode's sampling seed follows from it. */
+  /** uint32, of this group alone; each episode's sampling seed follows from it. */
   readonly seed: number;
 }
 
@@ -43,7 +43,7 @@ export interface EpisodeRun {
   /** What the policy was told and has not answered, for sending it again. */
   request: ActRequest | undefined;
   /** The action the env is working on. */
-  pending: { readonly acted: Acted; readonly actMs: number } | undefined;
+  pending: { readonly acted: Acted; readonly actMs: number; readonly sentAt: number } | undefined;
   since: number;
 }
 
@@ -63,7 +63,7 @@ export function openEpisode(
     member,
     attempt,
     group,
-    samplingSeed: seedFrom(group.purpose.seed, group.group, member, attempt),
+    samplingSeed: seedFrom(group.purpose.seed, member, attempt),
     actionTable: [],
     turns: [],
     observation: undefined,
@@ -120,6 +120,7 @@ export function observe(
     reward: step.reward,
     actMs,
     envMs,
+    ...(acted.stages ? { stages: acted.stages } : {}),
   };
   run.turns.push(turnRecord);
   run.pending = undefined;
@@ -148,7 +149,7 @@ export function observe(
 export function act(run: EpisodeRun, acted: Acted, now: number): string | undefined {
   if (!run.request || run.request.turn !== acted.turn) return undefined;
   run.request = undefined;
-  run.pending = { acted, actMs: now - run.since };
+  run.pending = { acted, actMs: now - run.since, sentAt: now };
   return acted.action;
 }
 

@@ -5,19 +5,22 @@
  * Starts as many training groups as admission allows (maxLag), hands finished ones to the learner, and checks after
  * every update that every launched episode is accounted for. A failed episode is issued again under the same task
  * (a new attempt, a new sampling seed); after `maxAttempts` its group is dropped and the task quarantined. No failure
- * becomes a reward.
+ * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment is
+ * broken: the actor crashes with one error that says so, and the run ends.
  */
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
-import type { Task } from '../../src/core/task.ts';
+import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
+import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { groupsToStart } from '../../src/schedule/admission.ts';
 import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
+import type { TaskQuarantined } from '../recorder/protocol.ts';
 import {
   act,
   askAgain,
@@ -39,6 +42,7 @@ import type {
   RolloutStatus,
   TrainEnded,
 } from './protocol.ts';
+import { SlotTimer } from './slot-time.ts';
 
 /** Where commands to environments go; the env pool. */
 export interface EnvHosts {
@@ -53,9 +57,12 @@ export interface RolloutInit {
   readonly view: string | undefined;
   readonly groupSize: number;
   readonly concurrentGroups: number;
+  readonly envThreads: number;
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
   readonly maxAttempts: number;
+  /** Failed episodes in a row that end the run. */
+  readonly maxFailures: number;
   readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
   readonly start: {
     readonly version: number;
@@ -65,8 +72,17 @@ export interface RolloutInit {
   };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
   /** Tells what happened, for metrics; called after every update. */
-  readonly onUpdate: (report: UpdateReport, status: RolloutStatus) => void;
+  readonly onUpdate: (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts) => void;
+  /** Tells how far things are, between updates too; called at most every `PROGRESS_MS`. */
+  readonly onProgress?: (status: RolloutStatus) => void;
+  /** Sub-task of a task index. */
+  readonly labelOf: (index: number) => string;
+  /** Told of every failed episode. */
+  readonly onFailure: (failure: Failure, task: Task) => void;
 }
+
+/** Milliseconds between two calls of `onProgress`. */
+const PROGRESS_MS = 250;
 
 /** Redraws from the sampler before giving up on finding a task that is not quarantined. */
 const MAX_REDRAWS = 1000;
@@ -83,7 +99,7 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<RolloutCommand>
         status: ({ replyTo }) => ctx.reply(replyTo, rollouts.status()),
         advance: ({ report, horizon }) => rollouts.advance(report, horizon),
         dropped: ({ stale }) => rollouts.drop(stale),
-        acted: ({ turns }) => rollouts.acted(turns),
+        acted: (event) => rollouts.acted(event),
         observed: ({ events }) => rollouts.observed(events),
       },
     };
@@ -99,6 +115,14 @@ interface EvaluationRun {
   readonly trajectories: Trajectory[];
 }
 
+/** A group with the learner. */
+interface Delivered {
+  readonly task: Task;
+  readonly horizon: number;
+  readonly episodes: number;
+  readonly facts: GroupFacts;
+}
+
 class Rollouts {
   readonly #ctx: Context<RolloutCommand>;
   readonly #init: RolloutInit;
@@ -106,7 +130,7 @@ class Rollouts {
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
   /** Groups handed to the learner and not yet reported back. */
-  readonly #delivered = new Map<number, { readonly task: Task; readonly horizon: number; readonly episodes: number }>();
+  readonly #delivered = new Map<number, Delivered>();
   readonly #relaunch: { readonly task: Task; readonly horizon: number }[];
   readonly #quarantined: Set<number>;
   readonly #evaluations = new Map<string, EvaluationRun>();
@@ -117,8 +141,18 @@ class Rollouts {
   #nextEpisode: number;
   #envSteps: number;
   #finishedEpisodes = 0;
+  /** Failed since an episode was finished. */
+  #failedInRow = 0;
   #elapsedBefore: number;
   #startedAt: number | undefined;
+  readonly #timer: SlotTimer;
+  /** Finished episodes whose group has not finished. */
+  #held = 0;
+  #progressAt = 0;
+  #tokens = 0;
+  #tokensSeen = 0;
+  #calls = 0;
+  #decidedTurns = 0;
 
   constructor(ctx: Context<RolloutCommand>, init: RolloutInit) {
     this.#ctx = ctx;
@@ -131,15 +165,17 @@ class Rollouts {
     this.#nextEpisode = state?.nextEpisode ?? episode;
     this.#envSteps = state?.envSteps ?? 0;
     this.#elapsedBefore = state?.elapsedMs ?? 0;
+    this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
     this.#relaunch = [...(state?.unfinished ?? [])];
     this.#quarantined = new Set(state?.quarantined);
     if (state) init.sampler.restore(state.sampler);
-    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1 }));
+    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1, tokens: 0 }));
   }
 
   // --- training ---------------------------------------------------------------------------------------------------
 
   train(replyTo: ReplyTo<TrainEnded>): void {
+    this.#pass();
     this.#training = replyTo;
     this.#startedAt = this.#ctx.clock.now();
     if (!this.#endIfDone()) this.#launch();
@@ -148,11 +184,16 @@ class Rollouts {
   advance(report: UpdateReport, horizon: number): void {
     this.#version = report.version;
     this.#horizon = horizon;
+    this.#pass();
+    const consumed = [...report.trained, ...report.filtered].flatMap((group) => {
+      const facts = this.#delivered.get(group)?.facts;
+      return facts ? [facts] : [];
+    });
     for (const group of report.trained) this.#ledger.train(this.#collect(group));
     for (const group of report.filtered) this.#ledger.filter(this.#collect(group));
     for (const group of report.stale) this.#ledger.drop(this.#collect(group));
     this.#ledger.check(this.#inFlight());
-    this.#init.onUpdate(report, this.status());
+    this.#init.onUpdate(report, this.status(), consumedFacts(consumed));
     if (!this.#endIfDone()) this.#launch();
   }
 
@@ -164,11 +205,15 @@ class Rollouts {
   end(why: TrainEnded['why']): void {
     const replyTo = this.#training;
     if (!replyTo) return;
+    this.#pass();
     const status = this.status();
     this.#training = undefined;
     this.#elapsedBefore += this.#ctx.clock.now() - this.#startedAt!;
     this.#startedAt = undefined;
-    for (const group of [...this.#groups.values()]) if (group.purpose.name === 'train') this.#abandon(group);
+    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
+    for (const group of running) this.#abandon(group);
+    // A run that goes on from here launches them again, before anything new.
+    this.#relaunch.unshift(...running.map(({ task, horizon }) => ({ task, horizon })));
     this.#ctx.reply(replyTo, { why, status });
   }
 
@@ -200,6 +245,10 @@ class Rollouts {
       progress: this.#progress(),
       runningEpisodes: this.#episodes.size,
       accounting: this.#ledger.account(this.#inFlight()),
+      tokens: this.#tokens,
+      calls: this.#calls,
+      decidedTurns: this.#decidedTurns,
+      time: this.#timer.totals,
     };
   }
 
@@ -229,7 +278,8 @@ class Rollouts {
     for (; start > 0; start--) {
       const again = this.#relaunch.shift();
       const task = again?.task ?? this.#nextTask();
-      const purpose: Purpose = { name: 'train', temperature: 1, seed: this.#init.seed };
+      const seed = seedFrom(this.#init.seed, 'group', this.#nextGroup);
+      const purpose: Purpose = { name: 'train', temperature: 1, seed };
       this.#startGroup(
         openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
       );
@@ -294,8 +344,9 @@ class Rollouts {
   observed(events: readonly EnvEvent[]): void {
     const requests = [];
     const ended: number[] = [];
-    const finished: { readonly run: EpisodeRun; readonly trajectory: Trajectory }[] = [];
-    const now = this.#ctx.clock.now();
+    const now = this.#pass();
+    let batchMs = 0;
+    for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
       if (!run) continue; // abandoned meanwhile
@@ -305,34 +356,44 @@ class Rollouts {
         continue;
       }
       if (event.step.kind !== 'first' && run.group.purpose.name === 'train') this.#envSteps++;
+      this.#timer.stepped(now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(next.request);
       else {
         ended.push(event.episode);
         if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
-        else finished.push({ run, trajectory: next.trajectory });
+        else this.#finish(run, next.trajectory); // at once: what still comes of it is too late
       }
     }
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
     if (ended.length > 0) void inference.tell({ type: 'release', episodes: ended });
     if (requests.length > 0) void inference.tell({ type: 'act', requests });
-    for (const { run, trajectory } of finished) this.#finish(run, trajectory);
     if (ended.length > 0) {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
     }
+    if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
+      this.#progressAt = now;
+      this.#init.onProgress(this.status());
+    }
   }
 
-  acted(turns: ActedEvent['turns']): void {
+  acted({ turns, tokens }: ActedEvent): void {
     if (turns.length === 0) {
+      this.#tokensSeen = 0; // a new incarnation counts from zero
       this.#askAgain();
       return;
     }
-    const now = this.#ctx.clock.now();
+    const now = this.#pass();
+    this.#tokens += Math.max(0, tokens - this.#tokensSeen);
+    this.#tokensSeen = tokens;
+    this.#calls++;
+    this.#decidedTurns += turns.length;
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
       const action = run && act(run, answer, now);
       if (action === undefined) continue;
+      this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
   }
@@ -341,7 +402,6 @@ class Rollouts {
   #askAgain(): void {
     const requests = [...this.#episodes.values()].flatMap((run) => askAgain(run) ?? []);
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
-    if (this.#init.paths.learner) void this.#ctx.resolve(this.#init.paths.learner).tell({ type: 'publish' });
     if (requests.length > 0) void inference.tell({ type: 'act', requests });
   }
 
@@ -361,10 +421,13 @@ class Rollouts {
     const { group } = run;
     this.#close(run);
     group.finished[run.member] = trajectory;
+    this.#held++;
     this.#finishedEpisodes++;
+    this.#failedInRow = 0;
     const trajectories = group.finished.filter((one) => one !== undefined);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
+    this.#held -= group.size;
     this.#record(trajectories, group.purpose.name);
     const evaluation = this.#evaluations.get(group.purpose.name);
     if (evaluation) {
@@ -375,7 +438,8 @@ class Rollouts {
     }
     const { task, horizon } = group;
     this.#init.sampler.observe(task.index, trajectories.filter(({ success }) => success).length / group.size);
-    this.#delivered.set(group.group, { task, horizon, episodes: group.size });
+    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
+    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
     if (!this.#init.paths.learner) {
       this.#ledger.filter(this.#collect(group.group));
       return;
@@ -388,10 +452,16 @@ class Rollouts {
     });
   }
 
-  #fail(run: EpisodeRun, { cause }: Failure): void {
+  #fail(run: EpisodeRun, failure: Failure): void {
     const { group, member, attempt } = run;
     this.#close(run);
-    this.#ledger.fail(cause);
+    this.#ledger.fail(failure.cause);
+    this.#init.onFailure(failure, group.task);
+    if (++this.#failedInRow >= this.#init.maxFailures) {
+      const last = `${failure.cause} on ${taskName(group.task)} at ${failure.where}: ${failure.message}`;
+      const message = `the environment is broken: ${this.#failedInRow} episodes in a row failed (the last: ${last})`;
+      throw new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``);
+    }
     if (attempt < this.#init.maxAttempts) {
       this.#startEpisode(group, member, attempt + 1);
       return;
@@ -400,7 +470,11 @@ class Rollouts {
     if (evaluation) {
       evaluation.open--;
       evaluation.failed += group.size;
-    } else this.#quarantined.add(group.task.index);
+    } else if (!this.#quarantined.has(group.task.index)) {
+      this.#quarantined.add(group.task.index);
+      const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
+      void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });
+    }
     this.#abandon(group);
   }
 
@@ -410,6 +484,7 @@ class Rollouts {
     const running = [...group.running.values()];
     for (const run of running) this.#close(run);
     const done = group.finished.filter((one) => one !== undefined).length;
+    this.#held -= done;
     this.#ledger.filter(running.length + done);
     const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
     void inference.tell({ type: 'release', episodes: running.map(({ episode }) => episode) });
@@ -437,6 +512,13 @@ class Rollouts {
     for (const { finished } of this.#groups.values()) for (const one of finished) if (one) count++;
     for (const { episodes } of this.#delivered.values()) count += episodes;
     return count;
+  }
+
+  /** Books the time since the last call, under the counts that held until now. */
+  #pass(): number {
+    const now = this.#ctx.clock.now();
+    this.#timer.pass(now, this.#episodes.size, this.#held, this.#training !== undefined);
+    return now;
   }
 
   #elapsed(): number {

@@ -245,8 +245,9 @@ export class RoomGrid {
   /** Adds doors between random rooms until all can be reached. @throws {Rejected} after 5001 vain draws */
   connectAll(colors: readonly number[] = SORTED_COLORS): void {
     const start = this.roomAt(this.world.agentX, this.world.agentY);
+    let isConnected = this.#isConnected(start);
     for (let tries = 0; tries <= 5000; tries++) {
-      if (this.#reachable(start) === this.numRows * this.numCols) return;
+      if (isConnected) return;
       const i = this.rng.integers(0, this.numCols);
       const j = this.rng.integers(0, this.numRows);
       const side = this.rng.integers(0, 4);
@@ -254,23 +255,21 @@ export class RoomGrid {
       if (room.doorCells[side] === -1 || room.doors[side] !== 0) continue;
       if (room.locked || room.neighbors[side]!.locked) continue;
       this.addDoor(i, j, side, this.pick(colors), false);
+      isConnected = this.#isConnected(start);
     }
     throw new Rejected('rooms cannot be connected');
   }
 
-  #reachable(start: Room): number {
-    const seen = new Set<Room>([start]);
-    const stack = [start];
-    for (let room = stack.pop(); room; room = stack.pop()) {
+  /** Whether doors and gaps, locked ones too, lead from one room to all. */
+  #isConnected(start: Room): boolean {
+    const seen = [start];
+    for (const room of seen) {
       for (let side = 0; side < 4; side++) {
         const next = room.neighbors[side];
-        if (room.doors[side] !== 0 && next && !seen.has(next)) {
-          seen.add(next);
-          stack.push(next);
-        }
+        if (room.doors[side] !== 0 && next && !seen.includes(next)) seen.push(next);
       }
     }
-    return seen.size;
+    return seen.length === this.numRows * this.numCols;
   }
 
   /** Adds random objects, to one room or to drawn ones. @param unique no two of the same kind and colour */

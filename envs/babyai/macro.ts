@@ -3,7 +3,7 @@
  * with its numbering and its blind spots, and the corrected one, which lists exactly what can be carried out.
  */
 import { BOX, CLOSED, DOOR, DROP, FORWARD, KEY, LEFT, LOCKED, OPEN, PICKUP, RIGHT, TOGGLE } from './grid.ts';
-import { type Paths, searchPaths } from './paths.ts';
+import { searchPaths } from './paths.ts';
 import { LOCAL, type Scene, type Thing } from './scene.ts';
 import { text } from './text.ts';
 import type { World } from './world.ts';
@@ -75,7 +75,7 @@ class ReachedCount {
 export function originalMacros(scene: Scene, world: World, refusals?: Map<string, string>): Macro[] {
   const { things } = scene;
   const carried = world.codes[world.carrying]!;
-  const paths = searchPaths(scene, world.agentX, world.agentY, world.agentDir, true);
+  const paths = searchPaths(scene, world, true);
   const macros: Macro[] = [TURN_LEFT, TURN_RIGHT];
 
   if (scene.barrier === 0 || scene.barrierDistance > 1) macros.push(MOVE_FORWARD);
@@ -96,7 +96,7 @@ export function originalMacros(scene: Scene, world: World, refusals?: Map<string
     const reached = new ReachedCount();
     for (const thing of things) {
       if (!applies(thing)) continue;
-      if (paths.reaches(thing.x, thing.y)) {
+      if (paths.reaches(thing)) {
         macros.push(face(`${verb} ${thing.name} ${reached.next(thing.name)}`, thing, ending));
       } else if (refusals) {
         const what = `${thing.name} ${reached.of(thing.name) + 1}`;
@@ -113,7 +113,7 @@ export function originalMacros(scene: Scene, world: World, refusals?: Map<string
       seen.push(door);
       const label = labelOf(door);
       if (stateOf(door) === OPEN) {
-        if (paths.onto(door.x, door.y)) {
+        if (paths.enters(door)) {
           macros.push({ action: `go through ${label}`, approach: 'enter', target: door, ending: NOTHING });
         } else refusals?.set(`go through ${label}`, text.noPath('go through', label));
         continue;
@@ -127,7 +127,7 @@ export function originalMacros(scene: Scene, world: World, refusals?: Map<string
         refusals?.set(action, text.wrongKey(label));
         continue;
       }
-      if (paths.reaches(door.x, door.y)) macros.push(face(action, door, THROUGH));
+      if (paths.reaches(door)) macros.push(face(action, door, THROUGH));
       // The original names its counter of doors here instead of the door's number.
       else refusals?.set(action, text.noPath('toggle and go through', `${door.name} ${doorCounts(seen)}`));
       if (isFaced(door) && !toggled) {
@@ -159,14 +159,14 @@ function isBlocked(scene: Scene, world: World): boolean {
 export function correctedMacros(scene: Scene, world: World): Macro[] {
   const { things } = scene;
   const carried = world.codes[world.carrying]!;
-  const paths = searchPaths(scene, world.agentX, world.agentY, world.agentDir, false);
+  const paths = searchPaths(scene, world, false);
   const macros: Macro[] = [TURN_LEFT, TURN_RIGHT];
   const ahead = world.codes[world.cells[world.front]!]!;
 
   if (world.isOpen(world.front)) macros.push(MOVE_FORWARD);
   if (world.carrying === 0) {
     for (const thing of things) {
-      if (typeOf(thing) !== DOOR && paths.reaches(thing.x, thing.y)) {
+      if (typeOf(thing) !== DOOR && paths.reaches(thing)) {
         macros.push(face(`pickup ${labelOf(thing)}`, thing, PICK));
       }
     }
@@ -174,23 +174,18 @@ export function correctedMacros(scene: Scene, world: World): Macro[] {
   for (const door of things) {
     if (typeOf(door) !== DOOR) continue;
     if (stateOf(door) === OPEN) {
-      if (canEnter(paths, door)) {
+      if (paths.enters(door)) {
         macros.push({ action: `go through ${labelOf(door)}`, approach: 'enter', target: door, ending: NOTHING });
       }
-    } else if ((stateOf(door) === CLOSED || fits(carried, door.code)) && paths.reaches(door.x, door.y)) {
+    } else if ((stateOf(door) === CLOSED || fits(carried, door.code)) && paths.reaches(door)) {
       macros.push(face(`toggle and go through ${labelOf(door)}`, door, THROUGH));
     }
   }
   if (canToggle(ahead, carried)) macros.push(TOGGLE_IT);
   for (const thing of things) {
-    if (!isFaced(thing) && paths.reaches(thing.x, thing.y))
-      macros.push(face(`go to ${labelOf(thing)}`, thing, NOTHING));
+    if (!isFaced(thing) && paths.reaches(thing)) macros.push(face(`go to ${labelOf(thing)}`, thing, NOTHING));
   }
   return macros;
-}
-
-function canEnter(paths: Paths, door: Thing): boolean {
-  return paths.onto(door.x, door.y) !== undefined;
 }
 
 /** Whether toggling changes what is ahead. */
@@ -203,7 +198,7 @@ export function canToggle(ahead: number, carried: number): boolean {
 export function expand(macro: Macro, scene: Scene, world: World, throughDoors: boolean): readonly number[] {
   const { approach, target, ending } = macro;
   if (approach === 'none' || !target) return ending;
-  const paths = searchPaths(scene, world.agentX, world.agentY, world.agentDir, throughDoors);
-  const path = approach === 'face' ? paths.facing(target.x, target.y) : paths.onto(target.x, target.y);
+  const paths = searchPaths(scene, world, throughDoors, [target]);
+  const path = approach === 'face' ? paths.facing(target) : paths.onto(target);
   return [...path!, ...ending];
 }

@@ -10,118 +10,152 @@
  * are the same for all targets and a state's parent is fixed once it was taken, so one search serves them all.
  */
 import { DX, DY, FORWARD, LEFT, RIGHT } from './grid.ts';
-import { LOCAL, type Scene } from './scene.ts';
+import { LOCAL, type Scene, type Thing } from './scene.ts';
 
-const STATES = LOCAL * LOCAL * 4;
+const CELLS = LOCAL * LOCAL;
+/** A state is cell · 4 + direction. */
+const STATES = CELLS * 4;
 const UNREACHED = 0xffff;
+const NONE = -1;
 
+/** The cell ahead of a state, NONE beyond the local map. */
+const AHEAD = Int8Array.from({ length: STATES }, (_, state) => {
+  const column = (state >> 5) + DX[state & 3]!;
+  const row = ((state >> 2) & 7) + DY[state & 3]!;
+  return column < 0 || column >= LOCAL || row < 0 || row >= LOCAL ? NONE : column * LOCAL + row;
+});
+/** Actions in the order they are tried. */
+const ORDER = [FORWARD, LEFT, RIGHT] as const;
+
+// Scratch, overwritten by every search: there is one search at a time in a thread, and its result is read at once.
+const blocked = new Uint8Array(CELLS);
 const rank = new Uint16Array(STATES);
 const parent = new Uint8Array(STATES);
 const via = new Uint8Array(STATES);
-const stamp = new Int32Array(STATES);
+const stamp = new Uint16Array(STATES);
+const pushed = new Uint8Array(3 * STATES);
+const wanted = new Uint8Array(CELLS);
+/** By cell: the first state taken that faces it, and the first on it. */
+const facing = new Int16Array(CELLS);
+const onto = new Int16Array(CELLS);
 let firsts = new Uint8Array(STATES);
 let nextFirsts = new Uint8Array(STATES);
 let lasts = new Uint8Array(STATES);
 let nextLasts = new Uint8Array(STATES);
-const pushed = new Uint8Array(3 * STATES);
 
-/** The search tree from one place. It is overwritten by the next search: read what you need at once. */
+/** What a search found. It is overwritten by the next search: read what you need at once. */
 export interface Paths {
-  /** Whether some path leads to facing (x, y). */
-  reaches(x: number, y: number): boolean;
-  /** Low-level actions that lead to facing (x, y) from a neighbouring cell, or undefined. */
-  facing(x: number, y: number): number[] | undefined;
-  /** Low-level actions that lead onto (x, y), or undefined. */
-  onto(x: number, y: number): number[] | undefined;
+  /** Whether some path leads to facing a thing from the cell beside it. */
+  reaches(thing: Thing): boolean;
+  /** Whether some path leads onto it. */
+  enters(thing: Thing): boolean;
+  /** Low-level actions that lead to facing it, or undefined. */
+  facing(thing: Thing): number[] | undefined;
+  /** Low-level actions that lead onto it, or undefined. */
+  onto(thing: Thing): number[] | undefined;
 }
 
 /**
- * Searches from where the agent stands.
+ * Searches from where the agent stands, until both ways to every target are known or all is searched.
  *
  * @param throughDoors whether closed and locked doors are walked through in mind, as the original does
+ * @param targets things asked about; by default all in the scene
  */
-export function searchPaths(scene: Scene, x: number, y: number, dir: number, throughDoors: boolean): Paths {
-  const { obstacles, shutDoors, columns, rows, x0, y0 } = scene;
+export function searchPaths(
+  scene: Scene,
+  { agentX, agentY, agentDir }: { readonly agentX: number; readonly agentY: number; readonly agentDir: number },
+  throughDoors: boolean,
+  targets: readonly Thing[] = scene.things,
+): Paths {
+  const { obstacles, shutDoors, x0, y0 } = scene;
+  const cellOf = (thing: { readonly x: number; readonly y: number }) => (thing.x - x0) * LOCAL + thing.y - y0;
+  blocked.set(obstacles);
+  if (!throughDoors) for (let cell = 0; cell < CELLS; cell++) blocked[cell]! |= shutDoors[cell]!;
   rank.fill(UNREACHED);
-  stamp.fill(-1);
-  const start = (((x - x0) * LOCAL + (y - y0)) << 2) | dir;
+  wanted.fill(0);
+  facing.fill(NONE);
+  onto.fill(NONE);
+  // Only free cells can be stood on, so a target in the way is done once it is faced.
+  let left = 0;
+  for (const thing of targets) {
+    const cell = cellOf(thing);
+    wanted[cell] = blocked[cell] ? 1 : 3;
+    left += blocked[cell] ? 1 : 2;
+  }
+
+  const start = (((agentX - x0) * LOCAL + agentY - y0) << 2) | agentDir;
   let taken = 0;
-  let stamps = 0;
-  rank[start] = taken++;
   firsts[0] = lasts[0] = start;
   let count = 1;
+  take(start);
 
-  while (count > 0) {
-    // Who is met first: extend the level in order of first occurrence.
+  while (count > 0 && left > 0) {
+    // Who is met first: the next level in order of first occurrence.
+    const firstRank = taken;
     let nextCount = 0;
     for (let n = 0; n < count; n++) {
       const state = firsts[n]!;
-      for (let k = 0; k < 3; k++) {
-        const next = neighbour(state, k);
-        if (next < 0 || rank[next] !== UNREACHED) continue;
-        rank[next] = taken++;
-        nextFirsts[nextCount++] = next;
-      }
+      const cell = AHEAD[state]!;
+      if (cell >= 0 && !blocked[cell]) meet((cell << 2) | (state & 3));
+      meet((state & ~3) | ((state + 3) & 3));
+      meet((state & ~3) | ((state + 1) & 3));
     }
     // Whose parent stands: the same in order of last occurrence; of several entries the last counts.
-    const level = stamps;
-    const firstRank = taken - nextCount;
     let pushes = 0;
     for (let n = 0; n < count; n++) {
       const state = lasts[n]!;
-      for (let k = 0; k < 3; k++) {
-        const next = neighbour(state, k);
-        if (next < 0 || rank[next]! < firstRank) continue;
-        parent[next] = state;
-        via[next] = ORDER[k]!;
-        stamp[next] = stamps++;
-        pushed[pushes++] = next;
-      }
+      const cell = AHEAD[state]!;
+      if (cell >= 0 && !blocked[cell]) push((cell << 2) | (state & 3), state, 0);
+      push((state & ~3) | ((state + 3) & 3), state, 1);
+      push((state & ~3) | ((state + 1) & 3), state, 2);
     }
     let kept = 0;
-    for (let n = 0; n < pushes; n++) if (stamp[pushed[n]!] === level + n) nextLasts[kept++] = pushed[n]!;
+    for (let n = 0; n < pushes; n++) if (stamp[pushed[n]!] === n) nextLasts[kept++] = pushed[n]!;
     [firsts, nextFirsts] = [nextFirsts, firsts];
     [lasts, nextLasts] = [nextLasts, lasts];
     count = nextCount;
+
+    function meet(next: number): void {
+      if (rank[next] !== UNREACHED) return;
+      nextFirsts[nextCount++] = next;
+      take(next);
+    }
+
+    function push(next: number, state: number, k: number): void {
+      if (rank[next]! < firstRank) return;
+      parent[next] = state;
+      via[next] = k;
+      stamp[next] = pushes;
+      pushed[pushes++] = next;
+    }
   }
 
-  function neighbour(state: number, k: number): number {
-    if (k === 1) return (state & ~3) | ((state + 3) & 3);
-    if (k === 2) return (state & ~3) | ((state + 1) & 3);
-    const column = (state >>> 5) + DX[state & 3]!;
-    const row = ((state >>> 2) & 7) + DY[state & 3]!;
-    if (column < 0 || column >= columns || row < 0 || row >= rows) return -1;
-    const cell = column * LOCAL + row;
-    if (obstacles[cell] || (!throughDoors && shutDoors[cell])) return -1;
-    return (cell << 2) | (state & 3);
+  /** Notes that a state is the next one to be taken, and which target is met by it. */
+  function take(state: number): void {
+    rank[state] = taken++;
+    const cell = state >> 2;
+    if (wanted[cell]! & 2 && onto[cell] === NONE) {
+      onto[cell] = state;
+      left--;
+    }
+    const ahead = AHEAD[state]!;
+    if (ahead >= 0 && wanted[ahead]! & 1 && facing[ahead] === NONE) {
+      facing[ahead] = state;
+      left--;
+    }
   }
 
   function path(state: number): number[] | undefined {
-    if (state < 0) return undefined;
+    if (state === NONE) return undefined;
     const actions: number[] = [];
-    for (let s = state; s !== start; s = parent[s]!) actions.push(via[s]!);
+    for (let s = state; s !== start; s = parent[s]!) actions.push(ORDER[via[s]!]!);
     return actions.reverse();
   }
 
-  /** The state met first among four, one per direction, `back` cells behind (tx, ty); −1 for none. */
-  function best(tx: number, ty: number, back: number): number {
-    let found = -1;
-    for (let d = 0; d < 4; d++) {
-      const column = tx - x0 - back * DX[d]!;
-      const row = ty - y0 - back * DY[d]!;
-      if (column < 0 || column >= columns || row < 0 || row >= rows) continue;
-      const state = ((column * LOCAL + row) << 2) | d;
-      if (rank[state] !== UNREACHED && (found < 0 || rank[state]! < rank[found]!)) found = state;
-    }
-    return found;
-  }
-
   return {
-    reaches: (tx, ty) => best(tx, ty, 1) >= 0,
-    facing: (tx, ty) => path(best(tx, ty, 1)),
-    onto: (tx, ty) => path(best(tx, ty, 0)),
+    reaches: (thing) => facing[cellOf(thing)] !== NONE,
+    enters: (thing) => onto[cellOf(thing)] !== NONE,
+    facing: (thing) => path(facing[cellOf(thing)]!),
+    onto: (thing) => path(onto[cellOf(thing)]!),
   };
 }
-
-/** Actions in the order they are tried. */
-const ORDER = [FORWARD, LEFT, RIGHT] as const;

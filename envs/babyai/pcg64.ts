@@ -2,20 +2,22 @@
  * numpy's default random stream in plain numbers: SeedSequence → PCG64 (XSL-RR 128/64) → `Generator.integers`,
  * `uniform` and `shuffle`, bit for bit. A level of the original is a function of this stream alone.
  *
- * The 128-bit state is kept as eight 16-bit limbs, so every product and column sum is exact in a double.
+ * The 128-bit state is kept as six 22-bit limbs, so every product and column sum is exact in a double.
  *
  * @see O'Neill 2014, PCG: https://www.pcg-random.org; Lemire 2019, https://arxiv.org/abs/1805.10941
  */
 
-// The multiplier 0x2360ED051FC65DA44385DF649FCCF645, least significant limb first.
-const M0 = 0xf645;
-const M1 = 0x9fcc;
-const M2 = 0xdf64;
-const M3 = 0x4385;
-const M4 = 0x5da4;
-const M5 = 0x1fc6;
-const M6 = 0xed05;
-const M7 = 0x2360;
+// The multiplier 0x2360ED051FC65DA44385DF649FCCF645 in 22-bit limbs, least significant first.
+const M0 = 0x0cf645;
+const M1 = 0x3d927f;
+const M2 = 0x04385d;
+const M3 = 0x319769;
+const M4 = 0x2d051f;
+const M5 = 0x008d83;
+const LIMB = 4194304;
+const LIMB_MASK = LIMB - 1;
+/** The top limb has 18 bits. */
+const TOP_MASK = 0x3ffff;
 
 const TWO_16 = 65536;
 const TWO_32 = 4294967296;
@@ -68,9 +70,7 @@ export class Pcg64 {
   #s3 = 0;
   #s4 = 0;
   #s5 = 0;
-  #s6 = 0;
-  #s7 = 0;
-  readonly #inc: Uint16Array;
+  readonly #inc: Float64Array;
   /** Words of the last 64-bit draw. */
   #low = 0;
   #high = 0;
@@ -84,10 +84,10 @@ export class Pcg64 {
     const state = limbs(w[2]!, w[3]!, w[0]!, w[1]!);
     const inc = limbs(w[6]!, w[7]!, w[4]!, w[5]!);
     let carry = 1;
-    for (let i = 0; i < 8; i++) {
+    for (let i = 0; i < 6; i++) {
       const v = inc[i]! * 2 + carry;
-      inc[i] = v;
-      carry = v >>> 16;
+      inc[i] = v & (i === 5 ? TOP_MASK : LIMB_MASK);
+      carry = v >>> 22;
     }
     this.#inc = inc;
     this.#step();
@@ -103,26 +103,20 @@ export class Pcg64 {
     const a3 = this.#s3;
     const a4 = this.#s4;
     const a5 = this.#s5;
-    const a6 = this.#s6;
-    const a7 = this.#s7;
     const inc = this.#inc;
 
     let c = a0 * M0 + inc[0]!;
-    const r0 = c & 0xffff;
-    c = (c - r0) / TWO_16 + a0 * M1 + a1 * M0 + inc[1]!;
-    const r1 = c & 0xffff;
-    c = (c - r1) / TWO_16 + a0 * M2 + a1 * M1 + a2 * M0 + inc[2]!;
-    const r2 = c & 0xffff;
-    c = (c - r2) / TWO_16 + a0 * M3 + a1 * M2 + a2 * M1 + a3 * M0 + inc[3]!;
-    const r3 = c & 0xffff;
-    c = (c - r3) / TWO_16 + a0 * M4 + a1 * M3 + a2 * M2 + a3 * M1 + a4 * M0 + inc[4]!;
-    const r4 = c & 0xffff;
-    c = (c - r4) / TWO_16 + a0 * M5 + a1 * M4 + a2 * M3 + a3 * M2 + a4 * M1 + a5 * M0 + inc[5]!;
-    const r5 = c & 0xffff;
-    c = (c - r5) / TWO_16 + a0 * M6 + a1 * M5 + a2 * M4 + a3 * M3 + a4 * M2 + a5 * M1 + a6 * M0 + inc[6]!;
-    const r6 = c & 0xffff;
-    c = (c - r6) / TWO_16 + a0 * M7 + a1 * M6 + a2 * M5 + a3 * M4 + a4 * M3 + a5 * M2 + a6 * M1 + a7 * M0 + inc[7]!;
-    const r7 = c & 0xffff;
+    const r0 = c & LIMB_MASK;
+    c = (c - r0) / LIMB + a0 * M1 + a1 * M0 + inc[1]!;
+    const r1 = c & LIMB_MASK;
+    c = (c - r1) / LIMB + a0 * M2 + a1 * M1 + a2 * M0 + inc[2]!;
+    const r2 = c & LIMB_MASK;
+    c = (c - r2) / LIMB + a0 * M3 + a1 * M2 + a2 * M1 + a3 * M0 + inc[3]!;
+    const r3 = c & LIMB_MASK;
+    c = (c - r3) / LIMB + a0 * M4 + a1 * M3 + a2 * M2 + a3 * M1 + a4 * M0 + inc[4]!;
+    const r4 = c & LIMB_MASK;
+    c = (c - r4) / LIMB + a0 * M5 + a1 * M4 + a2 * M3 + a3 * M2 + a4 * M1 + a5 * M0 + inc[5]!;
+    const r5 = c & TOP_MASK;
 
     this.#s0 = r0;
     this.#s1 = r1;
@@ -130,13 +124,11 @@ export class Pcg64 {
     this.#s3 = r3;
     this.#s4 = r4;
     this.#s5 = r5;
-    this.#s6 = r6;
-    this.#s7 = r7;
 
     // XSL-RR: the halves xored, then rotated right by the top six bits.
-    const low = (r0 ^ r4) | ((r1 ^ r5) << 16);
-    const high = (r2 ^ r6) | ((r3 ^ r7) << 16);
-    const rotation = r7 >>> 10;
+    const low = (r0 | (r1 << 22)) ^ ((r2 >>> 20) | (r3 << 2) | (r4 << 24));
+    const high = ((r1 >>> 10) | (r2 << 12)) ^ ((r4 >>> 8) | (r5 << 14));
+    const rotation = r5 >>> 12;
     const by = rotation & 31;
     const x = rotation & 32 ? high : low;
     const y = rotation & 32 ? low : high;
@@ -149,16 +141,14 @@ export class Pcg64 {
     }
   }
 
-  #add(other: Uint16Array): void {
+  #add(other: Float64Array): void {
     let c = this.#s0 + other[0]!;
-    this.#s0 = c & 0xffff;
-    this.#s1 = (c = this.#s1 + other[1]! + (c >>> 16)) & 0xffff;
-    this.#s2 = (c = this.#s2 + other[2]! + (c >>> 16)) & 0xffff;
-    this.#s3 = (c = this.#s3 + other[3]! + (c >>> 16)) & 0xffff;
-    this.#s4 = (c = this.#s4 + other[4]! + (c >>> 16)) & 0xffff;
-    this.#s5 = (c = this.#s5 + other[5]! + (c >>> 16)) & 0xffff;
-    this.#s6 = (c = this.#s6 + other[6]! + (c >>> 16)) & 0xffff;
-    this.#s7 = (this.#s7 + other[7]! + (c >>> 16)) & 0xffff;
+    this.#s0 = c & LIMB_MASK;
+    this.#s1 = (c = this.#s1 + other[1]! + (c >>> 22)) & LIMB_MASK;
+    this.#s2 = (c = this.#s2 + other[2]! + (c >>> 22)) & LIMB_MASK;
+    this.#s3 = (c = this.#s3 + other[3]! + (c >>> 22)) & LIMB_MASK;
+    this.#s4 = (c = this.#s4 + other[4]! + (c >>> 22)) & LIMB_MASK;
+    this.#s5 = (this.#s5 + other[5]! + (c >>> 22)) & TOP_MASK;
   }
 
   /** uint32 */
@@ -222,7 +212,14 @@ export class Pcg64 {
   }
 }
 
-/** Four 32-bit words, least significant first, as 16-bit limbs. */
-function limbs(w0: number, w1: number, w2: number, w3: number): Uint16Array {
-  return Uint16Array.of(w0, w0 >>> 16, w1, w1 >>> 16, w2, w2 >>> 16, w3, w3 >>> 16);
+/** Four 32-bit words, least significant first, as limbs. */
+function limbs(w0: number, w1: number, w2: number, w3: number): Float64Array {
+  return Float64Array.of(
+    w0 & LIMB_MASK,
+    (w0 >>> 22) | ((w1 & 0xfff) << 10),
+    (w1 >>> 12) | ((w2 & 3) << 20),
+    (w2 >>> 2) & LIMB_MASK,
+    (w2 >>> 24) | ((w3 & 0x3fff) << 8),
+    w3 >>> 14,
+  );
 }

@@ -28,15 +28,15 @@ export interface Scene {
   /** Nearest wall or box straight ahead: its type, and its distance in cells; type 0 when there is none. */
   readonly barrier: number;
   readonly barrierDistance: number;
-  /** Cells that the original's path search walks around: walls and objects in sight, doors excepted. */
+  /**
+   * [8 · 8] local map, column · 8 + row from (x0, y0): 1 for what the original's path search walks around, which is
+   * walls and objects in sight, doors excepted, and all beyond the rectangle it stays in: the view and one line more.
+   */
   readonly obstacles: Uint8Array;
   /** Doors in sight that are not open, as `obstacles`; the original walks through them in mind. */
   readonly shutDoors: Uint8Array;
-  /** The rectangle the path search stays in: the view and, on two sides, one line more. */
   readonly x0: number;
   readonly y0: number;
-  readonly columns: number;
-  readonly rows: number;
 }
 
 /** Side of the local map that obstacles are kept on. */
@@ -96,6 +96,9 @@ export function readScene(world: World, image: Uint8Array): Scene {
 
   const things: Thing[] = [];
   const obstacles = new Uint8Array(LOCAL * LOCAL);
+  if (columns < LOCAL) obstacles.fill(1, columns * LOCAL);
+  if (rows < LOCAL)
+    for (let cell = rows; cell < LOCAL * LOCAL; cell += LOCAL) obstacles.fill(1, cell, cell + LOCAL - rows);
   const shutDoors = new Uint8Array(LOCAL * LOCAL);
   let sightful = false;
   let barrier = 0;
@@ -134,5 +137,5 @@ export function readScene(world: World, image: Uint8Array): Scene {
     const number = (counts[index] = counts[index]! + 1);
     things.push({ name: NAMES[index]!, number, code, x, y, front, right });
   }
-  return { things, sightful, barrier, barrierDistance, obstacles, shutDoors, x0, y0, columns, rows };
+  return { things, sightful, barrier, barrierDistance, obstacles, shutDoors, x0, y0 };
 }

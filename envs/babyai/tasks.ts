@@ -70,6 +70,7 @@ export const tasks: TaskTable = {
     return LABELS[index % NUM_LEVELS]!;
   },
   split: (split: Split) => (split === 'train' ? train : test),
+  sets: { 'held-out': heldOutTasks },
   evalSeed: 0,
 };
 

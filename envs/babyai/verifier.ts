@@ -43,39 +43,38 @@ export class Description {
 
   /** Finds the objects meant, from where the agent stands now. @returns how many */
   find(world: World): number {
-    this.objects = [];
-    this.cells = [];
-    for (const cell of this.#candidates(world)) {
-      const id = world.cells[cell]!;
-      if (!this.#matches(world.codes[id]!)) continue;
-      if (this.location !== null && !this.#lies(world, world.xOf(cell), world.yOf(cell))) continue;
-      this.objects.push(id);
-      this.cells.push(cell);
-    }
+    this.cells = this.#cellsWhere(world, (id, cell) => {
+      if (!this.#matches(world.codes[id]!)) return false;
+      return this.location === null || this.#lies(world, world.xOf(cell), world.yOf(cell));
+    });
+    this.objects = this.cells.map((cell) => world.cells[cell]!);
     return this.objects.length;
   }
 
   /** Follows the objects found before to where they lie now; places no longer matter. */
   track(world: World): void {
-    this.cells = this.#candidates(world).filter((cell) => this.objects.includes(world.cells[cell]!));
+    this.cells = this.#cellsWhere(world, (id) => this.objects.includes(id));
   }
 
-  /** Non-empty cells in the original's scanning order. */
-  #candidates(world: World): number[] {
+  /** Cells of the objects that pass, in the original's scanning order. */
+  #cellsWhere(world: World, passes: (id: number, cell: number) => boolean): number[] {
     const found: number[] = [];
     if (this.type === null && (this.color === null || this.color === GREY)) {
       // "the grey object" means grey walls too: the original matches them, and so do we.
       for (let x = 0; x < world.width; x++) {
         for (let y = 0; y < world.height; y++) {
           const cell = world.at(x, y);
-          if (world.cells[cell] !== 0) found.push(cell);
+          const id = world.cells[cell]!;
+          if (id !== 0 && passes(id, cell)) found.push(cell);
         }
       }
       return found;
     }
-    for (let id = FIRST_OBJECT; id < world.objectEnd; id++) if (world.isPlaced(id)) found.push(world.places[id]!);
+    for (let id = FIRST_OBJECT; id < world.objectEnd; id++) {
+      if (world.isPlaced(id) && passes(id, world.places[id]!)) found.push(world.places[id]!);
+    }
     const { stride } = world;
-    return found.sort((a, b) => (a % stride) - (b % stride) || a - b);
+    return found.length > 1 ? found.sort((a, b) => (a % stride) - (b % stride) || a - b) : found;
   }
 
   /** Whether (x, y) is in the room the agent stands in and in the described direction from it. */

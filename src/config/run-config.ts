@@ -171,7 +171,8 @@ export const runConfigSchema = z.strictObject({
     /** Groups in flight at most. */
     concurrentGroups: count.default(16),
     envThreads: count.default(1),
-    isolation: z.enum(['thread', 'inline']).default('thread'),
+    /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
@@ -182,6 +183,12 @@ export const runConfigSchema = z.strictObject({
     openDeadlineMs: positive.default(30_000),
     /** Times a failing episode is issued before its task is dropped. */
     maxAttempts: count.default(3),
+    /** Failed episodes in a row, none finished in between, after which the environment counts as broken. */
+    maxFailures: count.default(256),
+    /** Env hosts replaced in a row, no action answered in between, after which it does too. */
+    maxRestarts: count.default(10),
+    /** V8 heap of an env host, MiB. */
+    heapMb: count.default(512),
   }),
   learner: section({
     estimator: estimator.prefault({ algorithm: 'grpo' }),
@@ -213,9 +220,17 @@ export const runConfigSchema = z.strictObject({
   }),
   /** The run ends at the first of these. */
   stop: section({ updates: count.exactOptional(), minutes: positive.exactOptional(), envSteps: count.exactOptional() }),
+  watchdog: section({
+    /** Milliseconds an actor may take over one message before the run says which and acts on it. */
+    stallMs: positive.default(300_000),
+    /** Milliseconds the main event loop may be late before that is reported. */
+    lagMs: positive.default(2000),
+  }),
   checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),
+    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
+    tasks: z.string().exactOptional(),
     /** Evaluate every so many updates while training; 0: only at the end. */
     everyUpdates: z.int().min(0).default(0),
     episodesPerTask: count.default(8),
@@ -232,6 +247,14 @@ export const runConfigSchema = z.strictObject({
     rotateBytes: count.default(64 * 1024 * 1024),
     /** Files kept; the oldest goes first. */
     keepFiles: count.default(4),
+    /** Share of the time that writing traces may take; past it, whole groups are left out. */
+    maxShare: positive.max(1).default(0.02),
+  }),
+  metrics: section({
+    /** Write TensorBoard event files into the run's folder. */
+    tensorboard: z.boolean().default(true),
+    /** Serve the newest row to Prometheus on this port of the loopback address; 0 picks one. */
+    prometheusPort: z.int().min(0).max(65535).exactOptional(),
   }),
 });
 

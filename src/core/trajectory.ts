@@ -63,6 +63,18 @@ export interface Turn {
   /** Milliseconds: waiting for the batch and computing it, and the env's answer. */
   readonly actMs: number;
   readonly envMs: number;
+  /** Where `actMs` went, as far as the policy knows; the rest are messages. */
+  readonly stages?: TurnStages;
+}
+
+/** Milliseconds of a turn inside the policy. */
+export interface TurnStages {
+  /** Waiting for a call, or between two calls of one run of tokens. */
+  readonly waitMs: number;
+  /** In calls: reading prompts and candidates for the first time. */
+  readonly prefillMs: number;
+  /** In calls: scoring actions or sampling tokens. */
+  readonly decodeMs: number;
 }
 
 /** The finished record of an episode. */

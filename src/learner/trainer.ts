@@ -67,6 +67,14 @@ export interface UpdateResult {
   readonly tokens: number;
   /** Groups that carried no signal. */
   readonly filtered: readonly number[];
+  /** Advantages of the groups trained on, for the record. */
+  readonly credit: readonly GroupCredit[];
+}
+
+/** [member][decision] advantages of a group, members in the order of its trajectories. */
+export interface GroupCredit {
+  readonly group: number;
+  readonly advantages: readonly Float32Array[];
 }
 
 export class Trainer {
@@ -107,7 +115,7 @@ export class Trainer {
     const { kept, filtered } = options.filterGroups
       ? siftGroups(groups, (group) => scores(group, options.estimator))
       : { kept: groups, filtered: [] };
-    const prepared = this.#prepare(kept);
+    const { prepared, credit } = this.#prepare(kept);
     const sums: Record<string, number> = {};
     let steps = 0;
     let skipped = 0;
@@ -133,6 +141,7 @@ export class Trainer {
       decisions: decisionCount(prepared),
       tokens: tokenCount(prepared) * options.epochs,
       filtered: filtered.map(({ group }) => group),
+      credit,
     };
   }
 
@@ -141,17 +150,21 @@ export class Trainer {
   }
 
   /** Estimates over all groups at once (some estimators whiten over the batch), then encodes group by group. */
-  #prepare(groups: readonly Group[]): TrainGroup[] {
+  #prepare(groups: readonly Group[]): { prepared: TrainGroup[]; credit: GroupCredit[] } {
     const { estimator, view, tokenizer } = this.#options;
     const estimates = estimate(groups, estimator);
     let next = 0;
-    return groups.flatMap(({ trajectories }) => {
+    const credit: GroupCredit[] = [];
+    const prepared = groups.flatMap(({ group, trajectories }) => {
+      const own = estimates.slice(next, next + trajectories.length);
+      credit.push({ group, advantages: own.map(({ advantages }) => Float32Array.from(advantages)) });
       const turns = trajectories.map((): TurnEstimate[] => {
         const { advantages, returns, weights } = estimates[next++]!;
         return Array.from(advantages, (advantage, d) => ({ advantage, return: returns[d]!, weight: weights[d]! }));
       });
       return trainGroups(view, tokenizer, trajectories, turns);
     });
+    return { prepared, credit };
   }
 
   /** @returns statistics, or `undefined` when the step was not finite and nothing was changed */

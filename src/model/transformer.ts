@@ -9,7 +9,11 @@ import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
 
 /** Looks a parameter up by name. */
-export type Parameters = (name: string) => Tensor;
+export interface Parameters {
+  (name: string): Tensor;
+  /** The low-rank matrices beside a projection (lora.ts): A [r, in], B [out, r], and the factor on their product. */
+  adapter?(projection: string): { readonly down: Tensor; readonly up: Tensor; readonly scale: number } | undefined;
+}
 
 /** Per-token inputs of one packed run of tokens. */
 export interface TokenInputs {
@@ -65,7 +69,7 @@ export function embed(
 }
 
 /** Runs all layers and the final norm. @returns [N, d] */
-export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, _n: Dim, attend: Attend): Tensor {
+export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, attend: Attend): Tensor {
   const { positions, cos, sin } = rotaryTables(config, tokens.positions);
   let x = embed(config, p, tokens);
   for (let layer = 0; layer < config.layers; layer++) {
@@ -84,7 +88,12 @@ export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, _
 
 /** x·Wᵀ (+ b), W stored [out, in]. */
 export function projection(p: Parameters, name: string, x: Tensor, bias = false): Tensor {
-  const y = matmul(x, p(`${name}.weight`), { transposeB: true });
+  const adapter = p.adapter?.(name);
+  let y = matmul(x, p(`${name}.weight`), { transposeB: true });
+  if (adapter) {
+    const { down, up, scale } = adapter;
+    y = add(y, matmul(matmul(x, down, { transposeB: true }), up, { transposeB: true, scale }));
+  }
   return bias ? add(y, p(`${name}.bias`)) : y;
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { MaybePromise } from '../core/env.ts';
-import type { Decision, ModelResponse } from '../core/trajectory.ts';
+import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts';
 
 /** What the policy reads in one turn, told by a client that rendered the view itself; nothing is remembered of it. */
 export interface GivenPrompt {
@@ -57,6 +57,7 @@ export interface Acted {
   /** Exact text for the env. */
   readonly action: string;
   readonly decision?: Decision;
+  readonly stages?: TurnStages;
   readonly response?: ModelResponse;
 }
 

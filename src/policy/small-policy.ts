@@ -36,6 +36,8 @@ export interface SmallPolicyOptions {
   readonly maxBatch: number;
   /** What a weight update does to running episodes: keep their cache (cheap, a little off-policy) or recompute it. */
   readonly cacheOnUpdate: 'keep' | 'recompute';
+  /** Milliseconds, for telling where a turn's time went; nothing is told where absent. */
+  readonly now?: () => number;
 }
 
 /** New tokens of one member per call, at most; longer readings take several calls. */
@@ -70,6 +72,10 @@ interface MemberState {
   /** Length of `tokens` (or of the prompt, for a window) already told in a decision's context. */
   told: number;
   request: ActRequest | undefined;
+  /** When the request came, and what calls have taken of it since. */
+  since: number;
+  prefillMs: number;
+  decodeMs: number;
   run: { tokens: number[]; logprobs: number[]; value: number; from: number; rng: Rng } | undefined;
 }
 
@@ -176,6 +182,8 @@ export class SmallPolicy implements Policy {
       for (const action of request.actions) this.#rowOf(member.group, member.table[action]!);
     }
     member.request = request;
+    member.since = this.#now();
+    member.prefillMs = member.decodeMs = 0;
     this.#waiting++;
   }
 
@@ -198,12 +206,28 @@ export class SmallPolicy implements Policy {
     if (!lane) return [];
     const ready = [...this.#members.values()].filter((member) => member.request && member.group.lane === lane);
     const groups = [...new Set(ready.map((member) => member.group))];
+    const start = this.#now();
     await this.#readPrompts(
       lane,
       groups.filter((group) => group.dirty),
     );
     if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.actions.length));
-    return this.#decideFor(lane, ready);
+    const read = this.#now();
+    const acted = await this.#decideFor(lane, ready);
+    if (!this.#options.now) return acted;
+    const end = this.#now();
+    for (const member of ready) {
+      member.prefillMs += read - start;
+      member.decodeMs += end - read;
+    }
+    return acted.map((one) => {
+      const { since, prefillMs, decodeMs } = this.#members.get(one.episode)!;
+      return { ...one, stages: { waitMs: Math.max(0, end - since - prefillMs - decodeMs), prefillMs, decodeMs } };
+    });
+  }
+
+  #now(): number {
+    return this.#options.now?.() ?? 0;
   }
 
   async dispose(): Promise<void> {
@@ -232,6 +256,9 @@ export class SmallPolicy implements Policy {
       tokens: request.given ? [...request.given.after] : [ACT],
       told: 0,
       request: undefined,
+      since: 0,
+      prefillMs: 0,
+      decodeMs: 0,
       run: undefined,
     };
     group.lane.pastLength[group.slot * group.lane.members + member.member] = 0;

@@ -31,6 +31,8 @@ export interface SymbolSource {
 export interface EmitterOptions {
   /** The ops that onnxruntime adds: com.microsoft's FusedMatMul and RotaryEmbedding, SimplifiedLayerNormalization. */
   readonly contrib: boolean;
+  /** SimplifiedLayerNormalization gives its second output, 1/√(mean(x²) + ε); on webgpu it is wrong. */
+  readonly normInverse: boolean;
   /** It runs on one thread, so that additions into one row cannot race. */
   readonly oneThread: boolean;
 }
@@ -42,7 +44,7 @@ const MICROSOFT = 'com.microsoft';
  * Value names start with '%' and so never meet the name of an input.
  */
 export class Emitter {
-  readonly made: OnnxNode[] = [];
+  readonly emitted: OnnxNode[] = [];
   readonly constants: OnnxConstant[] = [];
   readonly options: EmitterOptions;
   readonly #sources: ReadonlyMap<string, SymbolSource>;
@@ -84,8 +86,8 @@ export class Emitter {
     const key = JSON.stringify([domain, opType, inputs, attrs, count]);
     let outputs = this.#made.get(key);
     if (outputs === undefined) {
-      outputs = Array.from({ length: count }, (_, i) => `%${this.made.length}${i === 0 ? '' : `.${i}`}`);
-      this.made.push({ opType, domain, inputs, outputs, attrs });
+      outputs = Array.from({ length: count }, (_, i) => `%${this.emitted.length}${i === 0 ? '' : `.${i}`}`);
+      this.emitted.push({ opType, domain, inputs, outputs, attrs });
       this.#made.set(key, outputs);
     }
     return outputs;

@@ -3,6 +3,7 @@
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { LongplayError } from '../core/errors.ts';
 import { Emitter, type EmitterOptions, type OnnxAttr, type OnnxConstant, type OnnxNode } from './emitter.ts';
 import type { Graph, ValueInfo } from './graph.ts';
 import { ONNX_TYPE } from './ops/compare.ts';
@@ -19,9 +20,11 @@ export function onnxOutputName(name: string): string {
 
 /**
  * The graph as the bytes of an ONNX model (opset 20), with weights as inputs.
+ * @param maxBytes what constants may take; a protobuf file ends at 2 GiB
  * @throws {ShapeError} if a symbolic size is needed that no input gives
+ * @throws {LongplayError} BAD_ARGUMENT if the constants do not fit
  */
-export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
+export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31 - 2 ** 24): Uint8Array {
   const emit = new Emitter(graph.symbols, options);
   const values = new Map<Tensor, string>();
   for (const node of graph.nodes) {
@@ -32,7 +35,14 @@ export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
     name: onnxOutputName(name),
     value: values.get(graph.results.get(name)!)!,
   }));
-  const nodes = nameOutputs(emit.made, results);
+  const nodes = nameOutputs(emit.emitted, results);
+  const bytes = emit.constants.reduce((sum, { data }) => sum + data.byteLength, 0);
+  if (bytes > maxBytes) {
+    throw new LongplayError(
+      'BAD_ARGUMENT',
+      `graph: its constants take ${bytes} bytes, expected at most ${maxBytes}; make the large ones inputs`,
+    );
+  }
 
   const w = new BinaryWriter();
   int(w, 1, IR_VERSION);

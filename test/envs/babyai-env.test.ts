@@ -1,12 +1,14 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CorrectedSession, createEnv, OriginalSession } from '../../envs/babyai/env.ts';
 import { PLAIN, parse, print, VERBS } from '../../envs/babyai/grammar.ts';
 import { COLOR_NAMES, KEY } from '../../envs/babyai/grid.ts';
 import { heldOutTasks, indexOf, levelOf, PAPER_LEVELS, seedOf, tasks } from '../../envs/babyai/tasks.ts';
-import type { Session, TimeStep } from '../../src/core/env.ts';
+import type { EnvModule, Session, TimeStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const LONG = process.env.LONGPLAY_LONG === '1';
 const FIDELITIES = ['corrected', 'original'] as const;
@@ -226,6 +228,69 @@ describe('the corrected rules', () => {
     }
   });
 
+  /** Both worlds after the same actions. */
+  function both(n: number, ...actions: string[]): [CorrectedSession, OriginalSession] {
+    const [corrected, original] = [new CorrectedSession(n), new OriginalSession(n)];
+    for (const action of actions) for (const session of [corrected, original]) session.step(action);
+    return [corrected, original];
+  }
+
+  it('number things as the description does; the original counts only those with a path', () => {
+    const [corrected, original] = both(40, 'turn left', 'pickup grey box 1', 'drop');
+    for (const session of [corrected, original]) expect(session.step('jump').observation).not.toBe('');
+    expect(corrected.actions()).toContain('pickup grey key 2');
+    expect(corrected.actions()).not.toContain('pickup grey key 1');
+    expect(original.actions()).toContain('pickup grey key 1');
+    // The same key by two names.
+    const keys = [corrected.step('pickup grey key 2'), original.step('pickup grey key 1')];
+    expect(keys.map((step) => step.kind)).toEqual(['mid', 'mid']);
+    expect(corrected.text.world.encode()).toEqual(original.text.world.encode());
+  });
+
+  it('do not plan through shut doors', () => {
+    const action = 'toggle and go through yellow closed door 1';
+    const [corrected, original] = both(109);
+    expect(corrected.actions()).not.toContain(action);
+    expect(corrected.step(action).observation).toContain('there is no path leading to it');
+    const planned = original.text.expand(action).length;
+    original.step(action);
+    expect(original.text.world.stepCount).toBeLessThan(planned);
+  });
+
+  it('carry a macro on where the view happens to stay the same', () => {
+    const through = (door: string) => `toggle and go through ${door} closed door`;
+    const way = [`${through('yellow')} 2`, 'move forward', `${through('red')} 1`, 'turn right'];
+    for (const session of both(540, ...way)) {
+      const { world } = session.text;
+      const start = world.stepCount;
+      const low = session.text.expand('go to yellow closed door 1');
+      session.step('go to yellow closed door 1');
+      if (session instanceof CorrectedSession) expect(world.stepCount - start).toBe(low.length);
+      else expect(world.stepCount - start).toBeLessThan(low.length);
+    }
+  });
+
+  it('never pay below zero, nor twice', () => {
+    for (const stepCount of [60, 400]) {
+      const [corrected, original] = both(2);
+      const low = { corrected: 0, original: 0 };
+      for (const [name, session] of [
+        ['corrected', corrected],
+        ['original', original],
+      ] as const) {
+        session.text.world.stepCount = stepCount;
+        for (let t = 0; t < 20 && !session.actions().includes('go to red ball 1'); t++) session.step('turn left');
+        low[name] = (session.step('go to red ball 1') as { reward: number }).reward;
+      }
+      expect(low.corrected).toBe(Math.max(0, low.original));
+      expect(low.original < 0).toBe(stepCount === 400);
+      // The original says its last reward again, and adds it to the score.
+      expect(original.step('jump')).toMatchObject({ reward: low.original });
+      expect(original.text.payload.score).toBe(2 * low.original);
+      expect(corrected.step('jump')).toMatchObject({ kind: 'terminated', reward: 0 });
+    }
+  });
+
   it('understand what the prompt taught: pick up, any case, blanks, a missing number', () => {
     const [n, action] = findTask([1, 2, 5], /^pickup \w+ box 1$/);
     for (const said of [
@@ -268,6 +333,16 @@ describe('grammar', () => {
 });
 
 describe('options', () => {
+  it('belong to a whole env module', async () => {
+    const babyai: EnvModule = await import('../../envs/babyai/index.ts');
+    expect(babyai.createEnv({ fidelity: 'original' }).id).toBe('babyai');
+    expect([typeof babyai.createOracle, typeof babyai.draw, babyai.view?.mode]).toEqual([
+      'function',
+      'function',
+      'window',
+    ]);
+  });
+
   it('are checked', () => {
     expect(() => createEnv({ fidelity: 'exact' })).toThrow(UserError);
     expect(() => createEnv({ horizon: 3 })).toThrow(UserError);

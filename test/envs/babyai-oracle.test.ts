@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { draw } from '../../envs/babyai/draw.ts';
 import { CorrectedSession, OriginalSession } from '../../envs/babyai/env.ts';
 import { DOOR, KEY, LOCKED } from '../../envs/babyai/grid.ts';
@@ -9,6 +9,8 @@ import { view } from '../../envs/babyai/view.ts';
 import { FIRST_OBJECT, type World } from '../../envs/babyai/world.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import type { SeenTurn } from '../../src/core/view.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const LONG = process.env.LONGPLAY_LONG === '1';
 const SEEDS = LONG ? 50 : 8;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   BALL,
   BLUE,
@@ -37,6 +37,8 @@ import {
   PutNext,
 } from '../../envs/babyai/verifier.ts';
 import { World } from '../../envs/babyai/world.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 /** A 5×5 room with the agent at (1, 2) facing right; things are `[code, x, y]`. */
 function room(instruction: Instruction, ...things: [code: number, x: number, y: number][]): World {

@@ -23,6 +23,7 @@ export function envs(program: Command): void {
               train: tasks.split('train').length,
               test: tasks.split('test').length,
               labels: tasks.labels,
+              sets: Object.fromEntries(Object.entries(tasks.sets ?? {}).map(([name, of]) => [name, of.length])),
               smallPolicy: module.view !== undefined,
               oracle: module.createOracle !== undefined,
               description: env.description,
@@ -41,8 +42,11 @@ export function envs(program: Command): void {
           w.oracle ? 'yes' : 'no',
         ]);
         process.stdout.write(`${columns([['world', 'tasks', 'train', 'test', 'oracle'], ...rows]).join('\n')}\n`);
-        for (const { id, description, labels } of worlds) {
+        for (const { id, description, labels, sets } of worlds) {
           process.stdout.write(`\n${id}: ${description}\n  sub-tasks: ${labels.join(', ')}\n`);
+          for (const [name, count] of Object.entries(sets)) {
+            process.stdout.write(`  evaluation.tasks: ${name} (${count} tasks)\n`);
+          }
         }
       }),
     );

@@ -2,6 +2,7 @@
  * The pieces of a transformer block as ops of their own: engines have kernels for them, and their gradients, written
  * out here, read and write the large arrays fewer times than those of their parts would.
  */
+import type { Emitter } from '../emitter.ts';
 import { elements } from '../ndarray.ts';
 import { sameShape, sizeOf } from '../shape.ts';
 import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
@@ -32,7 +33,7 @@ const rmsNormOp: OpDefinition<NormAttrs> = {
     const shrink = mul(mul(mul(mul(r, r), r), along), 1 / (d as number));
     return [sub(mul(mul(dy, gain!), r), mul(x!, shrink)), reshape(matmul(reshape(r, [1, rows]), flat), [d])];
   },
-  onnx: (emit, x, _y, { eps }) => emit.nodes('SimplifiedLayerNormalization', x, normAttrs(eps), 2)[0]!,
+  onnx: (emit, x, _y, { eps }) => normNode(emit, x, eps)[0]!,
   reference([x, gain], _shape, { eps }) {
     const d = gain!.data.length;
     const r = inverses(x!.data, d, eps);
@@ -47,12 +48,17 @@ const rmsInverseOp: OpDefinition<NormAttrs> = {
     requireNorm('rmsInverse', inputs);
     return { shape: [...inputs[0]!.shape.slice(0, -1), 1], dtype: 'f32' };
   },
-  onnx: (emit, x, _y, { eps }) => emit.nodes('SimplifiedLayerNormalization', x, normAttrs(eps), 2)[1]!,
+  onnx(emit, [x, gain], _y, { eps }) {
+    if (emit.options.normInverse) return normNode(emit, [x!, gain!], eps)[1]!;
+    const square = emit.node('ReduceMean', [emit.node('Mul', [x!, x!]), emit.i64([-1])], { keepdims: 1 });
+    return emit.node('Reciprocal', [emit.node('Sqrt', [emit.node('Add', [square, emit.scalar(eps)])])]);
+  },
   reference: ([x, gain], _shape, { eps }) => inverses(x!.data, gain!.data.length, eps),
 };
 
-function normAttrs(eps: number) {
-  return { axis: -1, epsilon: { float: eps }, stash_type: 1 };
+function normNode(emit: Emitter, x: readonly string[], eps: number): readonly string[] {
+  const attrs = { axis: -1, epsilon: { float: eps }, stash_type: 1 };
+  return emit.nodes('SimplifiedLayerNormalization', x, attrs, emit.options.normInverse ? 2 : 1);
 }
 
 function requireNorm(op: string, inputs: readonly Tensor[]): void {
