@@ -15,6 +15,7 @@ const benches: Readonly<
   envs: () => import('./envs.ts'),
   messages: () => import('./messages.ts'),
   rollout: () => import('./rollout.ts'),
+  servers: () => import('./servers.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
 

@@ -2,8 +2,6 @@
  * Requests per second and latency of the environment server with 1, 4 and 32 keep-alive clients, each playing its own
  * episodes over AgentGym's protocol, beside an empty `node:http` server with one thread hop, measured in turn in the
  * same run by the same generator; and the CPU time that the remote policy costs its client.
- *
- *     node dist/experiments/bench/servers.js [--json] [--seconds 0.7] [--rounds 7]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,6 +16,7 @@ import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { RemoteUsage } from '../../src/remote/usage.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
+import type { Figure } from './contract.ts';
 import { type Client, type LoadResult, load } from './http-load.ts';
 
 /**
@@ -196,36 +195,24 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }
 
-export function serversTable(rows: readonly ServerRow[]): readonly string[] {
-  const head = 'world      clients  requests/s     p50 ms   p99 ms   empty/s   ratio  original/s';
-  return [
-    head,
-    ...rows.map((row) =>
-      [
-        row.env.padEnd(10),
-        String(row.clients).padStart(7),
-        String(row.requestsPerSecond).padStart(11),
-        row.p50.toFixed(2).padStart(10),
-        row.p99.toFixed(2).padStart(8),
-        String(row.limit).padStart(9),
-        row.ratio.toFixed(2).padStart(7),
-        String(row.original).padStart(11),
-      ].join(' '),
-    ),
-  ];
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const flag = (name: string, fallback: number) => {
-    const at = process.argv.indexOf(name);
-    return at < 0 ? fallback : Number(process.argv[at + 1]);
-  };
+/** The bench `servers`: every row and the cost of the remote policy, each beside what limits it. */
+export async function bench(): Promise<readonly Figure[]> {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   const remote = await remotePolicyCost(dir).finally(() => rmSync(dir, { recursive: true, force: true }));
-  const rows = await servers({ seconds: flag('--seconds', 0.7), rounds: flag('--rounds', 7) });
-  const cost = `remote policy, ${remote.concurrency} at once: ${remote.cpuMsPerTurn.toFixed(2)} ms of client CPU per turn, ${remote.turnsPerSecond} turns/s`;
-  const text = process.argv.includes('--json')
-    ? JSON.stringify({ rows, remote })
-    : [...serversTable(rows), '', cost].join('\n');
-  console.log(text);
+  const rows = await servers();
+  return [
+    ...rows.map(({ env, clients, requestsPerSecond, limit, p50, p99, original, errors }) => ({
+      name: `${env} server, ${clients} keep-alive client${clients === 1 ? '' : 's'}`,
+      value: requestsPerSecond,
+      unit: 'requests/s',
+      reference: { name: 'an empty server with one thread hop', value: limit },
+      note: `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms${errors > 0 ? `, ${errors} errors` : ''}; original ${original}/s (Python requests, keep-alive)`,
+    })),
+    {
+      name: `remote policy, ${remote.concurrency} turns in flight`,
+      value: remote.cpuMsPerTurn,
+      unit: 'ms of client CPU per turn',
+      note: `${remote.turnsPerSecond} turns/s, server included`,
+    },
+  ];
 }
