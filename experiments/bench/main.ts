@@ -16,6 +16,7 @@ const benches: Readonly<
   messages: () => import('./messages.ts'),
   observe: () => import('./observe.ts'),
   rollout: () => import('./rollout.ts'),
+  servers: () => import('./servers.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
 
