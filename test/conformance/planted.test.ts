@@ -177,7 +177,7 @@ const planted: readonly (readonly [law: string, bug: string, subject: Subject | 
   ],
 ];
 
-describe('each law fails on a planted bug', () => {
+describe('each law fails on a planted bug', { timeout: 120_000 }, () => {
   it.each(planted)('%s: %s', async (name, _, subject) => {
     const law = laws.find((one) => one.name === name)!;
     const result = await checkLaw(law, typeof subject === 'function' ? { createEnv: subject } : subject, {
@@ -210,7 +210,7 @@ describe('each law fails on a planted bug', () => {
   });
 });
 
-describe('a counterexample', () => {
+describe('a counterexample', { timeout: 120_000 }, () => {
   const picky = broken((session) => {
     let gets = 0;
     return {
