@@ -32,7 +32,7 @@ import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { create, type HorizonState, horizon, restore } from '../src/schedule/horizon-schedule.ts';
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env/env-pool.ts';
-import type { EnvEvent } from './env/protocol.ts';
+import type { EnvEvent, EnvSpec } from './env/protocol.ts';
 import { ReplayedAnswers } from './env/replayed-answers.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
@@ -149,7 +149,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   };
 
   const chaos = options.chaos && new ChaosLedger(options.chaos);
-  const pool = await system.outside(createEnvPool(poolOptions(options, system, chaos)));
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos)));
   const tellRollouts = (events: readonly EnvEvent[]) => {
     void system.resolve<RolloutCommand>(paths.rollout).tell({ type: 'observed', events });
   };
@@ -425,13 +425,15 @@ function remoteInit(
 }
 
 function poolOptions(
-  { config, mode, envModule }: RunOptions,
+  options: RunOptions,
+  env: Env,
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
 ): EnvPoolOptions {
+  const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
-    envs: [{ id: config.env.id, url: envModule, options: config.env.options }],
+    envs: [hostedEnv(options, env)],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
@@ -441,6 +443,22 @@ function poolOptions(
     clock: system.clock,
     outside: (work) => system.outside(work),
     ...(chaos ? { chaos } : {}),
+  };
+}
+
+/** What the hosts load: the world itself, or the way to the server that has it. */
+function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservationChars }: Env): EnvSpec {
+  const { id, options } = config.env;
+  const { envServer: url, stepDeadlineMs } = config.rollout;
+  if (url === undefined) return { id, url: envModule, options };
+  if (Object.keys(options).length > 0) {
+    throw new UserError('BAD_CONFIG', 'env.options: the env server has its own; leave them out with rollout.envServer');
+  }
+  const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
+  return {
+    id,
+    url: new URL('../src/remote-env/uniform.js', import.meta.url),
+    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- <name>…] [--json]`: measures, never asserts. Each figure stands beside what limits it or what it
+ * `npm run bench [-- <name>…] [--json] [flags of the bench]`: measures, never asserts. Each figure stands beside what limits it or what it
  * replaces; medians of interleaved runs. These figures move with the machine's load: compare ratios.
  */
 import { availableParallelism, cpus, loadavg } from 'node:os';
@@ -21,7 +21,10 @@ const benches: Readonly<
 await runCommand(async () => {
   const args = process.argv.slice(2);
   const json = args.includes('--json');
-  const names = args.filter((arg) => arg !== '--json');
+  // Flags behind the names are for benches that print their own tables: `tensor --python /usr/bin/python3 --threads 1`.
+  const first = args.findIndex((arg) => arg.startsWith('--') && arg !== '--json');
+  const flags = first === -1 ? [] : args.slice(first).filter((arg) => arg !== '--json');
+  const names = args.slice(0, first === -1 ? args.length : first).filter((arg) => arg !== '--json');
   const known = Object.keys(benches);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {
@@ -35,7 +38,7 @@ await runCommand(async () => {
   for (const name of names.length > 0 ? names : known) {
     const loaded = await benches[name]!();
     if ('print' in loaded) {
-      await loaded.print(json ? ['--json'] : []);
+      await loaded.print(json ? [...flags, '--json'] : flags);
       continue;
     }
     const figures = await loaded.bench();

@@ -8,10 +8,11 @@ import { createEnvPool, type EnvPool } from '../../actors/env/env-pool.ts';
 import type { EnvEvent } from '../../actors/env/protocol.ts';
 import inferenceActor from '../../actors/inference/inference-actor.ts';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
+import { act, type EpisodeRun, observe, openEpisode, openGroup } from '../../actors/rollout/episode-run.ts';
 import type { EvaluationPlan, EvaluationRecord, RolloutCommand } from '../../actors/rollout/protocol.ts';
 import { rolloutActor } from '../../actors/rollout/rollout-actor.ts';
 import { registry } from '../../envs/registry.ts';
-import type { ActRequest } from '../../src/policy/policy.ts';
+import type { Trajectory } from '../../src/core/trajectory.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { createSystem } from '../../src/runtime/system.ts';
@@ -201,6 +202,9 @@ async function comlinkSingle(remote: Comlink.Remote<Remote>, width: number): Pro
 // --- supervision ----------------------------------------------------------------------------------------------------
 
 const EPISODES = 64;
+/** Tasks of one run, and episodes of each. */
+const TASKS = 400;
+const REPEATS = 4;
 const HORIZON = 20;
 
 /** TextCraft under the random policy: the rollout actor with all it accounts for, and a bare loop over the same hosts. */
@@ -236,8 +240,8 @@ async function supervised(): Promise<Figure[]> {
       routes.actor = true;
       const plan: EvaluationPlan = {
         name: `bench ${repeat++}`,
-        tasks: Array.from({ length: 400 }, (_, index) => ({ env: 'textcraft', index, seed: repeat })),
-        episodes: 1,
+        tasks: Array.from({ length: TASKS }, (_, index) => ({ env: 'textcraft', index, seed: repeat })),
+        episodes: REPEATS,
         horizon: HORIZON,
         temperature: 1,
         seed: repeat,
@@ -253,13 +257,24 @@ async function supervised(): Promise<Figure[]> {
       routes.actor = false;
       return bareLoop(pool, routes, 1_000_000 * ++repeat);
     };
-    const [withActors, without] = await alternate([() => rate(actors), () => rate(bare)]);
+    const cpu: [number[], number[]] = [[], []];
+    const [withActors, without] = await alternate(
+      [() => rate(() => costed(actors, cpu[0])), () => rate(() => costed(bare, cpu[1]))],
+      9,
+    );
     return [
       {
         name: 'TextCraft rollout under actors, supervised and accounted for',
         value: withActors!,
         unit: 'steps/s',
         reference: { name: 'a bare loop over the same hosts', value: without! },
+      },
+      {
+        name: 'the same, processor time of a step (all threads)',
+        value: median(cpu[0]),
+        unit: 'µs',
+        reference: { name: 'the bare loop', value: median(cpu[1]) },
+        note: 'moves less with the load of the machine',
       },
     ];
   } finally {
@@ -277,7 +292,7 @@ function rolloutInit(pool: EnvPool): Parameters<typeof rolloutActor>[0] {
     groupSize: 1,
     envThreads: 1,
     labelOf: () => 'all',
-    concurrentGroups: EPISODES,
+    concurrentGroups: EPISODES / REPEATS,
     groupsPerUpdate: 1,
     maxLag: 0,
     maxAttempts: 1,
@@ -290,49 +305,67 @@ function rolloutInit(pool: EnvPool): Parameters<typeof rolloutActor>[0] {
   };
 }
 
-/** The same 400 episodes with nothing around them: no mailbox, no supervisor, no ledger, no record of turns. */
+/** The same episodes, played and recorded by the same functions: no mailbox, no message, no supervisor, no ledger. */
 async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void }, first: number): Promise<number> {
   const policy = new RandomPolicy(EPISODES);
-  let steps = 0;
+  const runs = new Map<number, EpisodeRun>();
+  const finished: Trajectory[] = [];
+  const purpose = { name: 'bench', temperature: 1, seed: first };
   let opened = 0;
   let over = 0;
   let ticking = false;
   await new Promise<void>((done) => {
     const open = () => {
-      if (opened === 400) return;
+      if (opened === TASKS * REPEATS) return;
       const index = opened++;
-      pool.tell({ type: 'open', episode: first + index, attempt: 1, task: { env: 'textcraft', index, seed: first } });
+      const task = { env: 'textcraft', index: Math.floor(index / REPEATS), seed: first };
+      const group = openGroup(first + index, task, HORIZON, 1, purpose);
+      runs.set(first + index, openEpisode(group, 0, first + index, 1, performance.now()));
+      pool.tell({ type: 'open', episode: first + index, attempt: 1, task });
     };
-    const act = () => {
+    const decide = () => {
       ticking = false;
       while (policy.waiting > 0) {
-        for (const { episode, turn, action } of policy.step()) {
+        for (const acted of policy.step()) {
+          const { episode, turn } = acted;
+          const action = act(runs.get(episode)!, acted, performance.now())!;
           pool.tell({ type: 'step', episode, turn: turn + 1, action });
         }
       }
     };
     routes.bare = (event) => {
       if (event.type === 'failed') throw new Error(event.failure.message);
-      const { episode, turn, step, actions, newActions } = event;
-      if (turn > 0) steps++;
-      if (step.kind === 'terminated' || turn >= HORIZON) {
-        if (step.kind !== 'terminated') pool.tell({ type: 'close', episode });
+      const { episode } = event;
+      const next = observe(runs.get(episode)!, event, undefined, performance.now());
+      if ('broken' in next) throw new Error(next.broken.message);
+      if ('trajectory' in next) {
+        finished.push(next.trajectory);
+        runs.delete(episode);
+        pool.tell({ type: 'close', episode });
         policy.release([episode]);
-        if (++over === 400) done();
+        if (++over === TASKS * REPEATS) done();
         open();
         return;
       }
-      const request = { episode, turn, actions, newActions, samplingSeed: episode } as unknown as ActRequest;
-      policy.submit([request]);
-      if (!ticking) queueMicrotask(act);
+      policy.submit([next.request]);
+      if (!ticking) queueMicrotask(decide);
       ticking = true;
     };
     for (let i = 0; i < EPISODES; i++) open();
   });
-  return steps;
+  return finished.reduce((sum, { turns }) => sum + turns.length, 0);
 }
 
 // --- measuring ------------------------------------------------------------------------------------------------------
+
+/** Runs `work` and notes the processor microseconds of each thing it counted. */
+async function costed(work: () => Promise<number>, into: number[]): Promise<number> {
+  const before = process.cpuUsage();
+  const count = await work();
+  const { user, system } = process.cpuUsage(before);
+  into.push((user + system) / count);
+  return count;
+}
 
 /** @returns what `work` counted, per second */
 async function rate(work: () => Promise<number>): Promise<number> {
@@ -341,14 +374,18 @@ async function rate(work: () => Promise<number>): Promise<number> {
   return (1000 * count) / (performance.now() - began);
 }
 
-/** One warm-up and `RUNS` rounds in which each takes its turn. @returns the median of each */
-async function alternate(measures: readonly (() => Promise<number>)[]): Promise<number[]> {
+/** Two warm-ups and `runs` rounds in which each takes its turn. @returns the median of each */
+async function alternate(measures: readonly (() => Promise<number>)[], runs = RUNS): Promise<number[]> {
   const values: number[][] = measures.map(() => []);
-  for (let round = -1; round < RUNS; round++) {
+  for (let round = -2; round < runs; round++) {
     for (const [i, measure] of measures.entries()) {
       const value = await measure();
       if (round >= 0) values[i]!.push(value);
     }
   }
-  return values.map((all) => all.sort((a, b) => a - b)[all.length >> 1]!);
+  return values.map(median);
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -186,7 +186,9 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
     (p) => p !== undefined,
   );
   const torch = await Torch.start(pythons, threads, { ...MODEL, tokens: TOKENS });
-  console.log(`${engine.name} ${engine.device}, ${threads} threads; PyTorch ${torch?.version ?? 'not measured'}`);
+  if (!values.json) {
+    console.log(`${engine.name} ${engine.device}, ${threads} threads; PyTorch ${torch?.version ?? 'not measured'}`);
+  }
 
   const runs = await Promise.all(workloads().map(async (load) => ({ load, run: await prepare(engine, load) })));
   const ours = runs.map((): Round[] => []);
@@ -205,12 +207,18 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
   await engine.dispose();
 
   const rows = runs.map(({ load }, i) => rowOf(load, ours[i]!, theirs[i]!));
-  if (values.json) console.log(JSON.stringify({ limit, torchLimit, rows }));
-  else print(rows, limit, torch && torchLimit);
+  const ratio = (what: string, batch: number) => rows.find((row) => row.what === what && row.batch === batch)!.ratio;
+  const ratios = { train: ratio('train', 16), decode: ratio('decode', 64), forward: ratio('forward', 64) };
+  if (values.json) {
+    console.log(
+      JSON.stringify({ engine: engine.name, device: engine.device, threads, limit, torchLimit, rows, ratios }),
+    );
+    return;
+  }
+  print(rows, limit, torch && torchLimit);
   if (values.qwen) await qwenBench(options);
-  const ratio = (what: string, batch: number) =>
-    rows.find((row) => row.what === what && row.batch === batch)!.ratio?.toFixed(2) ?? 'not measured';
-  console.log(`ratio train=${ratio('train', 16)} decode=${ratio('decode', 64)} forward=${ratio('forward', 64)}`);
+  const shown = Object.entries(ratios).map(([what, value]) => `${what}=${value?.toFixed(2) ?? 'not measured'}`);
+  console.log(`ratio ${shown.join(' ')}`);
 }
 
 function print(rows: readonly Row[], limit: number, torchLimit: number | undefined): void {

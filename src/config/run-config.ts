@@ -173,6 +173,8 @@ export const runConfigSchema = z.strictObject({
     envThreads: count.default(1),
     /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
     isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
+    /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
+    envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
     maxBatch: count.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */

@@ -221,7 +221,7 @@ function readEpisodes(config: ModelConfig, p: Parameters) {
     promptMask: prompts.mask,
     steps: input('episodes.steps', ['T'], 'i32'),
   });
-  return { prompts, hidden: trunk(config, p, tokens, 'N', attend) };
+  return { prompts, hidden: trunk(config, p, tokens, attend) };
 }
 
 function readPrompts(config: ModelConfig, p: Parameters) {
@@ -229,7 +229,7 @@ function readPrompts(config: ModelConfig, p: Parameters) {
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
   const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
-  const hidden = trunk(config, p, tokens, 'Np', attend);
+  const hidden = trunk(config, p, tokens, attend);
   return { hidden, layers, mask };
 }
 
@@ -250,7 +250,7 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   const outputs: Record<string, Tensor> = {};
-  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), 'N', (layer, heads) => {
+  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), (layer, heads) => {
     outputs[`k${layer}`] = heads.k;
     outputs[`v${layer}`] = heads.v;
     return attend(layer, heads);

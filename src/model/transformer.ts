@@ -69,7 +69,7 @@ export function embed(
 }
 
 /** Runs all layers and the final norm. @returns [N, d] */
-export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, _n: Dim, attend: Attend): Tensor {
+export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, attend: Attend): Tensor {
   const { positions, cos, sin } = rotaryTables(config, tokens.positions);
   let x = embed(config, p, tokens);
   for (let layer = 0; layer < config.layers; layer++) {

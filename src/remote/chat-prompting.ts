@@ -19,6 +19,8 @@ interface Talk {
   error: string | undefined;
   /** Prompt and completion tokens used. */
   spent: number;
+  /** Our guess of the last prompt's tokens, for servers that tell none. */
+  asked: number;
   /** Prompt and answer of the last turn as token ids, where the server tells them. */
   read: readonly number[];
 }
@@ -65,7 +67,7 @@ export class ChatPrompting implements Prompting {
     const { episode, turn } = request;
     const talk = this.#talks.get(episode)!;
     const { text, promptTokens, completionTokens, finish } = completion;
-    talk.spent += promptTokens + completionTokens;
+    talk.spent += (promptTokens || talk.asked) + (completionTokens || estimateTokens(text));
     const parsed = this.#format.parse(text, this.#world);
     const cut = finish === 'length' ? ' The answer was cut off: be shorter.' : '';
     const formatError = 'error' in parsed ? parsed.error + cut : undefined;
@@ -92,7 +94,7 @@ export class ChatPrompting implements Prompting {
       told: observation,
       answer: this.#format.print('', action, this.#world),
     }));
-    const talk: Talk = { table: [], turns, told: '', error: undefined, spent: 0, read: [] };
+    const talk: Talk = { table: [], turns, told: '', error: undefined, spent: 0, asked: 0, read: [] };
     this.#talks.set(request.episode, talk);
     return talk;
   }
@@ -100,9 +102,9 @@ export class ChatPrompting implements Prompting {
   /** Tokens the answer may have. */
   #allowance(talk: Talk, messages: readonly Message[]): number {
     const { maxTokens, episodeTokens } = this.#config;
+    talk.asked = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
     if (episodeTokens === undefined) return maxTokens;
-    const prompt = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
-    return Math.min(maxTokens, episodeTokens - talk.spent - prompt);
+    return Math.min(maxTokens, episodeTokens - talk.spent - talk.asked);
   }
 
   #body(

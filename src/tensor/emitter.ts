@@ -44,7 +44,7 @@ const MICROSOFT = 'com.microsoft';
  * Value names start with '%' and so never meet the name of an input.
  */
 export class Emitter {
-  readonly made: OnnxNode[] = [];
+  readonly emitted: OnnxNode[] = [];
   readonly constants: OnnxConstant[] = [];
   readonly options: EmitterOptions;
   readonly #sources: ReadonlyMap<string, SymbolSource>;
@@ -86,8 +86,8 @@ export class Emitter {
     const key = JSON.stringify([domain, opType, inputs, attrs, count]);
     let outputs = this.#made.get(key);
     if (outputs === undefined) {
-      outputs = Array.from({ length: count }, (_, i) => `%${this.made.length}${i === 0 ? '' : `.${i}`}`);
-      this.made.push({ opType, domain, inputs, outputs, attrs });
+      outputs = Array.from({ length: count }, (_, i) => `%${this.emitted.length}${i === 0 ? '' : `.${i}`}`);
+      this.emitted.push({ opType, domain, inputs, outputs, attrs });
       this.#made.set(key, outputs);
     }
     return outputs;

@@ -35,7 +35,7 @@ export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31
     name: onnxOutputName(name),
     value: values.get(graph.results.get(name)!)!,
   }));
-  const nodes = nameOutputs(emit.made, results);
+  const nodes = nameOutputs(emit.emitted, results);
   const bytes = emit.constants.reduce((sum, { data }) => sum + data.byteLength, 0);
   if (bytes > maxBytes) {
     throw new LongplayError(

@@ -36,7 +36,9 @@ describe.each([
   });
   afterAll(() => engine.dispose());
 
-  it('prefill and n decode steps give the logits of one forward pass, whatever shares the batch', async () => {
+  it('prefill and n decode steps give the logits of one forward pass, whatever shares the batch', {
+    timeout: 120_000,
+  }, async () => {
     const sample = fc.record({
       seed: fc.nat(),
       groups: fc.integer({ min: 1, max: 4 }),
@@ -77,7 +79,7 @@ describe.each([
     );
   });
 
-  it('gives the same greedy tokens alone and inside a batch, near ties apart', async () => {
+  it('gives the same greedy tokens alone and inside a batch, near ties apart', { timeout: 120_000 }, async () => {
     const groups = long ? 24 : 6;
     const starts = randomSequences(11, groups, 1).map((s) => ({ ...s, members: [[s.prompt[0]!]] }));
     const decode = async (sequences: Sequence[], length: number): Promise<{ near: boolean[][] }> => {

@@ -47,7 +47,9 @@ describe.each([
     );
   }
 
-  it('no token of one episode sees another’s: whatever the others hold, the numbers are bit-identical', async () => {
+  it('no token of one episode sees another’s: whatever the others hold, the numbers are bit-identical', {
+    timeout: 120_000,
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), async (seed) => {
         const groups = randomGroups(decoder, shape, seed);
@@ -92,7 +94,7 @@ describe.each([
     expect(changed).toBeGreaterThan(0); // else nothing was looked at
   });
 
-  it('a shared prompt gives the numbers and gradients of separate prompts', async () => {
+  it('a shared prompt gives the numbers and gradients of separate prompts', { timeout: 120_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), async (seed) => {
         const groups = randomGroups(decoder, shape, seed);
