@@ -183,7 +183,7 @@ function report(trials: readonly Trial[], random: Rates, config: RunConfig): voi
   writeFileSync(json, `${JSON.stringify({ format: 1, config, trials, random })}\n`);
   writeFileSync(
     markdown,
-    `# BabyAI from scratch in ${minutes} minutes\n\nexperiments/babyai.yaml on the environment's reward alone, ${trials.length} training seeds; the 360 held-out tasks (18 levels × level seeds 45 … 64), ${config.evaluation.episodesPerTask} sampled episodes and one greedy a task, beside a uniform random policy over the same lists.\nRepeat with \`npm run experiment -- babyai --seeds ${trials.length} --minutes ${config.stop.minutes}\`. How many steps fit into the minutes depends on what else the machine does: two idle cores give 600 processor seconds in five minutes.\n\n\`\`\`\n${tables.join('\n\n')}\n\`\`\`\n`,
+    `# BabyAI from scratch in ${minutes} minutes\n\nexperiments/babyai.yaml on the environment's reward alone, ${trials.length} training seeds; the 360 held-out tasks (18 levels × level seeds 45 … 64), ${config.evaluation.episodesPerTask} sampled episodes and one greedy a task, beside a uniform random policy over the same lists.\nRepeat with \`npm run experiment -- babyai --seeds ${trials.length} --minutes ${config.stop.minutes}\`. How many steps fit into the minutes depends on what else the machine does: two cores have 600 processor seconds in five minutes.\n\n\`\`\`\n${tables.join('\n\n')}\n\`\`\`\n`,
   );
   process.stdout.write(`${tables.join('\n\n')}\nwritten: ${markdown.pathname}\n`);
 }
