@@ -1,12 +1,10 @@
-/** What a rollout has to play, and what of it its traces hold already. */
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Env } from '../core/env.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
 import { episodeReturn } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { mendTrace, readTrace, type TraceLine } from '../record/trace.ts';
+import { tracePaths } from '../record/trace-files.ts';
 
 /** `rollout.json` of a run folder. */
 export interface RolloutPlan {
@@ -37,7 +35,7 @@ export function taskKey({ index, seed }: Task): string {
 
 /** Episodes that a folder of traces holds: their tasks' keys and their numbers. A cut-off last line is taken away. */
 export function finishedEpisodes(traces: string): ReadonlyMap<string, number> {
-  for (const path of traceFiles(traces)) mendTrace(path);
+  for (const path of tracePaths(traces)) mendTrace(path);
   return new Map(linesOf(traces).map(({ task, episode }) => [taskKey(task), episode]));
 }
 
@@ -61,13 +59,5 @@ export function summariseRollout(
 }
 
 function linesOf(traces: string): readonly TraceLine[] {
-  return traceFiles(traces).flatMap((path) => readTrace(path).episodes.filter(({ purpose }) => purpose === 'rollout'));
-}
-
-function traceFiles(traces: string): readonly string[] {
-  if (!existsSync(traces)) return [];
-  return readdirSync(traces)
-    .filter((name) => /^\d+\.jsonl$/.test(name))
-    .sort()
-    .map((name) => join(traces, name));
+  return tracePaths(traces).flatMap((path) => readTrace(path).episodes.filter(({ purpose }) => purpose === 'rollout'));
 }

@@ -1,5 +1,5 @@
 /** Environments behind servers: the same episodes as here, and no step taken twice, whatever the server does. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -9,6 +9,7 @@ import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { Session } from '../../src/core/env.ts';
 import { readTrace } from '../../src/record/trace.ts';
+import { tracePaths } from '../../src/record/trace-files.ts';
 import { createEnv as createAgentGym } from '../../src/remote-env/agentgym.ts';
 import { createEnv as createUniform } from '../../src/remote-env/uniform.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
@@ -39,7 +40,7 @@ async function play(name: string, env: object, settings: readonly string[], poli
   const plan: RolloutPlan = { format: 1, episodes: 12, split: 'test', horizon, temperature: 1, seed: 3 };
   const { finished } = await playRollout({ dir: out, config, plan }, { onNotice: () => {} });
   expect(finished).toBe(plan.episodes);
-  const lines = readdirSync(join(out, 'traces')).flatMap((file) => readTrace(join(out, 'traces', file)).episodes);
+  const lines = tracePaths(join(out, 'traces')).flatMap((path) => readTrace(path).episodes);
   return lines
     .sort((a, b) => a.task.index - b.task.index)
     .map(({ task, end, success, finalObservation, turns, actionTable }) => ({

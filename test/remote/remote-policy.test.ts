@@ -1,5 +1,5 @@
 /** Rollouts with a model behind a server that misbehaves in every way: nothing finished is lost, nothing hangs. */
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -7,6 +7,7 @@ import { playRollout } from '../../src/cli/commands/rollout.ts';
 import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { readTrace } from '../../src/record/trace.ts';
+import { tracePaths } from '../../src/record/trace-files.ts';
 import type { RemoteUsage } from '../../src/remote/usage.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { type Exchange, type Fault, type MisbehavingServer, misbehavingServer } from '../support/misbehaving-server.ts';
@@ -58,10 +59,7 @@ function prepare(settings: readonly string[] = [], episodes = EPISODES) {
   return { dir: join(dir, 'run'), config, plan };
 }
 
-const traces = () => {
-  const folder = join(dir, 'run', 'traces');
-  return readdirSync(folder).flatMap((name) => readTrace(join(folder, name)).episodes);
-};
+const traces = () => tracePaths(join(dir, 'run', 'traces')).flatMap((path) => readTrace(path).episodes);
 const faults: readonly Fault[] = ['slow', 'reset', '429', '500', 'not-json', 'half', 'silence'];
 
 describe('a server that misbehaves', () => {
@@ -126,8 +124,8 @@ describe('a rollout', () => {
     expect(first.finished).toBeGreaterThan(0);
     expect(first.finished).toBeLessThan(6);
     const before = traces();
-    const [file] = readdirSync(join(dir, 'run', 'traces'));
-    appendFileSync(join(dir, 'run', 'traces', file!), '{"purpose":"rollout","episode":99,"ta'); // a killed process leaves this
+    const [file] = tracePaths(join(dir, 'run', 'traces'));
+    appendFileSync(file!, '{"purpose":"rollout","episode":99,"ta'); // a killed process leaves this
     broken = false;
     const sent = server.log.length;
     const second = await playRollout(prepared, { onNotice: () => {} });

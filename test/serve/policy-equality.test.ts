@@ -1,5 +1,5 @@
 /** A policy behind our server decides as it does in this process: the same seeds, the same decisions, the same traces. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -8,6 +8,7 @@ import { startPolicyServer } from '../../src/cli/commands/serve-policy.ts';
 import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { readTrace, type TraceLine } from '../../src/record/trace.ts';
+import { tracePaths } from '../../src/record/trace-files.ts';
 import { createRunFolder, readRunConfig } from '../../src/run/run-folder.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 
@@ -39,7 +40,7 @@ async function play(name: string, env: string, plan: RolloutPlan, settings: read
   expect(notices).toEqual([]);
   expect(finished).toBe(plan.episodes);
   const traces = join(out, 'traces');
-  const lines = readdirSync(traces).flatMap((file) => readTrace(join(traces, file)).episodes);
+  const lines = tracePaths(traces).flatMap((path) => readTrace(path).episodes);
   return lines.sort((a, b) => a.task.index - b.task.index || a.task.seed - b.task.seed);
 }
 
