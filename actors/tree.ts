@@ -25,7 +25,7 @@ import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } f
 import type { EnvEvent } from './env/protocol.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
-import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
+import type { BrokenUpdate, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import { recorderActor } from './recorder/recorder-actor.ts';
 import type {
@@ -54,6 +54,11 @@ export interface RunOptions {
   /** Goes on from here instead of from random weights. */
   readonly checkpoint?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
+  /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
+  readonly evaluation?: {
+    readonly plans: (env: Env) => readonly EvaluationPlan[];
+    readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
+  };
   /** Things a person should know, one line each. */
   readonly onNotice?: (message: string) => void;
 }
@@ -135,6 +140,18 @@ export async function startRun(options: RunOptions): Promise<Run> {
           inference: paths.inference,
           learner: options.learn ? paths.learner : undefined,
           recorder: paths.recorder,
+        },
+        barrier: mode === 'serial',
+        evaluation: {
+          everyUpdates: options.learn && options.evaluation ? config.evaluation.everyUpdates : 0,
+          plans: options.evaluation?.plans(env) ?? [],
+          onRecord: (version, record) => options.evaluation?.onRecord(version, record, env),
+        },
+        onSaved: ({ ok, update, message }) => {
+          if (!ok)
+            options.onNotice?.(
+              `checkpoint at update ${update} failed: ${message}; the last good one is kept, the next update tries again`,
+            );
         },
         onUpdate: metricsOf(
           (row) => void recorder.tell({ type: 'metrics', row }),
@@ -300,7 +317,6 @@ function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Polic
         entropyCoef: learner.entropyCoef,
         valueCoef: learner.valueCoef,
         valueClip: learner.valueClip,
-        klCoef: 0,
       },
       learningRate: {
         peak: learner.learningRate,
@@ -311,13 +327,23 @@ function learnerInit({ config, dir, mode, envModule }: RunOptions, policy: Polic
       maxGradNorm: learner.maxGradNorm,
       adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
       filterGroups: learner.filterGroups,
+      offPolicy: learner.offPolicy,
+      ...(learner.kl ? { kl: learner.kl } : {}),
       seed: config.seed,
     },
-    params,
-    moments: saved?.moments,
+    start: saved
+      ? {
+          params,
+          moments: saved.moments,
+          ...(saved.reference ? { reference: saved.reference } : {}),
+          state: saved.learner,
+        }
+      : { params },
+    stopUpdates: config.stop.updates,
+    breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     maxLag: learner.maxLag,
-    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity },
+    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity, barrier: mode === 'serial' },
     paths,
   };
 }
@@ -335,11 +361,13 @@ function metricsOf(record: (row: MetricsRow) => void, notice: (message: string) 
     const row = updateRow(report, status, before);
     before = { at: seconds, envSteps: status.envSteps };
     record(row);
-    if (report.skipped > 0)
-      notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
-    if (report.checkpoint && !report.checkpoint.ok)
-      notice(
-        `checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`,
-      );
+    if (report.broken) notice(brokenNotice(report.version, report.broken));
   };
+}
+
+function brokenNotice(version: number, { where, message, quarantine, inARow, rolledBack }: BrokenUpdate): string {
+  const what = `update ${version} was taken back: not finite: ${where}: ${message}; weights are unchanged, its batch lies in ${quarantine}`;
+  return rolledBack
+    ? `${what}; ${inARow} in a row: the weights of update ${rolledBack.toUpdate} are restored, learning rate × ${rolledBack.rateScale}`
+    : what;
 }

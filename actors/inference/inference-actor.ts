@@ -66,6 +66,11 @@ function serve(
         policy.release(episodes);
         schedule();
       },
+      forget() {
+        policy.forget();
+        oldest = undefined;
+        schedule();
+      },
       loadWeights({ params }) {
         if (policy instanceof SmallPolicy) policy.load(params);
       },

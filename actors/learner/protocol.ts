@@ -1,7 +1,8 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
 import type { EngineOptions } from '../../src/engine/engine.ts';
-import type { Moments, TrainerOptions } from '../../src/learner/trainer.ts';
+import type { Breakage, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { LearnerState } from '../../src/record/run-checkpoint.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import type { GroupFinished } from '../rollout/protocol.ts';
@@ -45,8 +46,18 @@ export interface UpdateReport {
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
-  /** What the last checkpoint attempt said, if this update made one. */
-  readonly checkpoint?: SaveReport;
+  /** Set where the update was taken back; its groups count as filtered. */
+  readonly broken?: BrokenUpdate;
+}
+
+/** An update that was taken back. */
+export interface BrokenUpdate extends Breakage {
+  /** Where the batch lies. */
+  readonly quarantine: string;
+  /** Broken updates in a row, this one included. */
+  readonly inARow: number;
+  /** Set where earlier weights were restored: the update they are from, and the factor now on the learning rate. */
+  readonly rolledBack?: { readonly toUpdate: number; readonly rateScale: number };
 }
 
 /** What the actor is made from; plain data. */
@@ -54,10 +65,24 @@ export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
   readonly trainer: Omit<TrainerOptions, 'view' | 'tokenizer'>;
-  readonly params: ParamSet;
-  readonly moments: Moments | undefined;
+  readonly start: {
+    readonly params: ParamSet;
+    readonly moments?: Moments;
+    readonly reference?: ParamSet;
+    readonly state?: LearnerState;
+  };
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
+  /** No update is made beyond this version. */
+  readonly stopUpdates: number | undefined;
+  readonly breaker: {
+    /** Broken updates in a row that are answered by restoring the weights of the last good checkpoint. */
+    readonly rollbackAfter: number;
+    /** Factor on the learning rate at each rollback, in (0, 1]. */
+    readonly shrink: number;
+    /** `quarantine` folder of the run. */
+    readonly dir: string;
+  };
   readonly checkpoint: {
     /** `checkpoints` folder of the run. */
     readonly dir: string;
@@ -65,6 +90,8 @@ export interface LearnerInit {
     readonly keep: number;
     /** Recorded with every checkpoint and checked on load. */
     readonly identity: CheckpointIdentity;
+    /** Serial mode: everything is handed over again after a checkpoint. */
+    readonly barrier: boolean;
   };
   readonly paths: { readonly inference: string; readonly horizon: string; readonly rollout: string };
 }

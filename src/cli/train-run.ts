@@ -1,12 +1,12 @@
 /** A training run from start to finish: what `longplay train` and the experiments share. */
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Subject } from 'rxjs';
 import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
-import { LongplayError } from '../core/errors.ts';
+import { LongplayError, messageOf } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
@@ -45,6 +45,10 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     envModule: envModuleUrl(config.env.id),
     learn: true,
     onNotice,
+    evaluation: {
+      plans: (env) => evaluationPlans(env, config),
+      onRecord: (version, record, env) => recordEvaluation(request, version, summarise(record, env.tasks)),
+    },
     ...(checkpoint ? { checkpoint } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
@@ -71,10 +75,24 @@ export async function evaluateRun(
   kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
 ): Promise<EvaluationSummary[]> {
   const summaries: EvaluationSummary[] = [];
-  for (const horizon of config.evaluation.horizons) {
-    for (const kind of kinds) summaries.push(await evaluate(run, evaluationPlan(run.env, config, horizon, kind)));
-  }
+  for (const plan of evaluationPlans(run.env, config, kinds)) summaries.push(await evaluate(run, plan));
   return summaries;
+}
+
+/** An evaluation made while training went on: its episodes may span several versions from `version` on. */
+function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summary: EvaluationSummary): void {
+  const { name, all } = summary;
+  onNotice(
+    `update ${version}, ${name}: success ${(100 * all.success.value).toFixed(1)} % of ${all.episodes} episodes (${all.tasks} tasks)`,
+  );
+  try {
+    appendFileSync(
+      join(dir, 'evaluations.jsonl'),
+      `${JSON.stringify({ format: 1, update: version, evaluation: summary })}\n`,
+    );
+  } catch (thrown) {
+    onNotice(`cannot write evaluations.jsonl: ${messageOf(thrown)}; the run goes on without it`);
+  }
 }
 
 async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
@@ -109,6 +127,16 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
   } finally {
     await run.stop();
   }
+}
+
+function evaluationPlans(
+  env: Env,
+  config: RunConfig,
+  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+): EvaluationPlan[] {
+  return config.evaluation.horizons.flatMap((horizon) =>
+    kinds.map((kind) => evaluationPlan(env, config, horizon, kind)),
+  );
 }
 
 function evaluationPlan(env: Env, config: RunConfig, horizon: number, kind: 'sampled' | 'greedy'): EvaluationPlan {

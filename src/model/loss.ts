@@ -43,7 +43,9 @@ export const lossCoefficients = [
   'entropyCoef',
   'valueCoef',
   'valueClip', // the new value may move this far from the old one
-  'klCoef', // KL to the reference policy, in the loss
+  'klCoef1', // KL to the reference policy in the loss, by estimator k1, k2, k3 (algo/kl.ts)
+  'klCoef2',
+  'klCoef3',
 ] as const;
 export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number], number>>;
 
@@ -51,9 +53,9 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  * Clipped surrogate + value loss − entropy bonus + KL to a reference.
  *
  *   rₜ = exp(log πₜ − log π_oldₜ)
- *   L  = Σₜ wₜ·[ −min(rₜAₜ, clip(rₜ, 1−ε_lo, 1+ε_hi)Aₜ) − c_H·Hₜ + c_KL·k3ₜ ]
+ *   L  = Σₜ wₜ·[ −min(rₜAₜ, clip(rₜ, 1−ε_lo, 1+ε_hi)Aₜ) − c_H·Hₜ + c₁·k1ₜ + c₂·k2ₜ + c₃·k3ₜ ]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
- *   k3 = exp(log π_ref − log π) − (log π_ref − log π) − 1
+ *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
  *
  * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage`, `weight` (w; sums to 1 over the
  * batch for a mean; 0 for padding; truncated importance weights are multiplied in by the caller) and, with values,
@@ -86,7 +88,10 @@ export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
   const policy = total(mul(weight, surrogate));
   const meanEntropy = total(mul(weight, entropy));
   const meanKl = total(mul(weight, kl));
-  let loss = add(sub(policy, mul(scalar('entropyCoef'), meanEntropy)), mul(scalar('klCoef'), meanKl));
+  const k1 = total(mul(weight, neg(toReference)));
+  const k2 = mul(constant(0.5), total(mul(weight, square(toReference))));
+  const klTerms = add(add(mul(scalar('klCoef1'), k1), mul(scalar('klCoef2'), k2)), mul(scalar('klCoef3'), meanKl));
+  let loss = add(sub(policy, mul(scalar('entropyCoef'), meanEntropy)), klTerms);
   const stats: Record<string, Tensor> = {
     policyLoss: policy,
     entropy: meanEntropy,

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
-import type { Decision, Trajectory } from '../core/trajectory.ts';
+import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 
 export const TRACE_FORMAT = 1;
 
@@ -28,6 +28,20 @@ export function traceHeader(config: unknown): string {
 
 export function traceLine(trajectory: Trajectory, purpose: string): string {
   return `${JSON.stringify({ purpose, ...trajectory }, plainArrays)}\n`;
+}
+
+/** A record as plain JSON values: typed arrays become plain ones. @returns a copy */
+export function toJson<T>(record: T): T {
+  return JSON.parse(JSON.stringify(record, plainArrays)) as T;
+}
+
+/** Turns as they were before `toJson`. */
+export function reviveTurns(turns: readonly Turn[]): Turn[] {
+  return turns.map((turn) => ({
+    ...turn,
+    actions: Int32Array.from(turn.actions),
+    ...(turn.decision ? { decision: reviveDecision(turn.decision) } : {}),
+  }));
 }
 
 /**
@@ -69,14 +83,7 @@ function plainArrays(_key: string, value: unknown): unknown {
 }
 
 function revive(line: TraceLine): TraceLine {
-  return {
-    ...line,
-    turns: line.turns.map((turn) => ({
-      ...turn,
-      actions: Int32Array.from(turn.actions),
-      ...(turn.decision ? { decision: reviveDecision(turn.decision) } : {}),
-    })),
-  };
+  return { ...line, turns: reviveTurns(line.turns) };
 }
 
 function reviveDecision(decision: Decision): Decision {

@@ -86,5 +86,6 @@ function scoped(system: System, cell: ActorCell, executor: LocalExecutor<never>)
     stats: () => system.stats(),
     run: (until) => system.run(until),
     outside: (work) => system.outside(work),
+    reorder: (label) => system.reorder(label),
   };
 }

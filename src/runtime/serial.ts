@@ -32,7 +32,7 @@ const OUTSIDE_DEADLINE_MS = 600_000;
 
 export class SerialScheduler implements Scheduler {
   readonly #clock: SimulatedClock;
-  readonly #rng: Rng;
+  #rng: Rng;
   readonly #ready: Runnable[] = [];
   readonly #current = new AsyncLocalStorage<Activity>();
   readonly #running = new Set<Activity>();
@@ -45,6 +45,11 @@ export class SerialScheduler implements Scheduler {
 
   constructor(clock: SimulatedClock, rng: Rng) {
     this.#clock = clock;
+    this.#rng = rng;
+  }
+
+  /** From here on the order follows from `rng`. */
+  reorder(rng: Rng): void {
     this.#rng = rng;
   }
 
