@@ -156,6 +156,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         onUpdate: metricsOf(
           (row) => void recorder.tell({ type: 'metrics', row }),
           (message) => options.onNotice?.(message),
+          saved && { at: saved.rollout.elapsedMs / 1000, envSteps: saved.rollout.envSteps },
         ),
       }),
       { restart: 'temporary', mailbox: { capacity: 1_000_000, overflow: 'wait' } },
@@ -354,8 +355,12 @@ function engineOptions({ engine }: RunConfig, mode: RunOptions['mode'], threads:
 }
 
 /** Turns update reports into rows of metrics, and says loudly what deserves it. */
-function metricsOf(record: (row: MetricsRow) => void, notice: (message: string) => void) {
-  let before: { readonly at: number; readonly envSteps: number } | undefined;
+function metricsOf(
+  record: (row: MetricsRow) => void,
+  notice: (message: string) => void,
+  start: { readonly at: number; readonly envSteps: number } | undefined,
+) {
+  let before = start;
   return (report: UpdateReport, status: RolloutStatus): void => {
     const seconds = status.elapsedMs / 1000;
     const row = updateRow(report, status, before);
