@@ -53,6 +53,8 @@ export interface RunOptions {
   readonly learn: boolean;
   /** Goes on from here instead of from random weights. */
   readonly checkpoint?: LoadedCheckpoint;
+  /** Starts a fresh run from these weights instead of from random ones. */
+  readonly initial?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
   /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
   readonly evaluation?: {
@@ -90,7 +92,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const env = module.createEnv(config.env.options);
   const small =
     config.policy.kind === 'small'
-      ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint)
+      ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint, options.initial)
       : undefined;
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
@@ -135,7 +137,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
         stop: config.stop,
-        start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
+        start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout ?? undefined },
         paths: {
           inference: paths.inference,
           learner: options.learn ? paths.learner : undefined,
@@ -156,7 +158,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         onUpdate: metricsOf(
           (row) => void recorder.tell({ type: 'metrics', row }),
           (message) => options.onNotice?.(message),
-          saved && { at: saved.rollout.elapsedMs / 1000, envSteps: saved.rollout.envSteps },
+          saved?.rollout && { at: saved.rollout.elapsedMs / 1000, envSteps: saved.rollout.envSteps },
         ),
       }),
       { restart: 'temporary', mailbox: { capacity: 1_000_000, overflow: 'wait' } },

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. */
 import { Command } from 'commander';
+import { dpo, sft } from './commands/offline.ts';
 import { train } from './commands/train.ts';
 
 const program = new Command('longplay')
@@ -10,6 +11,6 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train]) command(program);
+for (const command of [train, sft, dpo]) command(program);
 
 await program.parseAsync();

@@ -10,7 +10,7 @@ import { LongplayError, messageOf } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { loadNewest } from '../record/checkpoint.ts';
+import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { envModuleUrl } from './world.ts';
 
@@ -36,6 +36,7 @@ export interface TrainOutcome {
 export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   const { config, dir, mode, resume, onNotice } = request;
   const checkpoint = resume ? loadNewest(join(dir, 'checkpoints')) : undefined;
+  const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
   const run = await startRun({
@@ -50,6 +51,7 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
       onRecord: (version, record, env) => recordEvaluation(request, version, summarise(record, env.tasks)),
     },
     ...(checkpoint ? { checkpoint } : {}),
+    ...(initial ? { initial } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
   try {
@@ -66,6 +68,14 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   } finally {
     await run.stop();
   }
+}
+
+/** The newest good weights of another run. */
+function initialWeights(run: string, onNotice: (message: string) => void): LoadedCheckpoint {
+  const checkpoint = loadNewest(join(run, 'checkpoints'));
+  for (const warning of checkpoint.warnings) onNotice(warning);
+  onNotice(`starting from the weights of ${run}, update ${checkpoint.update}`);
+  return checkpoint;
 }
 
 /** All evaluations a configuration asks for, of the run's present weights. */

@@ -75,6 +75,12 @@ const estimator = z.discriminatedUnion('algorithm', [
     std: z.boolean().default(true),
     stepWeight: z.number().min(0).default(1),
   }),
+  z.strictObject({
+    algorithm: z.literal('agent_evol'),
+    ...common,
+    /** Episodes that score more are imitated. */
+    threshold: z.number().default(0),
+  }),
 ]);
 
 const offPolicy = z.discriminatedUnion('type', [
@@ -131,6 +137,8 @@ export const runConfigSchema = z.strictObject({
     maxTokens: count.default(32),
     /** What a weight update does to the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
+    /** Folder of a run whose newest weights training starts from; random ones where absent. */
+    init: z.string().exactOptional(),
     model: section({
       hiddenSize: count.exactOptional(),
       layers: count.exactOptional(),

@@ -177,7 +177,11 @@ export class Trainer {
       const why = estimator.algorithm === 'ppo' ? 'algorithm ppo' : 'truncation bootstrap';
       throw new UserError('BAD_CONFIG', `learner: ${why} needs a critic; set learner.valueCoef above 0, e.g. 0.5`);
     }
-    const program = await engine.compile(trainGraph(model, { decoder, objective: 'policy', adamW }));
+    const objective = estimator.algorithm === 'agent_evol' ? 'likelihood' : 'policy';
+    if (objective === 'likelihood' && kl) {
+      throw new UserError('BAD_CONFIG', 'learner.kl: agent_evol imitates and has no KL term; leave kl out');
+    }
+    const program = await engine.compile(trainGraph(model, { decoder, objective, adamW }));
     const looks = kl || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
     const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoder)) };
     return new Trainer(options, program, measuring || undefined, start);
@@ -336,7 +340,7 @@ export class Trainer {
     const older = groups.some(({ trajectories }) =>
       trajectories.some(({ turns }) => turns.some(({ decision }) => decision!.version < this.#params.version)),
     );
-    if (offPolicy.type === 'truncated' && older) {
+    if (offPolicy.type === 'truncated' && older && estimator.algorithm !== 'agent_evol') {
       old = (await measure(this.#measuring!, this.#params, units, minibatches)).logprobs;
       const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
       weights = corrected.weights;

@@ -14,10 +14,12 @@ import {
   minimum,
   mul,
   neg,
+  reduceMean,
   reduceSum,
+  reshape,
   sub,
 } from '../tensor/ops.ts';
-import type { Shape } from '../tensor/shape.ts';
+import type { Dim, Shape } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 
 /** What the graph computes for each decision; all of one shape. */
@@ -118,6 +120,26 @@ export function likelihoodLoss({ logprob, entropy }: DecisionTerms, shape: Shape
   const total = (x: Tensor) => reduceSum(x, allAxes(shape));
   const loss = neg(total(mul(weight, logprob)));
   return { loss, stats: { nll: loss, entropy: total(mul(weight, entropy)) } };
+}
+
+/**
+ * Direct preference optimisation over B pairs of trajectories, each a sum of its decisions' log-probabilities:
+ *
+ *   L = −1/B · Σ_b log σ(β·((log π(chosen) − log π_ref(chosen)) − (log π(rejected) − log π_ref(rejected))))
+ *
+ * Declares `pairs.sign` [B, decisions] (+1 for the decisions of the pair's chosen trajectory, −1 for the rejected
+ * one's, else 0), `pairs.reference` [B] (the same signed sums under the reference policy) and `loss.beta`.
+ * @param rows number of decisions, padding included
+ * @see Rafailov et al. 2023, eq. 7. https://arxiv.org/abs/2305.18290
+ */
+export function preferenceLoss({ logprob }: DecisionTerms, rows: Dim): LossOutputs {
+  const signed = mul(reshape(logprob, [1, rows]), input('pairs.sign', ['B', rows]));
+  const margin = mul(input('loss.beta', []), sub(reduceSum(signed, [1]), input('pairs.reference', ['B'])));
+  const right = sub(constant(1), cast(lessEqual(margin, constant(0)), 'f32'));
+  return {
+    loss: neg(reduceMean(logSigmoid(margin), [0])),
+    stats: { margin: reduceMean(margin, [0]), accuracy: reduceMean(right, [0]) },
+  };
 }
 
 /** −Σ p·log p over the last axis. @param logprobs [..., C], masked entries hugely negative @returns [...] */

@@ -149,7 +149,7 @@ describe('circuit breaker', () => {
       expect(lines.filter(({ turns }) => turns[0].reward === 'NaN')).toHaveLength(1);
       expect(quarantine(path, 7, { where: 'reward', message: '' }, groups)).toMatch(/^nowhere \(E/);
     });
-  });
+  }, 60_000);
 
   it('a run goes on: three broken updates, then the last good weights with a smaller step, and it learns', async () => {
     await inFolder(async (dir) => {
@@ -172,5 +172,5 @@ describe('circuit breaker', () => {
       expect(rows.at(-1)!.success).toBeGreaterThan(0.9);
       expect(() => readFileSync(join(dir, 'checkpoints', '2', 'state.json'))).toThrow(/ENOENT/);
     });
-  });
+  }, 60_000);
 });

@@ -153,7 +153,7 @@ describe('resume', () => {
         `${[running, finished, delivered]}`,
       ).toBe(true);
     });
-  });
+  }, 60_000);
 
   it('ending a run keeps what is in flight, and goes on from there', async () => {
     await inFolder(async (dir) => {
@@ -179,7 +179,7 @@ describe('resume', () => {
       expect(resumed.rows.map(({ update }) => update)).toEqual([5, 6, 7, 8]);
       expect(resumed.rows.at(-1)!.failed).toBe(0);
     });
-  });
+  }, 60_000);
 
   it('a disk that refuses is said, the run goes on, and the next update tries again', async () => {
     await inFolder(async (dir) => {
@@ -193,5 +193,5 @@ describe('resume', () => {
       expect(new Set(told)).toEqual(new Set(Array.from({ length: UPDATES }, (_, i) => String(i + 1))));
       expect(existsSync(join(dir, 'metrics.jsonl'))).toBe(true);
     });
-  });
+  }, 60_000);
 });
