@@ -1,4 +1,5 @@
 /** The worlds this package ships: id → where its module lies. Modules are loaded only when asked for. */
 export const registry: Readonly<Record<string, URL>> = {
   textcraft: new URL('./textcraft/index.js', import.meta.url),
+  babyai: new URL('./babyai/index.js', import.meta.url),
 };

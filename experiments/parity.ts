@@ -9,11 +9,12 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { messageOf, UserError } from '../src/core/errors.ts';
+import { replay as babyai } from './parity/babyai.ts';
 import type { Difference, Replay } from './parity/contract.ts';
 import { replay as textcraft } from './parity/textcraft.ts';
 
 /** One line a world. */
-const replays: Readonly<Record<string, Replay>> = { textcraft };
+const replays: Readonly<Record<string, Replay>> = { textcraft, babyai };
 
 /** @returns the process's exit code */
 export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {

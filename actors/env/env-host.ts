@@ -1,33 +1,28 @@
 /**
- * A host in a piscina thread: one task for the thread's whole life. The data port carries batches, the control port
- * comlink calls, and a shared array says at any moment which episode's code is running, so that the main thread can
- * name the culprit of a thread that spins or died.
+ * A host away from the main thread: the data port carries batches, the control port comlink calls. Where it lives (a
+ * piscina thread, a child process) is the business of `env-thread.ts` and `env-process.ts`.
  */
-import type { MessagePort } from 'node:worker_threads';
 import * as Comlink from 'comlink';
+import { type StepFault, stepFault } from '../../src/chaos/injector.ts';
+import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import type { Env, EnvModule } from '../../src/core/env.ts';
-import { comlinkEndpoint } from '../../src/runtime/comlink-endpoint.ts';
+import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { type CommandBatch, packEvents, unpackCommands } from './batch.ts';
-import { HostCore } from './host-core.ts';
+import { type Beacon, HostCore } from './host-core.ts';
 
-/** Places in the shared array. */
-export const beacon = {
-  /** Episode whose code runs now; −1 for none. */
-  current: 0,
-  /** Commands begun. */
-  began: 1,
-  /** Calls into envs begun: a number that stands still while `current` is set means a call that does not return. */
-  calls: 2,
-  length: 3,
-} as const;
-
+/** What a host is made from; plain data. */
 export interface HostTask {
   readonly envs: readonly { readonly id: string; readonly url: string; readonly options?: object }[];
   readonly listActions: boolean;
   readonly where: string;
-  readonly shared: Int32Array<SharedArrayBuffer>;
-  readonly data: MessagePort;
-  readonly control: MessagePort;
+  readonly chaos?: HostChaos;
+}
+
+/** Faults that the host performs. */
+export interface HostChaos {
+  readonly spec: ChaosSpec;
+  /** Longest delay of a slow step, milliseconds. */
+  readonly slowMs: number;
 }
 
 /** What the main thread may call. */
@@ -35,14 +30,12 @@ export interface HostControl {
   /** Resolves once the envs are loaded. @throws what a module threw */
   ready(): Promise<void>;
   health(): { readonly episodes: number; readonly calls: number; readonly heapUsed: number };
-  /** Closes all sessions and ends the task. */
+  /** Closes all sessions and ends the host. */
   stop(): void;
 }
 
-/** The piscina task. Resolves when `stop` was called. */
-export default async function host(task: HostTask): Promise<void> {
-  const { shared, data, control } = task;
-  shared[beacon.current] = -1;
+/** Serves until `stop` is called. */
+export async function runHost(task: HostTask, data: PortLike, control: PortLike, beacon: Beacon): Promise<void> {
   const envs = new Map<string, Env>();
   const core = new HostCore({
     envs,
@@ -51,14 +44,8 @@ export default async function host(task: HostTask): Promise<void> {
     now: () => performance.now(),
     emit: (events) => data.postMessage(packEvents(events)),
     soon: setImmediate,
-    beacon: {
-      enter(episode) {
-        shared[beacon.calls]!++;
-        Atomics.store(shared, beacon.current, episode);
-      },
-      leave: () => void Atomics.store(shared, beacon.current, -1),
-      began: () => void shared[beacon.began]!++,
-    },
+    beacon,
+    ...faultsOf(task.chaos),
   });
   const loaded = load(task, envs);
   loaded.catch(() => {}); // told through `ready`
@@ -75,6 +62,15 @@ export default async function host(task: HostTask): Promise<void> {
   data.close();
   // The answer to `stop` leaves first.
   setImmediate(() => control.close());
+}
+
+/** The options of a `HostCore` under chaos; none without. */
+export function faultsOf(chaos: HostChaos | undefined): {
+  readonly fault?: (episode: number, turn: number) => StepFault | undefined;
+  readonly slowMs?: number;
+} {
+  if (!chaos) return {};
+  return { fault: (episode, turn) => stepFault(chaos.spec, episode, turn), slowMs: chaos.slowMs };
 }
 
 async function load(task: HostTask, envs: Map<string, Env>): Promise<void> {

@@ -7,34 +7,48 @@
  * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`.
  */
 import { type Observable, Subject } from 'rxjs';
+import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
+import { stepFault } from '../../src/chaos/injector.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
-import { type Host, HostThreads, startInlineHost } from './hosts.ts';
+import { HostProcesses } from './host-processes.ts';
+import { HostThreads } from './host-threads.ts';
+import type { Host, HostFactory } from './hosts.ts';
+import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open, Step } from './protocol.ts';
 
 export interface EnvPoolOptions {
   readonly envs: readonly EnvSpec[];
-  /** Hosts, each in a thread of its own; one where `isolation` is `inline`. */
+  /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
   readonly threads: number;
-  /** `inline`: in the caller's thread, for serial mode and trusted light envs. */
-  readonly isolation: 'thread' | 'inline';
+  /**
+   * `process` contains everything; `thread` what leaves V8 able to go on (an exhausted heap may not, buffers are not
+   * limited); `inline`, in the caller's thread, neither spinning nor exiting: for serial mode and trusted light envs.
+   */
+  readonly isolation: 'process' | 'thread' | 'inline';
   /** Milliseconds one action may take, counted from when the env was called. */
   readonly stepDeadlineMs: number;
   /** The same for opening; each action of a replay adds `stepDeadlineMs`. */
   readonly openDeadlineMs: number;
   /** Milliseconds to load the envs. Default 30000. */
   readonly startMs?: number;
+  /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default 10. */
+  readonly maxRestarts?: number;
   /** False where the policy does not need the list of actions. Default true. */
   readonly listActions?: boolean;
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
   readonly clock?: Clock;
+  /** Faults to inject, and where what becomes of them is counted. */
+  readonly chaos?: ChaosLedger;
   /** `ActorSystem.outside`, where the pool is inline in a serial system and its envs do real waiting. */
   readonly outside?: <T>(work: Promise<T>) => Promise<T>;
 }
 
 export interface EnvPoolStats {
   readonly open: number;
+  /** Episodes that wait for their env; each has a deadline. */
+  readonly pending: number;
   /** Answers given out. */
   readonly observed: number;
   readonly failed: Readonly<Partial<Record<FailureCause, number>>>;
@@ -102,6 +116,8 @@ interface Held {
 
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
+/** Longest delay of an injected slow step, as a share of the deadline. */
+const SLOW_SHARE = 0.5;
 
 /** Starts the hosts. @throws {LongplayError} ENV_BROKEN when they cannot load the envs */
 export async function createEnvPool(options: EnvPoolOptions): Promise<EnvPool> {
@@ -114,7 +130,9 @@ class Pool implements EnvPool {
   readonly observations$ = new Subject<EnvEvent>();
   readonly #options: EnvPoolOptions;
   readonly #clock: Clock;
-  readonly #threads: HostThreads | undefined;
+  /** Absent where hosts are inline. */
+  readonly #factory: HostFactory | undefined;
+  readonly #chaos: ChaosLedger | undefined;
   readonly #slots: Slot[];
   readonly #episodes = new Map<number, Held>();
   readonly #ids: ReadonlySet<string>;
@@ -127,6 +145,8 @@ class Pool implements EnvPool {
   #closed = false;
   #cancelPoll: (() => void) | undefined;
   #polledAt = 0;
+  /** Hosts replaced since an action was answered. */
+  #replacedInRow = 0;
 
   constructor(options: EnvPoolOptions) {
     this.#options = options;
@@ -134,7 +154,9 @@ class Pool implements EnvPool {
     this.#ids = new Set(options.envs.map(({ id }) => id));
     const inline = options.isolation === 'inline';
     const { threads, resourceLimits = {} } = options;
-    if (!inline) this.#threads = new HostThreads({ threads, resourceLimits });
+    if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
+    else if (!inline) this.#factory = new HostProcesses(resourceLimits.maxOldGenerationSizeMb);
+    this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
     this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
   }
@@ -146,7 +168,7 @@ class Pool implements EnvPool {
       await this.close();
       throw error;
     }
-    if (this.#threads) this.#poll();
+    if (this.#factory) this.#poll();
   }
 
   tell(command: EnvCommand): void {
@@ -161,6 +183,7 @@ class Pool implements EnvPool {
       return;
     }
     if (command.type === 'close') {
+      this.#chaos?.closed(command.episode);
       this.#drop(record);
       this.#send(record.slot, command);
       return;
@@ -171,6 +194,8 @@ class Pool implements EnvPool {
     }
     record.pending = 'step';
     record.step = command;
+    const fault = this.#chaos && stepFault(this.#chaos.spec, command.episode, command.turn);
+    if (fault) this.#chaos!.inject(command.episode, fault.kind);
     // While it is being restored the step waits for the replay.
     if (!record.restoring) this.#sendPending(record, command);
   }
@@ -178,6 +203,7 @@ class Pool implements EnvPool {
   stats(): EnvPoolStats {
     return {
       open: this.#episodes.size,
+      pending: [...this.#episodes.values()].filter(({ pending, restoring }) => pending || restoring).length,
       observed: this.#observed,
       failed: { ...this.#failed },
       restored: this.#restored,
@@ -196,7 +222,8 @@ class Pool implements EnvPool {
     this.#closed = true;
     this.#cancelPoll?.();
     await Promise.all(this.#slots.map((slot) => slot.host?.close()));
-    await this.#threads?.close();
+    await this.#factory?.close();
+    this.#chaos?.end();
     this.observations$.complete();
   }
 
@@ -236,7 +263,7 @@ class Pool implements EnvPool {
     if (this.#flushing || !slot.host) return;
     this.#flushing = true;
     // In a thread's case not a microtask: what other code of this turn tells should go along.
-    if (this.#threads) setImmediate(() => this.#flush());
+    if (this.#factory) setImmediate(() => this.#flush());
     else queueMicrotask(() => this.#flush());
   }
 
@@ -251,7 +278,7 @@ class Pool implements EnvPool {
   }
 
   async #startHost(slot: Slot): Promise<void> {
-    const { envs, listActions = true, startMs = 30_000, outside } = this.#options;
+    const { envs, listActions = true, startMs = 30_000, outside, stepDeadlineMs } = this.#options;
     let host: Host | undefined;
     const listener = {
       events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
@@ -260,11 +287,13 @@ class Pool implements EnvPool {
       },
     };
     const where = slot.where;
-    if (this.#threads) host = await this.#threads.start({ envs, listActions, where }, listener, startMs);
+    const faults = this.#chaos && { spec: this.#chaos.spec, slowMs: SLOW_SHARE * stepDeadlineMs };
+    const made = { envs, listActions, where, chaos: faults };
+    if (this.#factory) host = await this.#factory.start(made, listener, startMs);
     else {
       const deadlineMs = (episode: number) => this.#deadlineMs(this.#episodes.get(episode));
       const clock = this.#clock;
-      const starting = startInlineHost({ envs, listActions, where, clock, deadlineMs, outside }, listener);
+      const starting = startInlineHost({ ...made, clock, deadlineMs, outside }, listener);
       host = await (outside ? outside(starting) : starting);
     }
     if (this.#closed) {
@@ -282,11 +311,13 @@ class Pool implements EnvPool {
     if (slot.host !== host) return;
     for (const event of events) {
       const record = this.#episodes.get(event.episode);
-      if (!record) this.#late++;
-      else if (record.slot !== slot || !(record.pending || record.restoring) || !this.#accept(record, event)) {
+      if (!record) {
+        this.#late++;
+        this.#chaos?.late(event.episode);
+      } else if (record.slot !== slot || !(record.pending || record.restoring) || !this.#accept(record, event)) {
         const turn = event.type === 'observed' ? ` of turn ${event.turn}` : '';
         const message = `an answer${turn} that episode ${event.episode} did not wait for`;
-        this.#replace(slot, record, 'protocol', message);
+        this.#replace(slot, record ? [record] : [], 'protocol', message);
         return;
       }
     }
@@ -304,9 +335,13 @@ class Pool implements EnvPool {
     }
     const turn = record.pending === 'open' ? record.actions.length : record.actions.length + 1;
     if (event.turn !== turn) return false;
-    if (record.step) record.actions.push(record.step.action);
+    if (record.step) {
+      record.actions.push(record.step.action);
+      this.#replacedInRow = 0;
+    }
     record.pending = record.step = undefined;
     record.last = event;
+    if (event.turn > 0) this.#chaos?.answered(event.episode);
     if (event.step.kind === 'terminated') this.#drop(record);
     this.#observed++;
     this.observations$.next(event);
@@ -327,10 +362,13 @@ class Pool implements EnvPool {
     if (step) this.#sendPending(record, step);
   }
 
-  #fail(record: Held, failure: Failure): void {
+  #fail(record: Held, seen: Failure): void {
+    const { episode } = record.open;
     this.#drop(record);
+    const fault = this.#chaos?.failed(episode, seen.cause);
+    const failure: Failure = fault === 'drop' ? { ...seen, cause: 'injected-drop' } : seen;
     this.#failed[failure.cause] = (this.#failed[failure.cause] ?? 0) + 1;
-    this.observations$.next({ type: 'failed', episode: record.open.episode, failure });
+    this.observations$.next({ type: 'failed', episode, failure });
   }
 
   #drop(record: Held): void {
@@ -338,17 +376,20 @@ class Pool implements EnvPool {
     record.slot.episodes.delete(record);
   }
 
-  /** Ends a host, starts another, fails the culprit and restores the rest. */
-  #replace(slot: Slot, culprit: Held | undefined, cause: FailureCause, message: string): void {
+  /** Ends a host, starts another, fails the culprits and restores the rest. */
+  #replace(slot: Slot, culprits: readonly Held[], cause: FailureCause, message: string): void {
     slot.host?.kill();
     slot.host = undefined;
     slot.replaced++;
     slot.sent = 0;
     slot.outbox = [];
     // Restored before the failure is told: whoever hears of it may open the next episode at once.
-    for (const record of slot.episodes) if (record !== culprit) this.#restore(record);
-    if (culprit) this.#fail(culprit, { cause, where: slot.where, message });
-    void this.#restart(slot);
+    for (const record of slot.episodes) if (!culprits.includes(record)) this.#restore(record);
+    for (const culprit of culprits) this.#fail(culprit, { cause, where: slot.where, message });
+    if (++this.#replacedInRow > (this.#options.maxRestarts ?? 10)) {
+      const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow} times and answered no action in between`;
+      void this.#giveUp(`the environment is broken: ${why} (the last time: ${cause}, ${message})`);
+    } else void this.#restart(slot);
   }
 
   #restore(record: Held): void {
@@ -370,26 +411,29 @@ class Pool implements EnvPool {
       } catch (error) {
         if (this.#closed) return;
         if (++slot.failedStarts >= MAX_FAILED_STARTS) {
-          const message = `${slot.where} could not be started ${slot.failedStarts} times: ${messageOf(error)}`;
-          this.observations$.error(new LongplayError('ENV_BROKEN', message, { cause: error }));
-          await this.close();
+          await this.#giveUp(`${slot.where} could not be started ${slot.failedStarts} times: ${messageOf(error)}`);
         }
       }
     }
   }
 
+  async #giveUp(message: string): Promise<void> {
+    this.observations$.error(new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``));
+    await this.close();
+  }
+
   /** Whose code a dead host was running: the one its beacon shows, else the oldest command begun and not answered. */
-  #suspect(slot: Slot): Held | undefined {
+  #suspect(slot: Slot): readonly Held[] {
     const seen = slot.host?.beacon();
-    if (!seen) return undefined;
+    if (!seen) return [];
     const current = this.#episodes.get(seen.current);
-    if (current) return current;
+    if (current) return [current];
     let oldest: Held | undefined;
     for (const record of slot.episodes) {
       const begun = (record.pending || record.restoring) && record.ordinal <= seen.began;
       if (begun && (!oldest || record.ordinal < oldest.ordinal)) oldest = record;
     }
-    return oldest;
+    return oldest ? [oldest] : [];
   }
 
   #deadlineMs(record: Held | undefined): number {
@@ -410,6 +454,10 @@ class Pool implements EnvPool {
 
   #watch(slot: Slot, host: Host, now: number, wasBusy: boolean): void {
     const seen = host.beacon()!;
+    if ((host.overweight?.() ?? 0) > 0) {
+      this.#replace(slot, this.#suspect(slot), 'out-of-memory', 'the host holds more memory than it may');
+      return;
+    }
     if (seen.current < 0 || seen.calls !== slot.calls || wasBusy) {
       slot.calls = seen.calls;
       slot.movedAt = now;
@@ -420,21 +468,26 @@ class Pool implements EnvPool {
       const { stepDeadlineMs, openDeadlineMs } = this.#options;
       const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
       const heldMs = now - slot.movedAt;
-      if (heldMs > deadlineMs) this.#replace(slot, record, 'timeout', `no return for ${Math.round(heldMs)} ms`);
+      if (heldMs > deadlineMs) {
+        this.#replace(slot, record ? [record] : [], 'timeout', `no return for ${Math.round(heldMs)} ms`);
+      }
       return;
     }
+    // The thread is free, so whoever is late is so by itself: they go together, not one deadline after the other.
+    const late: Held[] = [];
+    let lateMs = 0;
     for (const record of slot.episodes) {
       if (!(record.pending || record.restoring) || record.ordinal > seen.began) continue;
       if (record.begunAt === undefined || wasBusy) record.begunAt = now;
       else if (now - record.begunAt > this.#deadlineMs(record)) {
         if (record.suspect) {
-          const message = `no answer for ${Math.round(now - record.begunAt)} ms`;
-          this.#replace(slot, record, 'timeout', message);
-          return;
+          late.push(record);
+          lateMs = Math.max(lateMs, now - record.begunAt);
         }
         record.suspect = true;
       }
     }
+    if (late.length > 0) this.#replace(slot, late, 'timeout', `no answer for ${Math.round(lateMs)} ms`);
   }
 }
 

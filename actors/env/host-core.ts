@@ -2,6 +2,8 @@
  * What a host does with its batches, without a thread: the same code runs in a worker and, in serial mode, in the
  * caller's thread. Owns the sessions; one slow session does not hold the others up; one that breaks fails alone.
  */
+import type { StepFault } from '../../src/chaos/injector.ts';
+import { misbehave } from '../../src/chaos/misbehave.ts';
 import type { Env, EnvStep, First, MaybePromise, Session } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
@@ -32,6 +34,10 @@ export interface HostOptions {
   readonly onSlow?: (work: Promise<void>, episode: number) => void;
   /** Calls `fn` soon, once: events of slow sessions that come together leave together. Default a microtask. */
   readonly soon?: (fn: () => void) => void;
+  /** Chaos: which steps are struck. */
+  readonly fault?: (episode: number, turn: number) => StepFault | undefined;
+  /** Longest delay of a slow step, milliseconds. Default 100. */
+  readonly slowMs?: number;
 }
 
 interface Episode {
@@ -42,9 +48,12 @@ interface Episode {
   /** The action table and its inverse. */
   readonly texts: string[];
   readonly table: Map<string, number>;
+  readonly listActions: boolean;
   /** A slow command under way. */
   busy: boolean;
   closed: boolean;
+  /** Chaos: the next answer is sent twice. */
+  twice: boolean;
 }
 
 const NONE = new Int32Array(0);
@@ -108,8 +117,10 @@ export class HostCore {
       turn: 0,
       texts: [],
       table: new Map(),
+      listActions: command.listActions ?? this.#options.listActions,
       busy: false,
       closed: false,
+      twice: false,
     };
     this.#episodes.set(number, episode);
     const began = this.#options.now();
@@ -161,9 +172,15 @@ export class HostCore {
       this.#fail(episode, new BrokenContract('protocol', `step of turn ${turn}: ${state}`));
       return;
     }
+    const fault = this.#options.fault?.(number, turn);
+    if (fault?.kind === 'drop') return; // as if it had been lost on the way
+    if (fault?.kind === 'duplicate') episode.twice = true;
+    const take = () => session.step(action);
     const began = this.#options.now();
     this.#guard(episode, () => {
-      const stepped = this.#enter(episode, () => session.step(action));
+      const stepped = this.#enter(episode, () =>
+        fault ? misbehave(fault, take, this.#options.slowMs ?? 100) : take(),
+      );
       if (isPromise(stepped)) {
         return Promise.resolve(stepped).then((step) => {
           if (episode.closed) return;
@@ -216,7 +233,7 @@ export class HostCore {
   /** @returns the indices of what can be done now @throws {BrokenContract} */
   #check(episode: Episode, step: First | EnvStep, opening: boolean): Int32Array {
     checkStep(episode.env, step, opening);
-    if (!this.#options.listActions || step.kind === 'terminated') return NONE;
+    if (!episode.listActions || step.kind === 'terminated') return NONE;
     const { table, texts, session } = episode;
     const listed = this.#enter(episode, () => session!.actions());
     if (!Array.isArray(listed)) throw new BrokenContract('protocol', 'actions() must return an array');
@@ -245,7 +262,10 @@ export class HostCore {
     const { number, turn } = episode;
     this.#lastAt = this.#options.now();
     const envMs = this.#lastAt - began;
-    this.#push({ type: 'observed', episode: number, turn, step, actions, newActions, envMs });
+    const observed: EnvEvent = { type: 'observed', episode: number, turn, step, actions, newActions, envMs };
+    this.#push(observed);
+    if (episode.twice) this.#push(observed);
+    episode.twice = false;
     if (step.kind === 'terminated') this.#release(episode);
   }
 

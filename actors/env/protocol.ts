@@ -19,6 +19,8 @@ export interface Open {
   readonly task: Task;
   /** Actions already taken: the host takes them again and answers with where they lead. */
   readonly replay?: readonly string[];
+  /** Whether its answers list the actions; by default as the pool was told. */
+  readonly listActions?: boolean;
 }
 
 /** Takes one action. Answered by `observed` of the same turn. */

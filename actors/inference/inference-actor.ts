@@ -3,18 +3,27 @@
  *
  * Owns the policy: weights, KV cache and programs. One engine call per `serve`; between two calls every message that
  * has come in is handled, so new turns join the running batch, finished ones leave it, and new weights land between
- * calls. A policy that throws crashes the actor; its supervisor decides, and the rollouts send their episodes again.
+ * calls.
+ *
+ * A policy that throws crashes the actor. The next incarnation asks the learner for its weights before it serves, and
+ * the rollouts, which watch it, send every waiting turn again with its history; what the old incarnation had not begun
+ * and the new one cannot know the beginning of is left out (`unseen`).
  */
 
+import type { Clock } from '../../src/core/clock.ts';
 import type { EnvModule } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import { timed } from '../../src/engine/timed.ts';
+import type { ParamSet } from '../../src/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import type { ActRequest } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { SmallPolicy } from '../../src/policy/small-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import type { LearnerCommand } from '../learner/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, SmallPolicyInit } from './protocol.ts';
 
 /** The tick is private: no other actor can send it. */
@@ -22,20 +31,36 @@ type Internal = InferenceCommand | { readonly type: 'serve' };
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
-    const opened = await openPolicy(init);
-    return serve(ctx, init, opened.policy, opened.engine, opened.close);
+    return serve(ctx, init, await openPolicy(await newest(ctx, init), ctx.clock));
   };
 }
 
-function serve(
-  ctx: Context<Internal>,
-  init: InferenceInit,
-  policy: Policy,
-  engine: string,
-  close: () => Promise<void>,
-): Behavior<Internal> {
+/** Milliseconds the learner may take to answer: it may be in the middle of an update. */
+const WEIGHTS_MS = 100_000;
+
+/** What a new incarnation is made from: the weights of now, not those of the run's start. */
+async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {
+  if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind !== 'small') return init;
+  const learner = ctx.resolve<LearnerCommand>(init.learnerPath);
+  const params = await ctx.ask<ParamSet, LearnerCommand>(learner, (replyTo) => ({ type: 'weights', replyTo }), {
+    deadlineMs: WEIGHTS_MS,
+  });
+  return { ...init, policy: { ...init.policy, params } };
+}
+
+interface Opened {
+  readonly policy: SmallPolicy | WindowPolicy | RandomPolicy;
+  /** Name and device. */
+  readonly engine: string;
+  readonly computing: { readonly ms: number };
+  readonly close: () => Promise<void>;
+}
+
+function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Behavior<Internal> {
+  const { policy, engine, computing, close } = opened;
   const rollouts = ctx.resolve<ActedEvent>(init.replyPath);
   const totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
+  const seen = new Map<number, number>(); // last turn of each episode
   let oldest: number | undefined; // when the oldest waiting turn arrived
   let ticking = false; // a `serve` is on its way
   let cancelWait: (() => void) | undefined;
@@ -58,11 +83,14 @@ function serve(
   return {
     handlers: {
       act({ requests }) {
-        policy.submit(requests);
+        const { fresh, forget } = unseen(seen, requests);
+        policy.release(forget);
+        policy.submit(fresh);
         oldest ??= ctx.clock.now();
         schedule();
       },
       release({ episodes }) {
+        for (const episode of episodes) seen.delete(episode);
         policy.release(episodes);
         schedule();
       },
@@ -72,10 +100,12 @@ function serve(
         schedule();
       },
       loadWeights({ params }) {
-        if (policy instanceof SmallPolicy) policy.load(params);
+        // Older ones may have waited in the mailbox while this incarnation asked for the newest.
+        if (policy instanceof RandomPolicy || params.version < policy.version) return;
+        policy.load(params);
       },
       report({ replyTo }) {
-        const report: InferenceReport = { ...totals, tokens: policy.tokens, engine };
+        const report: InferenceReport = { ...totals, tokens: policy.tokens, engineMs: computing.ms, engine };
         ctx.reply(replyTo, report);
       },
       async serve() {
@@ -89,7 +119,8 @@ function serve(
         totals.calls++;
         totals.turns += turns.length;
         totals.busyMs += lastEnd - start;
-        if (turns.length > 0) await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start });
+        if (turns.length > 0)
+          await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start, tokens: policy.tokens });
         schedule();
       },
     },
@@ -101,31 +132,32 @@ function serve(
   };
 }
 
-async function openPolicy(
-  init: InferenceInit,
-): Promise<{ policy: Policy; engine: string; close: () => Promise<void> }> {
+async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
   if (init.policy.kind === 'random') {
-    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', close: async () => {} };
+    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
   const spec = init.policy;
   const view = await viewOf(spec.envModule);
-  const engine = await openEngine(spec.engine);
-  const policy = await SmallPolicy.create(
-    engine,
-    {
-      config: spec.model,
-      tokenizer: new Tokenizer(view),
-      view,
-      decoder: spec.decoder,
-      masked: spec.masked,
-      maxTokens: spec.maxTokens,
-      groupSize: spec.groupSize,
-      maxBatch: init.maxBatch,
-      cacheOnUpdate: spec.cacheOnUpdate,
-    },
-    spec.params,
-  );
-  return { policy, engine: `${engine.name}/${engine.device}`, close: () => engine.dispose() };
+  const { engine, computing } = timed(await openEngine(spec.engine), clock);
+  const { model: config, decoder, params } = spec;
+  const common = { config, tokenizer: new Tokenizer(view), maxBatch: init.maxBatch, now: () => clock.now() };
+  const policy =
+    view.mode === 'window' && decoder === 'choice'
+      ? await WindowPolicy.create(engine, { ...common, view }, params)
+      : await SmallPolicy.create(
+          engine,
+          {
+            ...common,
+            view,
+            decoder,
+            masked: spec.masked,
+            maxTokens: spec.maxTokens,
+            groupSize: spec.groupSize,
+            cacheOnUpdate: spec.cacheOnUpdate,
+          },
+          params,
+        );
+  return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
 }
 
 /** The view of an env module. @throws {UserError} UNKNOWN_ENV when it has none */
@@ -133,4 +165,26 @@ export async function viewOf(envModule: SmallPolicyInit['envModule']) {
   const { view } = (await import(envModule)) as EnvModule;
   if (!view) throw new UserError('UNKNOWN_ENV', `${envModule}: this world has no view for the small policy`);
   return view;
+}
+
+/**
+ * Which requests are for the policy. Around a restart a turn may come twice (once as it was, once with its history),
+ * and a turn may come whose episode this incarnation has not seen the beginning of; the latter comes again with its
+ * history, so it is left out.
+ * @param seen last turn of each episode; updated
+ * @returns the requests to submit, and the episodes to forget before, because they come with their whole history
+ */
+export function unseen(
+  seen: Map<number, number>,
+  requests: readonly ActRequest[],
+): { readonly fresh: readonly ActRequest[]; readonly forget: readonly number[] } {
+  const forget: number[] = [];
+  const fresh = requests.filter(({ episode, turn, history }) => {
+    const known = seen.get(episode);
+    if (known === undefined ? turn > 0 && !history : turn <= known) return false;
+    if (known !== undefined && history) forget.push(episode);
+    seen.set(episode, turn);
+    return true;
+  });
+  return { fresh, forget };
 }

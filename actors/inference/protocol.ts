@@ -4,6 +4,7 @@ import type { ModelConfig } from '../../src/model/config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import type { RemoteUsage } from '../../src/remote/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
@@ -41,11 +42,15 @@ export interface InferenceReport {
   readonly calls: number;
   readonly turns: number;
   readonly tokens: number;
-  /** Milliseconds inside engine calls (input building included). */
+  /** Milliseconds inside the engine alone. */
+  readonly engineMs: number;
+  /** Milliseconds of whole calls: building inputs, engine, sampling. */
   readonly busyMs: number;
   /** Milliseconds between the end of a call and the start of the next. */
   readonly idleMs: number;
   readonly engine: string;
+  /** Of a policy behind a server. */
+  readonly remote?: RemoteUsage;
 }
 
 /** What the actor is made from; plain data. */
@@ -55,6 +60,8 @@ export interface InferenceInit {
   readonly maxWaitMs: number;
   /** Who gets `acted`. */
   readonly replyPath: string;
+  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
+  readonly learnerPath?: string;
 }
 
 export interface SmallPolicyInit {
@@ -77,4 +84,6 @@ export interface ActedEvent {
   readonly turns: readonly Acted[];
   /** Milliseconds of the engine call that finished them. */
   readonly callMs: number;
+  /** Tokens the policy has computed since it started, padding left out. */
+  readonly tokens: number;
 }

@@ -8,6 +8,8 @@
  * row the weights of the last good checkpoint are restored, and go on with a smaller step.
  */
 
+import { fullDisk } from '../../src/chaos/full-disk.ts';
+import { diskFault } from '../../src/chaos/injector.ts';
 import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
@@ -41,7 +43,7 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
       handlers: {
         group: (finished) => learner.accept(finished),
         save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
-        publish: () => learner.publish(),
+        weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
       },
       async stopped() {
         await trainer.dispose();
@@ -77,9 +79,9 @@ class Learner {
     if (era < this.#era) return; // handed over again after the barrier
     this.#era = era;
     this.#waiting.push(group);
-    const { groupsPerUpdate, maxLag, stopUpdates } = this.#init;
+    const { groupsPerUpdate, maxLag, maxUpdates } = this.#init;
     const { version } = this.#trainer.params;
-    if (stopUpdates !== undefined && version >= stopUpdates) return;
+    if (maxUpdates !== undefined && version >= maxUpdates) return;
     const stale = this.#waiting.filter((one) => !groupWithinLag(one, version, maxLag));
     this.#waiting = this.#waiting.filter((one) => !stale.includes(one));
     if (this.#waiting.length < groupsPerUpdate) {
@@ -150,7 +152,11 @@ class Learner {
         rollout,
         horizon,
       });
-      const saved = saveCheckpoint(checkpoint.dir, update, content, { keep: checkpoint.keep });
+      const full = checkpoint.chaos !== undefined && diskFault(checkpoint.chaos, update);
+      const saved = saveCheckpoint(checkpoint.dir, update, content, {
+        keep: checkpoint.keep,
+        ...(full ? { disk: fullDisk() } : {}),
+      });
       report = { ok: saved.ok, update, message: saved.ok ? saved.path : `${saved.code}: ${saved.message}` };
     } catch (thrown) {
       report = { ok: false, update, message: messageOf(thrown) };
@@ -193,6 +199,7 @@ function updateReport(
     decisions: result.decisions,
     tokens: result.tokens,
     skipped: 0,
+    credit: result.credit,
     ...(broken ? { broken } : {}),
     ...times,
   };

@@ -1,13 +1,14 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
+import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
-import type { Breakage, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
+import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { LearnerState } from '../../src/record/run-checkpoint.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import type { GroupFinished } from '../rollout/protocol.ts';
 
-export type LearnerCommand = GroupFinished | Save | Publish;
+export type LearnerCommand = GroupFinished | Save | Weights;
 
 /** Writes a checkpoint now. */
 export interface Save {
@@ -15,9 +16,10 @@ export interface Save {
   readonly replyTo: ReplyTo<SaveReport>;
 }
 
-/** Sends the current weights to the inference actor again. */
-export interface Publish {
-  readonly type: 'publish';
+/** Asks for the current weights: an inference actor that starts again has only those it was made with. */
+export interface Weights {
+  readonly type: 'weights';
+  readonly replyTo: ReplyTo<ParamSet>;
 }
 
 export interface SaveReport {
@@ -43,6 +45,8 @@ export interface UpdateReport {
   readonly tokens: number;
   /** Steps left out because something was not finite. */
   readonly skipped: number;
+  /** Advantages, for traces. */
+  readonly credit: readonly GroupCredit[];
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
@@ -73,8 +77,6 @@ export interface LearnerInit {
   };
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
-  /** No update is made beyond this version. */
-  readonly stopUpdates: number | undefined;
   readonly breaker: {
     /** Broken updates in a row that are answered by restoring the weights of the last good checkpoint. */
     readonly rollbackAfter: number;
@@ -83,11 +85,15 @@ export interface LearnerInit {
     /** `quarantine` folder of the run. */
     readonly dir: string;
   };
+  /** The run ends at this many updates: what arrives later is kept, not trained on. */
+  readonly maxUpdates: number | undefined;
   readonly checkpoint: {
     /** `checkpoints` folder of the run. */
     readonly dir: string;
     readonly everyUpdates: number;
     readonly keep: number;
+    /** Chaos: strikes checkpoints with a full disk. */
+    readonly chaos?: ChaosSpec;
     /** Recorded with every checkpoint and checked on load. */
     readonly identity: CheckpointIdentity;
     /** Serial mode: everything is handed over again after a checkpoint. */

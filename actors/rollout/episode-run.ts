@@ -14,7 +14,7 @@ export interface Purpose {
   /** `train`, or the name of an evaluation. */
   readonly name: string;
   readonly temperature: number;
-  /** uint32; each episode's sampling seed follows from it. */
+  /** uint32, of this group alone; each episode's sampling seed follows from it. */
   readonly seed: number;
 }
 
@@ -49,7 +49,7 @@ export interface EpisodeRun {
   /** What the policy was told and has not answered, for sending it again. */
   request: ActRequest | undefined;
   /** The action the env is working on. */
-  pending: { readonly acted: Acted; readonly actMs: number } | undefined;
+  pending: { readonly acted: Acted; readonly actMs: number; readonly sentAt: number } | undefined;
   since: number;
 }
 
@@ -88,7 +88,7 @@ export function openEpisode(
     member,
     attempt,
     group,
-    samplingSeed: seedFrom(group.purpose.seed, group.group, member, attempt),
+    samplingSeed: seedFrom(group.purpose.seed, member, attempt),
     actionTable: [],
     turns: [],
     restoring: false,
@@ -148,9 +148,11 @@ export function observe(
     actions: run.actions,
     action: acted.action,
     ...(acted.decision ? { decision: acted.decision } : {}),
+    ...(acted.response ? { response: acted.response } : {}),
     reward: step.reward,
     actMs,
     envMs,
+    ...(acted.stages ? { stages: acted.stages } : {}),
   };
   run.turns.push(turnRecord);
   run.pending = undefined;
@@ -180,7 +182,7 @@ export function act(run: EpisodeRun, acted: Acted, now: number): string | undefi
   if (!run.request || run.request.turn !== acted.turn) return undefined;
   run.request = undefined;
   run.asked = false;
-  run.pending = { acted, actMs: now - run.since };
+  run.pending = { acted, actMs: now - run.since, sentAt: now };
   return acted.action;
 }
 

@@ -5,6 +5,7 @@
 import type { Accounting } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Group, Trajectory, Turn } from '../../src/core/trajectory.ts';
+import type { SlotTime } from '../../src/record/slot-time.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 import type { EnvEvent } from '../env/protocol.ts';
@@ -141,6 +142,12 @@ export interface RolloutStatus {
   readonly progress: number;
   readonly runningEpisodes: number;
   readonly accounting: Accounting;
+  /** Tokens the policy has computed, padding left out. */
+  readonly tokens: number;
+  /** Engine calls that finished turns, and the turns they finished. */
+  readonly calls: number;
+  readonly decidedTurns: number;
+  readonly time: SlotTime;
 }
 
 /** An update was made, and the horizon for new episodes is now `horizon`. Sent by the horizon scheduler. */

@@ -5,7 +5,8 @@
  * Starts as many training groups as admission allows (maxLag), hands finished ones to the learner, and checks after
  * every update that every launched episode is accounted for. A failed episode is issued again under the same task
  * (a new attempt, a new sampling seed); after `maxAttempts` its group is dropped and the task quarantined. No failure
- * becomes a reward.
+ * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment is
+ * broken: the actor crashes with one error that says so, and the run ends.
  *
  * A checkpoint keeps every episode in flight. In serial mode it is a barrier too: training holds its breath until each
  * episode waits for the policy, the policy forgets what it has read, and all goes on as a resumed run would, in an
@@ -14,9 +15,10 @@
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
-import type { Task } from '../../src/core/task.ts';
+import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Group, type Trajectory } from '../../src/core/trajectory.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
+import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { groupsToStart } from '../../src/schedule/admission.ts';
@@ -24,6 +26,7 @@ import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
+import type { TaskQuarantined } from '../recorder/protocol.ts';
 import {
   act,
   askAgain,
@@ -47,6 +50,7 @@ import type {
   RolloutStatus,
   TrainEnded,
 } from './protocol.ts';
+import { SlotTimer } from './slot-time.ts';
 
 /** Where commands to environments go; the env pool. */
 export interface EnvHosts {
@@ -61,25 +65,42 @@ export interface RolloutInit {
   readonly view: string | undefined;
   readonly groupSize: number;
   readonly concurrentGroups: number;
+  readonly envThreads: number;
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
   readonly maxAttempts: number;
+  /** Failed episodes in a row that end the run. */
+  readonly maxFailures: number;
   readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
-  readonly start: { readonly version: number; readonly horizon: number; readonly state: RolloutState | undefined };
+  readonly start: {
+    readonly version: number;
+    readonly horizon: number;
+    readonly state: RolloutState | undefined;
+    readonly episode?: number | undefined;
+  };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
   /** Serial mode: a checkpoint is a barrier. */
-  readonly barrier: boolean;
+  readonly barrier?: boolean;
   /** Evaluations made while training goes on. */
-  readonly evaluation: {
+  readonly evaluation?: {
     /** 0: none. */
     readonly everyUpdates: number;
     readonly plans: readonly EvaluationPlan[];
     readonly onRecord: (version: number, record: EvaluationRecord) => void;
   };
   /** Tells what happened, for metrics; called after every update. */
-  readonly onUpdate: (report: UpdateReport, status: RolloutStatus) => void;
-  readonly onSaved: (report: SaveReport) => void;
+  readonly onUpdate: (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts) => void;
+  /** Tells how far things are, between updates too; called at most every `PROGRESS_MS`. */
+  readonly onProgress?: (status: RolloutStatus) => void;
+  /** Sub-task of a task index. */
+  readonly labelOf: (index: number) => string;
+  /** Told of every failed episode. */
+  readonly onFailure: (failure: Failure, task: Task) => void;
+  readonly onSaved?: (report: SaveReport) => void;
 }
+
+/** Milliseconds between two calls of `onProgress`. */
+const PROGRESS_MS = 250;
 
 /** Milliseconds of silence before a run goes on after a barrier: longer than any timer of an actor. */
 const QUIET_MS = 100;
@@ -104,7 +125,7 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
         status: ({ replyTo }) => ctx.reply(replyTo, rollouts.status()),
         advance: ({ report, horizon }) => rollouts.advance(report, horizon),
         dropped: ({ stale }) => rollouts.drop(stale),
-        acted: ({ turns }) => rollouts.acted(turns),
+        acted: (event) => rollouts.acted(event),
         observed: ({ events }) => rollouts.observed(events),
       },
     };
@@ -120,6 +141,13 @@ interface EvaluationRun {
   readonly trajectories: Trajectory[];
 }
 
+/** A group with the learner. */
+interface Delivered {
+  readonly group: Group;
+  readonly progress: number;
+  readonly facts: GroupFacts;
+}
+
 class Rollouts {
   readonly #ctx: Context<Internal>;
   readonly #init: RolloutInit;
@@ -127,7 +155,7 @@ class Rollouts {
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
   /** Groups handed to the learner and not yet reported back. */
-  readonly #delivered = new Map<number, { readonly group: Group; readonly progress: number }>();
+  readonly #delivered = new Map<number, Delivered>();
   readonly #quarantined: Set<number>;
   readonly #evaluations = new Map<string, EvaluationRun>();
   #training: ReplyTo<TrainEnded> | undefined;
@@ -146,30 +174,42 @@ class Rollouts {
   #nextEpisode: number;
   #envSteps: number;
   #finishedEpisodes: number;
+  /** Failed since an episode was finished. */
+  #failedInRow = 0;
   #elapsedBefore: number;
   #startedAt: number | undefined;
+  readonly #timer: SlotTimer;
+  /** Finished episodes whose group has not finished. */
+  #gathered = 0;
+  #progressAt = 0;
+  #tokens = 0;
+  #tokensSeen = 0;
+  #calls = 0;
+  #decidedTurns = 0;
 
   constructor(ctx: Context<Internal>, init: RolloutInit) {
     this.#ctx = ctx;
     this.#init = init;
-    const { version, horizon, state } = init.start;
+    const { version, horizon, state, episode = 0 } = init.start;
     this.#version = version;
     this.#horizon = horizon;
     this.#ledger = new Ledger(state?.accounting);
-    this.#nextGroup = state?.nextGroup ?? 0;
-    this.#nextEpisode = state?.nextEpisode ?? 0;
+    this.#nextGroup = state?.nextGroup ?? episode;
+    this.#nextEpisode = state?.nextEpisode ?? episode;
     this.#envSteps = state?.envSteps ?? 0;
     this.#elapsedBefore = state?.elapsedMs ?? 0;
     this.#finishedEpisodes = state?.episodes ?? 0;
     this.#saved = state;
+    this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
     this.#quarantined = new Set(state?.quarantined);
     if (state) init.sampler.restore(state.sampler);
-    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1 }));
+    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1, tokens: 0 }));
   }
 
   // --- training ---------------------------------------------------------------------------------------------------
 
   train(replyTo: ReplyTo<TrainEnded>): void {
+    this.#pass();
     this.#training = replyTo;
     this.#startedAt = this.#ctx.clock.now();
     if (this.#saved) this.#takeUp(this.#saved);
@@ -180,13 +220,18 @@ class Rollouts {
   advance(report: UpdateReport, horizon: number): void {
     this.#version = report.version;
     this.#horizon = horizon;
+    this.#pass();
+    const consumed = [...report.trained, ...report.filtered].flatMap((group) => {
+      const facts = this.#delivered.get(group)?.facts;
+      return facts ? [facts] : [];
+    });
     for (const group of report.trained) this.#ledger.train(this.#collect(group));
     for (const group of report.filtered) this.#ledger.filter(this.#collect(group));
     for (const group of report.stale) this.#ledger.drop(this.#collect(group));
     this.#ledger.check(this.#inFlight());
-    this.#init.onUpdate(report, this.status());
+    this.#init.onUpdate(report, this.status(), consumedFacts(consumed));
     if (this.#endIfDone()) return;
-    const { everyUpdates, plans, onRecord } = this.#init.evaluation;
+    const { everyUpdates, plans, onRecord } = this.#init.evaluation ?? { everyUpdates: 0, plans: [], onRecord() {} };
     if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
       const version = this.#version;
       for (const plan of plans) {
@@ -205,6 +250,7 @@ class Rollouts {
   end(why: TrainEnded['why']): void {
     const replyTo = this.#training;
     if (!replyTo) return;
+    this.#pass();
     const status = this.status();
     this.#training = undefined;
     this.#held = true;
@@ -224,7 +270,7 @@ class Rollouts {
   }
 
   saved(report: SaveReport): void {
-    this.#init.onSaved(report);
+    this.#init.onSaved?.(report);
     if (this.#init.barrier && this.#training) this.#ctx.after(QUIET_MS, { type: 'goOn' });
   }
 
@@ -251,14 +297,14 @@ class Rollouts {
     this.#held = this.#takingUp = true;
     const now = this.#ctx.clock.now();
     for (const { group, progress } of state.delivered) {
-      this.#delivered.set(group.group, {
-        group: { ...group, trajectories: group.trajectories.map(revived) },
-        progress,
-      });
+      const trajectories = group.trajectories.map(revived);
+      const facts = groupFacts(trajectories, this.#init.labelOf(group.task.index));
+      this.#delivered.set(group.group, { group: { ...group, trajectories }, progress, facts });
     }
     for (const { group, task, horizon, finished, running } of state.running) {
-      const run = openGroup(group, task, horizon, this.#init.groupSize, this.#trainingPurpose());
+      const run = openGroup(group, task, horizon, this.#init.groupSize, this.#trainingPurpose(group));
       for (const { member, trajectory } of finished) run.finished[member] = revived(trajectory);
+      this.#gathered += finished.length;
       this.#groups.set(group, run);
       for (const saved of running) {
         const episode = reopenEpisode(run, saved, now);
@@ -302,7 +348,7 @@ class Rollouts {
       elapsedMs: this.#elapsed(),
       accounting: { ...accounting, filtered: accounting.filtered + elsewhere, inFlight },
       running: running.map(savedGroup),
-      delivered: [...this.#delivered.values()].map(toJson),
+      delivered: [...this.#delivered.values()].map(({ group, progress }) => toJson({ group, progress })),
       quarantined: [...this.#quarantined],
     };
   }
@@ -317,6 +363,10 @@ class Rollouts {
       progress: this.#progress(),
       runningEpisodes: this.#episodes.size,
       accounting: this.#ledger.account(this.#inFlight()),
+      tokens: this.#tokens,
+      calls: this.#calls,
+      decidedTurns: this.#decidedTurns,
+      time: this.#timer.totals,
     };
   }
 
@@ -346,13 +396,19 @@ class Rollouts {
     for (; start > 0; start--) {
       const { groupSize } = this.#init;
       this.#startGroup(
-        openGroup(this.#nextGroup++, this.#nextTask(), this.#horizon, groupSize, this.#trainingPurpose()),
+        openGroup(
+          this.#nextGroup,
+          this.#nextTask(),
+          this.#horizon,
+          groupSize,
+          this.#trainingPurpose(this.#nextGroup++),
+        ),
       );
     }
   }
 
-  #trainingPurpose(): Purpose {
-    return { name: 'train', temperature: 1, seed: this.#init.seed };
+  #trainingPurpose(group: number): Purpose {
+    return { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
   }
 
   #nextTask(): Task {
@@ -419,8 +475,9 @@ class Rollouts {
   observed(events: readonly EnvEvent[]): void {
     const requests: EpisodeRun[] = [];
     const ended: number[] = [];
-    const finished: { readonly run: EpisodeRun; readonly trajectory: Trajectory }[] = [];
-    const now = this.#ctx.clock.now();
+    const now = this.#pass();
+    let batchMs = 0;
+    for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
       if (!run) continue; // abandoned meanwhile
@@ -429,13 +486,14 @@ class Rollouts {
         this.#fail(run, event.failure);
         continue;
       }
-      if (event.step.kind !== 'first' && !run.restoring) this.#envSteps++;
+      if (event.step.kind !== 'first' && !run.restoring && isTraining(run.group)) this.#envSteps++;
+      this.#timer.stepped(now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(run);
       else {
         ended.push(event.episode);
         if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
-        else finished.push({ run, trajectory: next.trajectory });
+        else this.#finish(run, next.trajectory); // at once: what still comes of it is too late
       }
     }
     if (ended.length > 0) void this.#inference().tell({ type: 'release', episodes: ended });
@@ -444,10 +502,13 @@ class Rollouts {
       asking,
       asking.map(({ request }) => request!),
     );
-    for (const { run, trajectory } of finished) this.#finish(run, trajectory);
     if (ended.length > 0) {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
+    }
+    if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
+      this.#progressAt = now;
+      this.#init.onProgress(this.status());
     }
     this.#settle();
   }
@@ -461,16 +522,22 @@ class Rollouts {
     return this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
   }
 
-  acted(turns: ActedEvent['turns']): void {
+  acted({ turns, tokens }: ActedEvent): void {
     if (turns.length === 0) {
+      this.#tokensSeen = 0; // a new incarnation counts from zero
       this.#askAgain();
       return;
     }
-    const now = this.#ctx.clock.now();
+    const now = this.#pass();
+    this.#tokens += Math.max(0, tokens - this.#tokensSeen);
+    this.#tokensSeen = tokens;
+    this.#calls++;
+    this.#decidedTurns += turns.length;
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
       const action = run && act(run, answer, now);
       if (action === undefined) continue;
+      this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
     this.#settle();
@@ -479,7 +546,6 @@ class Rollouts {
   /** The policy lost its memory (its actor was restarted): every waiting turn is sent again, with its history. */
   #askAgain(): void {
     const asked = [...this.#episodes.values()].filter((run) => run.asked);
-    if (this.#init.paths.learner) void this.#ctx.resolve(this.#init.paths.learner).tell({ type: 'publish' });
     this.#ask(
       asked,
       asked.flatMap((run) => askAgain(run) ?? []),
@@ -502,10 +568,13 @@ class Rollouts {
     const { group } = run;
     this.#close(run);
     group.finished[run.member] = trajectory;
+    this.#gathered++;
     this.#finishedEpisodes++;
+    this.#failedInRow = 0;
     const trajectories = group.finished.filter((one) => one !== undefined);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
+    this.#gathered -= group.size;
     this.#record(trajectories, group.purpose.name);
     const evaluation = this.#evaluations.get(group.purpose.name);
     if (evaluation) {
@@ -518,7 +587,11 @@ class Rollouts {
     this.#init.sampler.observe(task.index, trajectories.filter(({ success }) => success).length / group.size);
     const finished: Group = { group: group.group, task, horizon, trajectories };
     const progress = this.#progress();
-    this.#delivered.set(group.group, { group: finished, progress });
+    this.#delivered.set(group.group, {
+      group: finished,
+      progress,
+      facts: groupFacts(trajectories, this.#init.labelOf(task.index)),
+    });
     if (!this.#init.paths.learner) {
       this.#ledger.filter(this.#collect(group.group));
       return;
@@ -531,10 +604,16 @@ class Rollouts {
     void learner.tell({ type: 'group', group, progress, era: this.#era });
   }
 
-  #fail(run: EpisodeRun, { cause }: Failure): void {
+  #fail(run: EpisodeRun, failure: Failure): void {
     const { group, member, attempt } = run;
     this.#close(run);
-    this.#ledger.fail(cause);
+    this.#ledger.fail(failure.cause);
+    this.#init.onFailure(failure, group.task);
+    if (++this.#failedInRow >= this.#init.maxFailures) {
+      const last = `${failure.cause} on ${taskName(group.task)} at ${failure.where}: ${failure.message}`;
+      const message = `the environment is broken: ${this.#failedInRow} episodes in a row failed (the last: ${last})`;
+      throw new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``);
+    }
     if (attempt < this.#init.maxAttempts) {
       this.#startEpisode(group, member, attempt + 1);
       return;
@@ -543,7 +622,11 @@ class Rollouts {
     if (evaluation) {
       evaluation.open--;
       evaluation.failed += group.size;
-    } else this.#quarantined.add(group.task.index);
+    } else if (!this.#quarantined.has(group.task.index)) {
+      this.#quarantined.add(group.task.index);
+      const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
+      void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });
+    }
     this.#abandon(group);
   }
 
@@ -553,6 +636,7 @@ class Rollouts {
     const running = [...group.running.values()];
     for (const run of running) this.#close(run);
     const done = group.finished.filter((one) => one !== undefined).length;
+    this.#gathered -= done;
     this.#ledger.filter(running.length + done);
     void this.#inference().tell({ type: 'release', episodes: running.map(({ episode }) => episode) });
   }
@@ -579,6 +663,13 @@ class Rollouts {
     for (const { finished } of this.#groups.values()) for (const one of finished) if (one) count++;
     for (const { group } of this.#delivered.values()) count += group.trajectories.length;
     return count;
+  }
+
+  /** Books the time since the last call, under the counts that held until now. */
+  #pass(): number {
+    const now = this.#ctx.clock.now();
+    this.#timer.pass(now, this.#episodes.size, this.#gathered, this.#training !== undefined);
+    return now;
   }
 
   #elapsed(): number {

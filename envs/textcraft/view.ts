@@ -21,7 +21,7 @@ export const view: AppendView = {
   id: 'textcraft/compact@1',
   mode: 'append',
   lexicon,
-  words: ['goal', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown'],
+  words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown'],
   prompt: ({ observation }) => renderPrompt(observation),
   turn: renderTurn,
 };

@@ -1,17 +1,24 @@
 /** A training run from start to finish: what `longplay train` and the experiments share. */
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from 'rxjs';
-import type { EvaluationPlan, TrainEnded } from '../../actors/rollout/protocol.ts';
+import type { EvaluationPlan, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
+import type { ChaosReport } from '../chaos/chaos-ledger.ts';
+import type { ChaosSpec } from '../chaos/spec.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
-import { LongplayError, messageOf } from '../core/errors.ts';
+import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
+import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import { openSinks } from '../record/sinks/open.ts';
+import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
 import { envModuleUrl } from './world.ts';
 
 export interface TrainRequest {
@@ -22,14 +29,26 @@ export interface TrainRequest {
   /** Go on from the newest good checkpoint in `dir`. */
   readonly resume: boolean;
   readonly metrics$?: Subject<MetricsRow>;
+  readonly chaos?: ChaosSpec;
+  /** Keeps the order of messages in this file. */
+  readonly recordSchedule?: string;
+  /** Repeats the run recorded there; `mode` must be `serial`. */
+  readonly replaySchedule?: string;
+  readonly onProgress?: (status: RolloutStatus) => void;
   readonly onNotice: (message: string) => void;
-  /** Called with the started run, e.g. to end it early on a signal. */
+  /** Ends the run early: what runs is given up, a checkpoint is written, evaluations are left out. */
+  readonly interrupt?: AbortSignal;
+  /** Called with the started run. */
   readonly onStarted?: (run: Run) => void;
+  /** Awaited between training and evaluation. */
+  readonly beforeEvaluation?: () => Promise<unknown>;
 }
 
 export interface TrainOutcome {
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
+  /** What was injected, detected and lost, under `--chaos`. */
+  readonly chaos?: ChaosReport;
 }
 
 /** Trains, writes a last checkpoint, evaluates, and leaves `results.json` in the run's folder. */
@@ -39,12 +58,17 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
+  const { recordSchedule, replaySchedule } = request;
+  const record = recordSchedule === undefined ? undefined : new ScheduleRecorder(recordSchedule, config);
+  const replay = replaySchedule === undefined ? undefined : scheduleOf(replaySchedule, config);
   const run = await startRun({
     config,
     dir,
     mode,
     envModule: envModuleUrl(config.env.id),
     learn: true,
+    ...(record ? { record } : {}),
+    ...(replay ? { replay } : {}),
     onNotice,
     evaluation: {
       plans: (env) => evaluationPlans(env, config),
@@ -52,19 +76,37 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     },
     ...(checkpoint ? { checkpoint } : {}),
     ...(initial ? { initial } : {}),
+    sinks: await openSinks(config.metrics, dir, onNotice),
+    ...(request.onProgress ? { onProgress: request.onProgress } : {}),
+    ...(request.chaos ? { chaos: request.chaos } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
   try {
+    evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
     request.onStarted?.(run);
-    const ended = await run.train();
+    const { interrupt } = request;
+    interrupt?.addEventListener('abort', () => run.halt(), { once: true });
+    const training = run.train();
+    if (interrupt?.aborted) run.halt(); // the signal came while the run was starting
+    const ended = await training;
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
-    onNotice(`trained ${ended.status.version} updates, ${ended.status.envSteps} env steps; evaluating`);
-    const evaluations = ended.why === 'halted' ? [] : await evaluateRun(run, config);
-    if (config.evaluation.randomBaseline && evaluations.length > 0)
-      evaluations.push(...(await randomBaseline(request)));
-    writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ended, evaluations }, null, 2)}\n`);
-    return { ended, evaluations };
+    const sha256 = record || replay ? weightsDigest(join(dir, 'checkpoints', String(saved.update))) : '';
+    record?.weights(sha256);
+    if (replay) onNotice(compared(replay, sha256));
+    await request.beforeEvaluation?.();
+    const trained = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
+    onNotice(ended.why === 'halted' ? trained : `${trained}; evaluating`);
+    const evaluations = await unlessInterrupted(interrupt, async () => {
+      if (ended.why === 'halted') return [];
+      const all = await evaluateRun(run, config);
+      if (config.evaluation.randomBaseline && all.length > 0) all.push(...(await randomBaseline(request)));
+      return all;
+    });
+    const chaos = run.chaos();
+    const outcome = { ended, evaluations, ...(chaos ? { chaos } : {}) };
+    writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
+    return outcome;
   } finally {
     await run.stop();
   }
@@ -76,6 +118,44 @@ function initialWeights(run: string, onNotice: (message: string) => void): Loade
   for (const warning of checkpoint.warnings) onNotice(warning);
   onNotice(`starting from the weights of ${run}, update ${checkpoint.update}`);
   return checkpoint;
+}
+
+/** @throws {UserError} BAD_CONFIG when it was recorded under another configuration */
+function scheduleOf(path: string, config: RunConfig): Schedule {
+  const schedule = readSchedule(path);
+  if (!isDeepStrictEqual(schedule.config, JSON.parse(JSON.stringify(config)))) {
+    throw new UserError('BAD_CONFIG', `--replay-schedule ${path}: it was recorded under another configuration`);
+  }
+  return schedule;
+}
+
+/** SHA-256 of the weights and moments of a checkpoint. */
+function weightsDigest(folder: string): string {
+  return createHash('sha256')
+    .update(readFileSync(join(folder, 'tensors.safetensors')))
+    .digest('hex');
+}
+
+/** @throws {LongplayError} BAD_TRACE when the repetition ended elsewhere */
+function compared({ weights }: Schedule, sha256: string): string {
+  if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
+  if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
+  throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);
+}
+
+/** The evaluations, or none once the run is interrupted: what they have under way ends with the run. */
+async function unlessInterrupted(
+  interrupt: AbortSignal | undefined,
+  evaluate: () => Promise<EvaluationSummary[]>,
+): Promise<EvaluationSummary[]> {
+  if (!interrupt) return evaluate();
+  if (interrupt.aborted) return [];
+  const evaluations = evaluate();
+  const cut = new Promise<EvaluationSummary[]>((resolve) => {
+    interrupt.addEventListener('abort', () => resolve([]), { once: true });
+  });
+  evaluations.catch(() => {}); // cut off, it fails when the run stops
+  return Promise.race([evaluations, cut]);
 }
 
 /** All evaluations a configuration asks for, of the run's present weights. */
@@ -149,9 +229,19 @@ function evaluationPlans(
   );
 }
 
-function evaluationPlan(env: Env, config: RunConfig, horizon: number, kind: 'sampled' | 'greedy'): EvaluationPlan {
-  const { split, episodesPerTask } = config.evaluation;
-  const tasks: Task[] = env.tasks.split(split).map((index) => ({ env: env.id, index, seed: env.tasks.evalSeed }));
+/** Every task of the evaluated split or set, under the seed that all evaluations share. */
+export function evaluationPlan(
+  env: Env,
+  config: RunConfig,
+  horizon: number,
+  kind: 'sampled' | 'greedy',
+): EvaluationPlan {
+  const { episodesPerTask } = config.evaluation;
+  const tasks: Task[] = evaluatedTasks(env, config.evaluation).map((index) => ({
+    env: env.id,
+    index,
+    seed: env.tasks.evalSeed,
+  }));
   return {
     name: `h${horizon} ${kind}`,
     tasks,

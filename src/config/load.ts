@@ -49,6 +49,12 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
       `${source}: rollout.groupSize: ${learner.estimator.algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
     );
   }
+  if (learner.estimator.algorithm === 'ppo' && learner.valueCoef === 0) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
+    );
+  }
   return config;
 }
 

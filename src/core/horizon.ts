@@ -1,7 +1,7 @@
 /**
  * The horizon: the largest number of turns an episode may take. This file is the only place that truncates.
  */
-import type { EnvStep, TimeStep } from './env.ts';
+import type { EnvStep, Truncated } from './env.ts';
 
 /** How an episode stopped. A failed episode has no end: it is not a trajectory. */
 export type EpisodeEnd = 'terminated' | 'truncated';
@@ -14,7 +14,7 @@ export type EpisodeEnd = 'terminated' | 'truncated';
  * @param horizon turns the episode may take, ≥ 1
  * @returns `step`, or a truncated step when the horizon is used up and the env has not ended the episode itself
  */
-export function withHorizon(step: EnvStep, turn: number, horizon: number): TimeStep {
+export function withHorizon(step: EnvStep, turn: number, horizon: number): EnvStep | Truncated {
   if (step.kind === 'mid' && turn >= horizon) {
     return { kind: 'truncated', observation: step.observation, reward: step.reward };
   }

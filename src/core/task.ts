@@ -21,6 +21,8 @@ export interface TaskTable {
   label(index: number): string;
   /** Task indices of a split, ascending. */
   split(split: Split): readonly number[];
+  /** Further named sets of task indices, e.g. a larger held-out set than the published one; each ascending. */
+  readonly sets?: Readonly<Record<string, readonly number[]>>;
   /** Seed under which a held-out task is evaluated, so that every evaluation sees the same episodes. */
   readonly evalSeed: number;
 }

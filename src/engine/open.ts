@@ -1,14 +1,25 @@
 import { availableParallelism } from 'node:os';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Engine, EngineName, EngineOptions } from './engine.ts';
-import type { OrtNode } from './onnxruntime-node.ts';
 
 /** How to get an engine that is not there. */
-const INSTALL = 'npm install onnxruntime-node --ignore-scripts';
+const INSTALL = {
+  'onnxruntime-node': 'npm install onnxruntime-node --ignore-scripts',
+  'onnxruntime-web': 'npm install onnxruntime-web',
+} as const;
+
+/** Engines with devices of their own. */
+const DEVICES: Readonly<Record<EngineName, readonly string[]>> = {
+  'onnxruntime-node': ['cpu', 'webgpu', 'cuda'],
+  'onnxruntime-web': ['cpu'],
+  tfjs: ['cpu'],
+  reference: ['cpu'],
+};
 
 /**
- * Opens an engine; its package is loaded here and not before.
- * @throws {UserError} MISSING_ENGINE if the engine asked for cannot be loaded; the message holds the install command
+ * Opens an engine; its package is loaded here and not before. `auto` takes onnxruntime-node, and onnxruntime-web where
+ * that is absent.
+ * @throws {UserError} MISSING_ENGINE if the engine or device asked for cannot be had; the message says how to get it
  * @throws {UserError} BAD_CONFIG for options that no engine takes
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
@@ -16,38 +27,43 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   if (!Number.isInteger(threads) || threads < 1) {
     throw new UserError('BAD_CONFIG', `engine threads must be an integer of at least 1, got ${threads}`);
   }
-  if (device !== 'cpu')
-    throw new UserError('MISSING_ENGINE', `engine ${name} has no device ${device} in this version; use cpu`);
-  if (name === 'reference') return openReference('asked for by name');
-  if (name !== 'auto' && name !== 'onnxruntime-node') throw missing(name);
+  const devices = DEVICES[name === 'auto' ? 'onnxruntime-node' : name];
+  if (!devices?.includes(device)) {
+    throw new UserError('BAD_CONFIG', `engine ${name} has no device '${device}', only: ${devices?.join(', ')}`);
+  }
+  const asked = 'asked for by name';
+  if (name === 'reference') return (await import('./reference.ts')).openReference(asked);
+  if (name === 'tfjs') return (await import('./tfjs.ts')).openTfjs(asked);
+  if (name === 'onnxruntime-web') return openWeb(threads, asked);
 
-  const ort = await loadOrtNode();
+  const ort = await load(() => import('onnxruntime-node'));
   if (typeof ort !== 'string') {
     const { openOrtNode } = await import('./onnxruntime-node.ts');
-    const reason = name === 'auto' ? 'the fastest on a cpu, and present' : 'asked for by name';
-    return openOrtNode(ort, { threads, spinning, reason });
+    const reason = name === 'auto' ? `the fastest on a ${device}, and present` : asked;
+    return openOrtNode(ort, { device, threads, spinning, reason });
   }
-  if (name === 'auto')
-    return openReference(`onnxruntime-node is not there (${ort}); correct but slow. To get it: ${INSTALL}`);
-  throw new UserError('MISSING_ENGINE', `engine onnxruntime-node is not there (${ort}). Install it: ${INSTALL}`);
+  const absent = `onnxruntime-node is not there (${ort})`;
+  const command = `Install it: ${INSTALL['onnxruntime-node']}`;
+  if (name !== 'auto' || device !== 'cpu') throw new UserError('MISSING_ENGINE', `engine ${absent}. ${command}`);
+  return openWeb(threads, `${absent}, and this needs no native code. For speed: ${INSTALL['onnxruntime-node']}`);
 }
 
-async function openReference(reason: string): Promise<Engine> {
-  return (await import('./reference.ts')).openReference(reason);
+async function openWeb(threads: number, reason: string): Promise<Engine> {
+  const ort = await load(() => import('onnxruntime-web'));
+  if (typeof ort === 'string') {
+    throw new UserError(
+      'MISSING_ENGINE',
+      `engine onnxruntime-web is not there (${ort}). Install it: ${INSTALL['onnxruntime-web']}`,
+    );
+  }
+  return (await import('./onnxruntime-web.ts')).openOrtWeb(ort, { threads, reason });
 }
 
 /** The package, or why it is absent. */
-async function loadOrtNode(): Promise<OrtNode | string> {
+async function load<T>(imported: () => Promise<T>): Promise<T | string> {
   try {
-    return await import('onnxruntime-node');
+    return await imported();
   } catch (error) {
     return messageOf(error).split('\n')[0]!;
   }
-}
-
-function missing(name: EngineName): UserError {
-  return new UserError(
-    'MISSING_ENGINE',
-    `engine ${name} is not part of this version; use onnxruntime-node or reference`,
-  );
 }

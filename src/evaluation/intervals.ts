@@ -1,4 +1,5 @@
 /** Intervals for success rates. */
+import type { Rng } from '../core/rng.ts';
 
 /** A share with its 95 % interval, all in [0, 1]. */
 export interface Estimated {
@@ -54,4 +55,34 @@ export function passAtK(n: number, c: number, k: number): number {
   let miss = 1;
   for (let i = n - c + 1; i <= n; i++) miss *= 1 - k / i;
   return 1 - miss;
+}
+
+/**
+ * Interquartile mean: the mean of the middle half, the values at its edges counted in part.
+ * @see Agarwal et al. 2021, https://arxiv.org/abs/2108.13264
+ */
+export function interquartileMean(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const n = sorted.length;
+  const from = n / 4;
+  const to = n - n / 4;
+  let sum = 0;
+  sorted.forEach((value, i) => {
+    const share = Math.max(0, Math.min(to, i + 1) - Math.max(from, i));
+    sum += share * value;
+  });
+  return sum / (to - from);
+}
+
+/** Percentile bootstrap of a statistic over `values`, 95 %. @param draws resamples; the quantiles are of them */
+export function bootstrap(
+  values: readonly number[],
+  statistic: (sample: readonly number[]) => number,
+  rng: Rng,
+  draws = 4000,
+): Estimated {
+  const samples = Array.from({ length: draws }, () => statistic(values.map(() => rng.pick(values))));
+  samples.sort((a, b) => a - b);
+  const at = (q: number) => samples[Math.min(draws - 1, Math.floor(q * draws))]!;
+  return { value: statistic(values), low: at(0.025), high: at(0.975), n: values.length };
 }

@@ -121,6 +121,14 @@ export interface UpdateResult {
   readonly tokens: number;
   /** Groups that carried no signal. */
   readonly filtered: readonly number[];
+  /** Advantages of the groups trained on, for the record. */
+  readonly credit: readonly GroupCredit[];
+}
+
+/** [member][decision] advantages of a group, members in the order of its trajectories. */
+export interface GroupCredit {
+  readonly group: number;
+  readonly advantages: readonly Float32Array[];
 }
 
 /** Groups with all that is known of their decisions. */
@@ -231,7 +239,7 @@ export class Trainer {
 
   async #attempt(groups: readonly Group[], progress: number): Promise<UpdateResult> {
     const { estimator, kl, epochs, minibatches, seed } = this.#options;
-    const nothing = { stats: {}, optimizerSteps: 0, decisions: 0, tokens: 0, filtered: [] };
+    const nothing = { stats: {}, optimizerSteps: 0, decisions: 0, tokens: 0, filtered: [], credit: [] };
     const broken = brokenRecord(groups);
     if (broken) return { ...nothing, broken };
 
@@ -267,7 +275,9 @@ export class Trainer {
     }
     const all = prepared.units.flat();
     const decisions = prepared.facts.size;
-    return { ...left, broken: undefined, stats, optimizerSteps: steps, decisions, tokens: tokenCount(all) * epochs };
+    const tokens = tokenCount(all) * epochs;
+    const credit = creditOf(kept, prepared.estimates);
+    return { ...left, broken: undefined, stats, optimizerSteps: steps, decisions, tokens, credit };
   }
 
   /** Only an estimator that compares whole trajectories of a group learns nothing from equal scores. */
@@ -424,6 +434,15 @@ export class Trainer {
   #rate(progress: number): number {
     return this.#rateScale * learningRate(this.#options.learningRate, this.#moments.steps, progress);
   }
+}
+
+/** @param estimates in the order of the groups' trajectories */
+function creditOf(groups: readonly Group[], estimates: readonly Estimate[]): GroupCredit[] {
+  let next = 0;
+  return groups.map(({ group, trajectories }) => ({
+    group,
+    advantages: trajectories.map(() => Float32Array.from(estimates[next++]!.advantages)),
+  }));
 }
 
 /** What came in broken. */

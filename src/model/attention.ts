@@ -8,7 +8,9 @@
  */
 import {
   add,
+  cast,
   concat,
+  dimension,
   div,
   exp,
   lessEqual,
@@ -45,116 +47,187 @@ export function layoutInputs(prefix: string, layout: Shape, n: Dim): Layout {
   return { index: reshape(index, [times(...layout)]), inverse: input(`${prefix}.inverse`, [n], 'i32') };
 }
 
-/** One layer's keys and values: prompts [G, kvHeads, P, dh], pasts [G, kvHeads, K, S, dh]. */
+/**
+ * A layout of heads: row n of packed heads [N, heads·dh] lies, head by head, in [heads, rows of the layout, dh]. One
+ * gather pads, splits and transposes at once. Padding holds any row: nobody attends to it and nobody reads it, and the
+ * gradients that reach it are zeros.
+ */
+interface HeadLayout {
+  readonly index: Tensor; // [heads·M]
+  readonly inverse: Tensor; // [N·heads]
+}
+
+function headLayout({ index, inverse }: Layout, heads: number): HeadLayout {
+  const [rows, n] = [index.shape[0]!, inverse.shape[0]!];
+  const head = constant([...Array(heads).keys()], [heads], 'i32');
+  const spread = where(
+    lessEqual(index, -1),
+    index,
+    add(mul(reshape(index, [1, rows]), heads), reshape(head, [heads, 1])),
+  );
+  const back = add(reshape(inverse, [n, 1]), mul(reshape(head, [1, heads]), cast(dimension(rows), 'i32')));
+  return { index: reshape(spread, [times(heads, rows)]), inverse: reshape(back, [times(n, heads)]) };
+}
+
+/** Packed heads [N, heads·dh] → [heads·M, dh]. */
+function toHeads(x: Tensor, { index, inverse }: HeadLayout, dh: number): Tensor {
+  return take(reshape(x, [inverse.shape[0]!, dh]), index, inverse, { zeros: false, total: true });
+}
+
+/** [heads, ..., dh] → packed heads [N, heads·dh]. */
+function fromHeads(x: Tensor, { index, inverse }: HeadLayout, n: Dim, width: number): Tensor {
+  const rows = reshape(x, [index.shape[0]!, x.shape.at(-1)!]);
+  return reshape(take(rows, inverse, index, { zeros: false }), [n, width]);
+}
+
+/** One layer's keys and values: prompts [kvHeads, G, P, dh], or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh]. */
 export interface KeysValues {
   readonly k: Tensor;
   readonly v: Tensor;
 }
 
+/** How queries and keys share heads: leading axes of the queries, and of the keys, which broadcast to them. */
+function headAxes({ heads, kvHeads }: ModelConfig): { readonly q: number[]; readonly kv: number[] } {
+  return heads === kvHeads ? { q: [heads], kv: [kvHeads] } : { q: [kvHeads, heads / kvHeads], kv: [kvHeads, 1] };
+}
+
 /**
  * Self-attention of the prompts.
  * @param lengthMask [G, P] f32: 0 where a prompt has a token, −1e9 in its padding
- * @param kept receives each layer's keys and values [G, kvHeads, P, dh]
+ * @param kept receives each layer's keys and values [kvHeads, G, P, dh]
  */
 export function promptAttention(config: ModelConfig, layout: Layout, lengthMask: Tensor, kept: KeysValues[]): Attend {
   const { heads, kvHeads } = config;
   const dh = headSize(config);
-  const repeat = heads / kvHeads;
-  const scale = constant(1 / Math.sqrt(dh));
-  let mask = reshape(lengthMask, ['G', 1, 1, 'P']);
+  const axes = headAxes(config);
+  const scale = 1 / Math.sqrt(dh);
+  let mask = reshape(lengthMask, ['G', 1, 'P']);
   if (!config.prefixBidirectional) {
     const steps = input('prompt.steps', ['P'], 'i32'); // 0 … P − 1
-    const causal = lessEqual(reshape(steps, [1, 'P']), reshape(steps, ['P', 1]));
-    // Query rows are laid out [repeat, P]; the causal mask repeats with them.
-    const future = reshape(where(causal, constant(0), constant(MASKED)), [1, 1, 'P', 'P']);
-    mask = add(mask, repeat === 1 ? future : concat(Array(repeat).fill(future), 2));
+    mask = add(mask, causalMask(steps, 'P'));
   }
+  const queryLayout = headLayout(layout, heads);
+  const keyLayout = headLayout(layout, kvHeads);
   return (layer, { q, k, v }) => {
-    const pad = (x: Tensor) => take(x, layout.index, layout.inverse);
-    const queries = reshape(transpose(reshape(pad(q), ['G', 'P', kvHeads, repeat, dh]), [0, 2, 3, 1, 4]), [
-      'G',
-      kvHeads,
-      times(repeat, 'P'),
-      dh,
-    ]);
-    const keys = transpose(reshape(pad(k), ['G', 'P', kvHeads, dh]), [0, 2, 1, 3]);
-    const values = transpose(reshape(pad(v), ['G', 'P', kvHeads, dh]), [0, 2, 1, 3]);
+    const keys = reshape(toHeads(k, keyLayout, dh), [kvHeads, 'G', 'P', dh]);
+    const values = reshape(toHeads(v, keyLayout, dh), [kvHeads, 'G', 'P', dh]);
     kept[layer] = { k: keys, v: values };
-    const weights = softmax(add(matmul(mul(queries, scale), keys, { transposeB: true }), mask));
-    const mixed = reshape(matmul(weights, values), ['G', kvHeads, repeat, 'P', dh]);
-    const rows = reshape(transpose(mixed, [0, 3, 1, 2, 4]), [times('G', 'P'), heads * dh]);
-    return take(rows, layout.inverse, layout.index);
+    const queries = reshape(toHeads(q, queryLayout, dh), [...axes.q, 'G', 'P', dh]);
+    const scores = matmul(queries, reshape(keys, [...axes.kv, 'G', 'P', dh]), { transposeB: true, scale });
+    const mixed = matmul(softmax(add(scores, mask)), reshape(values, [...axes.kv, 'G', 'P', dh]));
+    return fromHeads(mixed, queryLayout, layout.inverse.shape[0]!, heads * dh);
+  };
+}
+
+/** [T, T] f32: 0 where a step sees another (its own and those before), −1e9 elsewhere. @param steps [T] i32 0 … T − 1 */
+function causalMask(steps: Tensor, size: Dim): Tensor {
+  return where(lessEqual(reshape(steps, [1, size]), reshape(steps, [size, 1])), constant(0), constant(MASKED));
+}
+
+/** Whole episodes: what their tokens attend to besides each other. */
+export interface EpisodeContext {
+  readonly layout: Layout;
+  /** Per layer, [kvHeads, G, P, dh]. */
+  readonly prompt: readonly KeysValues[];
+  /** [G, P] f32: 0 or −1e9. */
+  readonly promptMask: Tensor;
+  /** [T] i32 0 … T − 1. */
+  readonly steps: Tensor;
+}
+
+/** Causal self-attention of whole episodes, nothing cached: over the prompt and each other. */
+export function episodeAttention(config: ModelConfig, context: EpisodeContext): Attend {
+  const { heads, kvHeads } = config;
+  const dh = headSize(config);
+  const axes = headAxes(config);
+  const scale = 1 / Math.sqrt(dh);
+  const { layout } = context;
+  const promptMask = reshape(context.promptMask, ['G', 1, 1, 'P']);
+  const ownMask = causalMask(context.steps, 'T');
+  const queryLayout = headLayout(layout, heads);
+  const keyLayout = headLayout(layout, kvHeads);
+  const KT = times('K', 'T');
+  return (layer, { q, k, v }) => {
+    const flat = reshape(toHeads(q, queryLayout, dh), [...axes.q, 'G', KT, dh]);
+    const queries = reshape(flat, [...axes.q, 'G', 'K', 'T', dh]);
+    const own = (x: Tensor) => reshape(toHeads(x, keyLayout, dh), [...axes.kv, 'G', 'K', 'T', dh]);
+    const ownValues = own(v);
+    const shared = (x: Tensor) => reshape(x, [...axes.kv, 'G', 'P', dh]);
+    const prompt = context.prompt[layer]!;
+    const promptScores = matmul(flat, shared(prompt.k), { transposeB: true, scale });
+    const mixed = jointSoftmax([
+      {
+        scores: add(reshape(promptScores, [...axes.q, 'G', 'K', 'T', 'P']), promptMask),
+        mix: (weights) => reshape(matmul(reshape(weights, [...axes.q, 'G', KT, 'P']), shared(prompt.v)), queries.shape),
+      },
+      {
+        scores: add(matmul(queries, own(k), { transposeB: true, scale }), ownMask),
+        mix: (weights) => matmul(weights, ownValues),
+      },
+    ]);
+    return fromHeads(mixed, queryLayout, layout.inverse.shape[0]!, heads * dh);
   };
 }
 
 /** What an episode's new tokens attend to besides each other. */
-export interface EpisodeContext {
+export interface CachedContext {
   readonly layout: Layout;
   /** Per layer, [G, kvHeads, P, dh]. */
   readonly prompt: readonly KeysValues[];
   /** [G, P] f32: 0 or −1e9. */
   readonly promptMask: Tensor;
-  /** Per layer, [G, kvHeads, K, S, dh]; absent in training, where the whole episode is new. */
-  readonly past?: { readonly layers: readonly KeysValues[] /** [G, K, S] f32: 0 or −1e9. */; readonly mask: Tensor };
+  /** Per layer, [G, kvHeads, K, S, dh]. */
+  readonly past: readonly KeysValues[];
+  /** [G, K, S] f32: 0 or −1e9. */
+  readonly pastMask: Tensor;
   /** [T] i32 0 … T − 1. */
   readonly steps: Tensor;
 }
 
 /** Causal self-attention of the episodes' new tokens over prompt, past and each other. */
-export function episodeAttention(config: ModelConfig, context: EpisodeContext): Attend {
+export function cachedAttention(config: ModelConfig, context: CachedContext): Attend {
   const { heads, kvHeads } = config;
   const dh = headSize(config);
   const repeat = heads / kvHeads;
   const rT = times(repeat, 'T');
-  const scale = constant(1 / Math.sqrt(dh));
+  const scale = 1 / Math.sqrt(dh);
   const { layout, past } = context;
   const promptMask = reshape(context.promptMask, ['G', 1, 1, 1, 'P']);
-  const causal = lessEqual(reshape(context.steps, [1, 'T']), reshape(context.steps, ['T', 1]));
-  const future = reshape(where(causal, constant(0), constant(MASKED)), [1, 1, 1, 'T', 'T']);
+  const future = reshape(causalMask(context.steps, 'T'), [1, 1, 1, 'T', 'T']);
   const ownMask = repeat === 1 ? future : concat(Array(repeat).fill(future), 3);
-  const pastMask = past && reshape(past.mask, ['G', 1, 'K', 1, 'S']);
+  const pastMask = reshape(context.pastMask, ['G', 1, 'K', 1, 'S']);
   return (layer, { q, k, v }) => {
-    const pad = (x: Tensor) => take(x, layout.index, layout.inverse);
+    const pad = (x: Tensor) => take(x, layout.index, layout.inverse, { zeros: false, total: true });
     // [G, kvHeads, K, repeat·T, dh]: with the members inside, prompt and own scores share one memory order.
-    const queries = mul(
-      reshape(transpose(reshape(pad(q), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]), [
-        'G',
-        kvHeads,
-        'K',
-        rT,
-        dh,
-      ]),
-      scale,
-    );
+    const spread = transpose(reshape(pad(q), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]);
+    const queries = reshape(spread, ['G', kvHeads, 'K', rT, dh]);
     const own = (x: Tensor) => transpose(reshape(pad(x), ['G', 'K', 'T', kvHeads, dh]), [0, 3, 1, 2, 4]);
     const ownKeys = own(k);
     const ownValues = own(v);
     const prompt = context.prompt[layer]!;
+    const { k: pastKeys, v: pastValues } = past[layer]!;
     const flat = reshape(queries, ['G', kvHeads, times('K', rT), dh]);
-    const parts: AttentionPart[] = [
+    const promptScores = matmul(flat, prompt.k, { transposeB: true, scale });
+    const mixed = jointSoftmax([
       {
-        scores: add(reshape(matmul(flat, prompt.k, { transposeB: true }), ['G', kvHeads, 'K', rT, 'P']), promptMask),
+        scores: add(reshape(promptScores, ['G', kvHeads, 'K', rT, 'P']), promptMask),
         mix: (weights) =>
           reshape(matmul(reshape(weights, ['G', kvHeads, times('K', rT), 'P']), prompt.v), ['G', kvHeads, 'K', rT, dh]),
       },
       {
-        scores: add(matmul(queries, ownKeys, { transposeB: true }), ownMask),
+        scores: add(matmul(queries, ownKeys, { transposeB: true, scale }), ownMask),
         mix: (weights) => matmul(weights, ownValues),
       },
-    ];
-    if (past && pastMask) {
-      const { k: pastKeys, v: pastValues } = past.layers[layer]!;
-      parts.push({
-        scores: add(matmul(queries, pastKeys, { transposeB: true }), pastMask),
+      {
+        scores: add(matmul(queries, pastKeys, { transposeB: true, scale }), pastMask),
         mix: (weights) => matmul(weights, pastValues),
-      });
-    }
-    const mixed = jointSoftmax(parts);
+      },
+    ]);
     const rows = reshape(transpose(reshape(mixed, ['G', kvHeads, 'K', repeat, 'T', dh]), [0, 2, 4, 1, 3, 5]), [
       times('G', 'K', 'T'),
       heads * dh,
     ]);
-    return take(rows, layout.inverse, layout.index);
+    return take(rows, layout.inverse, layout.index, { zeros: false });
   };
 }
 

@@ -1,11 +1,11 @@
 /**
  * What is read off the trunk: whole-action scores (choice), next-token logits (tokens), and the value.
  */
-import { add, exp, gather, log, matmul, mul, reduceMax, reduceSum, reshape, stopGradient, sub } from '../tensor/ops.ts';
+import { add, gather, logSumExp, matmul, mul, reduceSum, reshape, silu } from '../tensor/ops.ts';
 import { type Dim, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
-import { embed, type Parameters, projection, silu } from './transformer.ts';
+import { embed, type Parameters, projection } from './transformer.ts';
 
 /** Token ids of `rows` action texts, padded to W tokens each: [rows, W]. */
 export interface ActionTokens {
@@ -87,15 +87,7 @@ export function choiceScores(
     'M',
   ]);
   const masked = add(pointers, reshape(candidates.mentionMask, ['G', 1, 'C', 'M']));
-  return add(bag, logSumExpLast(masked));
-}
-
-/** log Σ exp over the last axis, which is dropped. */
-function logSumExpLast(x: Tensor): Tensor {
-  const peak = stopGradient(reduceMax(x, [-1], true));
-  const sum = reduceSum(exp(sub(x, peak)), [-1], true);
-  const y = add(log(sum), peak);
-  return reshape(y, y.shape.slice(0, -1));
+  return add(bag, logSumExp(masked));
 }
 
 /** Next-token logits. @param hidden [rows, d] @returns [rows, V] */

@@ -34,27 +34,23 @@ export function adamW(
 ): Record<string, Tensor> {
   const scalar = (name: string) => input(`adam.${name}`, []);
   const lr = scalar('lr');
-  const norm = sqrt(
-    gradients
-      .map((g) =>
-        reduceSum(
-          mul(g, g),
-          g.shape.map((_, axis) => axis),
-        ),
-      )
-      .reduce((a, b) => add(a, b)),
-  );
+  const squares = gradients.map((g) => mul(g, g));
+  const norm = sqrt(squares.map((g2) => reduceSum(g2)).reduce((a, b) => add(a, b)));
   const shrink = minimum(constant(1), div(scalar('maxGradNorm'), add(norm, constant(1e-12))));
-  const rate = div(lr, scalar('correction1'));
-  const correction2 = scalar('correction2');
+  // Scalars that touch every parameter are multiplied with each other first; with c = √b₂ the step is
+  // m·(lr·c/b₁)/(√v + ε·c).
+  const fresh = mul(shrink, 1 - beta1);
+  const freshSquare = mul(mul(shrink, shrink), 1 - beta2);
+  const root = sqrt(scalar('correction2'));
+  const rate = div(mul(lr, root), scalar('correction1'));
+  const floor = mul(root, epsilon);
   const outputs: Record<string, Tensor> = { gradNorm: norm };
   specs.forEach(({ name, shape, decay }, i) => {
     const w = weights[i]!;
-    const g = mul(gradients[i]!, shrink);
-    const m = add(mul(input(`m/${name}`, shape), constant(beta1)), mul(g, constant(1 - beta1)));
-    const v = add(mul(input(`v/${name}`, shape), constant(beta2)), mul(mul(g, g), constant(1 - beta2)));
-    const step = div(mul(m, rate), add(sqrt(div(v, correction2)), constant(epsilon)));
-    const kept = decay && weightDecay > 0 ? sub(w, mul(w, mul(lr, constant(weightDecay)))) : w;
+    const m = add(mul(input(`m/${name}`, shape), beta1), mul(gradients[i]!, fresh));
+    const v = add(mul(input(`v/${name}`, shape), beta2), mul(squares[i]!, freshSquare));
+    const step = div(mul(m, rate), add(sqrt(v), floor));
+    const kept = decay && weightDecay > 0 ? mul(w, sub(1, mul(lr, weightDecay))) : w;
     outputs[`w/${name}`] = sub(kept, step);
     outputs[`m/${name}`] = m;
     outputs[`v/${name}`] = v;

@@ -79,10 +79,13 @@ export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
 
 /** Draws the initial weights; each parameter has a stream of its own, so that adding one changes no other. */
 export function initialParams(config: ModelConfig, seed: number): ParamSet {
+  return { version: 0, values: drawParameters(parameterSpecs(config), seed) };
+}
+
+/** Initial values of parameters, by name. */
+export function drawParameters(specs: readonly ParameterSpec[], seed: number): Record<string, Float32Array> {
   const rng = Rng.fromSeed(seed);
-  const values: Record<string, Float32Array> = {};
-  for (const { name, shape, init } of parameterSpecs(config)) values[name] = draw(shape, init, rng.split(name));
-  return { version: 0, values };
+  return Object.fromEntries(specs.map(({ name, shape, init }) => [name, draw(shape, init, rng.split(name))]));
 }
 
 function draw(shape: readonly number[], init: Init, rng: Rng): Float32Array {

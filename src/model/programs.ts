@@ -3,15 +3,16 @@
  *
  * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
- * M mentions per action · W tokens per action text · D decisions per group · R token decisions.
+ * M mentions per action · A different action texts · W tokens per action text · D decisions per group · R token
+ * decisions.
  */
 
 import { gradients } from '../tensor/gradients.ts';
 import { defineGraph, type Graph } from '../tensor/graph.ts';
-import { add, logSoftmax, pick, reshape, take } from '../tensor/ops.ts';
+import { add, logSoftmax, pick, reshape, take, transpose } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
-import { episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
+import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
 import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
 import {
   actionBags,
@@ -23,6 +24,7 @@ import {
   tokenLogits,
   values,
 } from './heads.ts';
+import { type LoraConfig, loraSpecs, loraTensors } from './lora.ts';
 import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss, preferenceLoss } from './loss.ts';
 import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
@@ -40,11 +42,18 @@ export function prefillGraph(config: ModelConfig): Graph {
   const { hidden, layers } = readPrompts(config, p);
   const outputs: Record<string, Tensor> = {};
   layers.forEach(({ k, v }, layer) => {
-    outputs[`k${layer}`] = k;
-    outputs[`v${layer}`] = v;
+    outputs[`k${layer}`] = transpose(k, [1, 0, 2, 3]);
+    outputs[`v${layer}`] = transpose(v, [1, 0, 2, 3]);
   });
   if (config.choiceHead) outputs.pointerKeys = pointerKeys(p, hidden);
   return defineGraph(outputs);
+}
+
+/** Next-token logits at every token of the prompts, `logits` [Np, V]: one plain forward pass of a language model. */
+export function forwardGraph(config: ModelConfig): Graph {
+  checkModelConfig(config);
+  const p = parameterTensors(config);
+  return defineGraph({ logits: tokenLogits(config, p, readPrompts(config, p).hidden) });
 }
 
 /** Turns action texts into vectors: `bags` [A, d]. */
@@ -73,6 +82,19 @@ export function chooseGraph(config: ModelConfig): Graph {
   return defineGraph(outputs);
 }
 
+/**
+ * Reads whole windows, nothing cached, and scores the candidates of each: what {@link prefillGraph}, {@link actionsGraph}
+ * and {@link chooseGraph} do for a view that is rendered anew every turn, in one call and without carrying keys and
+ * values back and forth. Outputs `scores` [G, D, C] (unmasked) and, with a value head, `values` [G·D].
+ */
+export function windowGraph(config: ModelConfig): Graph {
+  checkModelConfig(config);
+  const p = parameterTensors(config);
+  const { prompts, hidden } = readEpisodes(config, p);
+  const { scores, deciding } = scoredChoices(config, p, prompts.hidden, hidden);
+  return defineGraph({ scores, ...(config.valueHead ? { values: values(p, deciding, times('G', 'D')) } : {}) });
+}
+
 /** As {@link chooseGraph}, but with next-token `logits` [G·K, V] at each member's last new token. */
 export function decodeGraph(config: ModelConfig): Graph {
   const p = parameterTensors(config);
@@ -89,16 +111,19 @@ export interface TrainOptions {
   readonly decoder: DecoderKind;
   readonly objective: 'policy' | 'likelihood' | 'preference';
   readonly adamW: AdamWConfig;
+  /** Train these adapters and leave the model as it is. */
+  readonly lora?: LoraConfig;
 }
 
 /**
  * One optimiser step over whole episodes (the prompt of a group computed once): forward, backward and AdamW.
- * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter.
+ * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter that is trained.
  */
 export function trainGraph(config: ModelConfig, options: TrainOptions): Graph {
-  const p = parameterTensors(config);
+  const { lora } = options;
+  const p = lora ? loraTensors(config, lora) : parameterTensors(config);
   const { loss, stats } = episodeLoss(config, p, options);
-  const specs = parameterSpecs(config);
+  const specs = lora ? loraSpecs(config, lora) : parameterSpecs(config);
   const weights = specs.map(({ name }) => p(name));
   const updated = adamW(specs, weights, gradients(loss, weights), options.adamW);
   return defineGraph({ loss, ...stats, ...updated });
@@ -138,39 +163,37 @@ function episodeLoss(
 
 /** Whole episodes, nothing cached: what each recorded decision is worth under the current weights. */
 function episodeTerms(config: ModelConfig, p: Parameters, decoder: DecoderKind) {
-  const prompts = readPrompts(config, p);
-  const tokens = tokenInputs(config, 'tokens', 'N');
-  const attend = episodeAttention(config, {
-    layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
-    prompt: prompts.layers,
-    promptMask: prompts.mask,
-    steps: input('episodes.steps', ['T'], 'i32'),
-  });
-  const hidden = trunk(config, p, tokens, 'N', attend);
+  const { prompts, hidden } = readEpisodes(config, p);
   return decoder === 'choice' ? choiceTerms(config, p, prompts.hidden, hidden) : tokenTerms(config, p, hidden);
 }
 
-function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
+/** Scores [G, D, C] of each group's candidates at its deciding positions, whose hidden states are `deciding` [G·D, d]. */
+function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
   const { hiddenSize: d } = config;
-  const rows = times('G', 'D');
   const layout = layoutInputs('decisions', ['G', 'D'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
-  const bags = actionBags(config, p, actionTokenInputs(config, times('G', 'C')), times('G', 'C'));
+  const bags = actionBags(config, p, actionTokenInputs(config, 'A'), 'A');
+  // Which text each candidate is: groups list the same actions over and over, and a text is read once.
+  const texts = input('candidates.texts', [times('G', 'C')], 'i32');
   // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.
   const mentions = input('candidates.mentions', [times('G', 'C', 'M')], 'i32');
   const candidates: Candidates = {
-    bags: reshape(bags, ['G', 'C', d]),
+    bags: reshape(rowsOf(bags, texts), ['G', 'C', d]),
     keys: reshape(rowsOf(pointerKeys(p, promptHidden), mentions), ['G', times('C', 'M'), d]),
     mentionMask: input('candidates.mentionMask', ['G', 'C', 'M']),
   };
-  const scores = choiceScores(config, p, reshape(deciding, ['G', 'D', d]), candidates, 'D');
+  return { scores: choiceScores(config, p, reshape(deciding, ['G', 'D', d]), candidates, 'D'), deciding };
+}
+
+function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, hidden: Tensor) {
+  const { scores, deciding } = scoredChoices(config, p, promptHidden, hidden);
   const logprobs = logSoftmax(add(scores, input('decisions.mask', ['G', 'D', 'C'])));
   const chosen = input('decisions.chosen', ['G', 'D', 1], 'i32');
   const shape = ['G', 'D'];
   const terms: DecisionTerms = {
     logprob: reshape(pick(logprobs, chosen), shape),
     entropy: entropyOf(logprobs),
-    value: config.valueHead ? reshape(values(p, deciding, rows), shape) : undefined,
+    value: config.valueHead ? reshape(values(p, deciding, times('G', 'D')), shape) : undefined,
   };
   return { terms, shape };
 }
@@ -189,12 +212,25 @@ function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor) {
   return { terms, shape };
 }
 
+/** The prompts, and the hidden states [N, d] of the tokens that follow them. */
+function readEpisodes(config: ModelConfig, p: Parameters) {
+  const prompts = readPrompts(config, p);
+  const tokens = tokenInputs(config, 'tokens', 'N');
+  const attend = episodeAttention(config, {
+    layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
+    prompt: prompts.layers,
+    promptMask: prompts.mask,
+    steps: input('episodes.steps', ['T'], 'i32'),
+  });
+  return { prompts, hidden: trunk(config, p, tokens, attend) };
+}
+
 function readPrompts(config: ModelConfig, p: Parameters) {
   const tokens = tokenInputs(config, 'prompt', 'Np');
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
   const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
-  const hidden = trunk(config, p, tokens, 'Np', attend);
+  const hidden = trunk(config, p, tokens, attend);
   return { hidden, layers, mask };
 }
 
@@ -206,15 +242,16 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
       k: input(`${name}.k${layer}`, shape),
       v: input(`${name}.v${layer}`, shape),
     }));
-  const attend = episodeAttention(config, {
+  const attend = cachedAttention(config, {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
     prompt: cached('prompt', ['G', kvHeads, 'P', dh]),
     promptMask: input('prompt.mask', ['G', 'P']),
-    past: { layers: cached('past', ['G', kvHeads, 'K', 'S', dh]), mask: input('past.mask', ['G', 'K', 'S']) },
+    past: cached('past', ['G', kvHeads, 'K', 'S', dh]),
+    pastMask: input('past.mask', ['G', 'K', 'S']),
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   const outputs: Record<string, Tensor> = {};
-  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), 'N', (layer, heads) => {
+  const hidden = trunk(config, p, tokenInputs(config, 'tokens', 'N'), (layer, heads) => {
     outputs[`k${layer}`] = heads.k;
     outputs[`v${layer}`] = heads.v;
     return attend(layer, heads);

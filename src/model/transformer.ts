@@ -2,27 +2,18 @@
  * The transformer's trunk over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
  * layout (attention.ts) that decides who sees whom.
  */
-import {
-  add,
-  concat,
-  gather,
-  matmul,
-  mul,
-  neg,
-  reciprocal,
-  reduceMean,
-  reshape,
-  sigmoid,
-  slice,
-  sqrt,
-} from '../tensor/ops.ts';
+import { add, gather, matmul, mul, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
 import type { Dim } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
 
 /** Looks a parameter up by name. */
-export type Parameters = (name: string) => Tensor;
+export interface Parameters {
+  (name: string): Tensor;
+  /** The low-rank matrices beside a projection (lora.ts): A [r, in], B [out, r], and the factor on their product. */
+  adapter?(projection: string): { readonly down: Tensor; readonly up: Tensor; readonly scale: number } | undefined;
+}
 
 /** Per-token inputs of one packed run of tokens. */
 export interface TokenInputs {
@@ -78,75 +69,57 @@ export function embed(
 }
 
 /** Runs all layers and the final norm. @returns [N, d] */
-export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, n: Dim, attend: Attend): Tensor {
-  const rotary = rotaryTables(config, tokens.positions, n);
+export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, attend: Attend): Tensor {
+  const { positions, cos, sin } = rotaryTables(config, tokens.positions);
   let x = embed(config, p, tokens);
   for (let layer = 0; layer < config.layers; layer++) {
     const at = `model.layers.${layer}`;
     const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
-    const q = rotate(config, projection(p, `${at}.self_attn.q_proj`, normed, config.qkvBias), config.heads, rotary, n);
-    const k = rotate(
-      config,
-      projection(p, `${at}.self_attn.k_proj`, normed, config.qkvBias),
-      config.kvHeads,
-      rotary,
-      n,
-    );
+    const turned = (name: string, heads: number) =>
+      rotary(projection(p, `${at}.self_attn.${name}`, normed, config.qkvBias), positions, cos, sin, heads);
+    const q = turned('q_proj', config.heads);
+    const k = turned('k_proj', config.kvHeads);
     const v = projection(p, `${at}.self_attn.v_proj`, normed, config.qkvBias);
     x = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
-    x = add(x, swiglu(p, `${at}.mlp`, rmsNorm(x, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps)));
+    x = add(x, mlp(p, `${at}.mlp`, rmsNorm(x, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps)));
   }
   return rmsNorm(x, p('model.norm.weight'), config.rmsNormEps);
 }
 
 /** x·Wᵀ (+ b), W stored [out, in]. */
 export function projection(p: Parameters, name: string, x: Tensor, bias = false): Tensor {
-  const y = matmul(x, p(`${name}.weight`), { transposeB: true });
+  const adapter = p.adapter?.(name);
+  let y = matmul(x, p(`${name}.weight`), { transposeB: true });
+  if (adapter) {
+    const { down, up, scale } = adapter;
+    y = add(y, matmul(matmul(x, down, { transposeB: true }), up, { transposeB: true, scale }));
+  }
   return bias ? add(y, p(`${name}.bias`)) : y;
 }
 
-/** x / √(mean(x²) + ε) ⊙ gain, over the last axis. @see Zhang & Sennrich 2019, https://arxiv.org/abs/1910.07467 */
-export function rmsNorm(x: Tensor, gain: Tensor, eps: number): Tensor {
-  const scale = reciprocal(sqrt(add(reduceMean(mul(x, x), [-1], true), constant(eps))));
-  return mul(mul(x, scale), gain);
-}
-
-/** x·sigmoid(x). */
-export function silu(x: Tensor): Tensor {
-  return mul(x, sigmoid(x));
-}
-
-function swiglu(p: Parameters, at: string, x: Tensor): Tensor {
+function mlp(p: Parameters, at: string, x: Tensor): Tensor {
   return projection(
     p,
     `${at}.down_proj`,
-    mul(silu(projection(p, `${at}.gate_proj`, x)), projection(p, `${at}.up_proj`, x)),
+    swiglu(projection(p, `${at}.gate_proj`, x), projection(p, `${at}.up_proj`, x)),
   );
 }
 
 interface Rotary {
-  readonly cos: Tensor; // [N, 1, dh/2]
+  readonly positions: Tensor; // [N] i32
+  readonly cos: Tensor; // [maxPositions, dh/2]
   readonly sin: Tensor;
 }
 
-function rotaryTables(config: ModelConfig, positions: Tensor, n: Dim): Rotary {
+/** Angles t·θ^(−2i/dh), in the half-split convention of the Qwen2 family. */
+function rotaryTables(config: ModelConfig, positions: Tensor): Rotary {
   const half = headSize(config) / 2;
   const angles = (f: (x: number) => number) => {
     const table = new Float32Array(config.maxPositions * half);
     for (let t = 0; t < config.maxPositions; t++) {
       for (let i = 0; i < half; i++) table[t * half + i] = f(t * config.ropeTheta ** (-i / half));
     }
-    return reshape(gather(constant(table, [config.maxPositions, half]), positions), [n, 1, half]);
+    return constant(table, [config.maxPositions, half]);
   };
-  return { cos: angles(Math.cos), sin: angles(Math.sin) };
-}
-
-/** Rotary positions in the half-split convention of the Qwen2 family. @see Su et al. 2021, https://arxiv.org/abs/2104.09864 */
-function rotate(config: ModelConfig, x: Tensor, heads: number, { cos, sin }: Rotary, n: Dim): Tensor {
-  const dh = headSize(config);
-  const split = reshape(x, [n, heads, dh]);
-  const a = slice(split, 2, 0, dh / 2);
-  const b = slice(split, 2, dh / 2, dh);
-  const rotated = concat([add(mul(a, cos), neg(mul(b, sin))), add(mul(a, sin), mul(b, cos))], 2);
-  return reshape(rotated, [n, heads * dh]);
+  return { positions, cos: angles(Math.cos), sin: angles(Math.sin) };
 }

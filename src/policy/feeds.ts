@@ -1,8 +1,8 @@
 /** Program inputs that rollout and learner build alike. */
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
-import { type PromptReading, previousTokens } from './reading.ts';
-import type { Tokenizer } from './tokenizer.ts';
+import { MAX_MENTIONS, type PromptReading, previousTokens } from './reading.ts';
+import { ACT, PAD, type Tokenizer } from './tokenizer.ts';
 
 /** An i32 feed. */
 export function i32(shape: readonly number[], data: Int32Array): HostTensor {
@@ -100,5 +100,110 @@ export function actionFeeds(
     feeds[`actions.previous${i + 1}`] = { dtype: 'i32', shape: [actions.length, W], data: previous[i]! };
   }
   if (config.focusBit) feeds['actions.focus'] = { dtype: 'f32', shape: [actions.length, W], data: focus };
+  return feeds;
+}
+
+/** A prompt and the actions that can be chosen after it. */
+export interface Choosable {
+  readonly reading: PromptReading;
+  readonly actions: readonly string[];
+}
+
+/**
+ * Feeds of the candidates: every different action text once, which text each candidate is, and the packed rows of the
+ * prompt that mention it. Lists are padded to the longest; a padding candidate has no mention.
+ */
+export function candidateFeeds(
+  config: ModelConfig,
+  tokenizer: Tokenizer,
+  groups: readonly Choosable[],
+): Record<string, HostTensor> {
+  const G = groups.length;
+  const C = Math.max(1, ...groups.map(({ actions }) => actions.length));
+  const different = new DifferentTexts(tokenizer);
+  const texts = new Int32Array(G * C);
+  const mentions = groups.map(({ actions, reading }) => actions.map((action) => reading.mentions(action)));
+  const M = Math.max(1, ...mentions.flatMap((lists) => lists.map((list) => Math.min(list.length, MAX_MENTIONS))));
+  const rows = new Int32Array(G * C * M);
+  const mentionMask = new Float32Array(rows.length).fill(-1e9);
+  let offset = 0; // where the group's prompt begins among the packed prompt tokens
+  groups.forEach(({ actions, reading }, g) => {
+    actions.forEach((text, c) => {
+      const list = mentions[g]![c]!;
+      texts[g * C + c] = different.row(text, reading.focus);
+      for (let m = 0; m < Math.min(list.length, M); m++) {
+        rows[(g * C + c) * M + m] = offset + list[m]!;
+        mentionMask[(g * C + c) * M + m] = 0;
+      }
+    });
+    offset += reading.tokens.length;
+  });
+  if (different.texts.length === 0) different.row('', new Set());
+  return {
+    ...actionFeeds(config, tokenizer, different.texts),
+    'candidates.texts': i32([G * C], texts),
+    'candidates.mentions': i32([rows.length], rows),
+    'candidates.mentionMask': f32([G, C, M], mentionMask),
+  };
+}
+
+/** Action texts told apart by what the model reads of them: their tokens and which of them carry the focus bit. */
+class DifferentTexts {
+  readonly texts: { readonly text: string; readonly focus: ReadonlySet<number> }[] = [];
+  readonly #tokenizer: Tokenizer;
+  readonly #rows = new Map<string, number>();
+
+  constructor(tokenizer: Tokenizer) {
+    this.#tokenizer = tokenizer;
+  }
+
+  row(text: string, focus: ReadonlySet<number>): number {
+    let key = `${text}\n`;
+    for (const id of this.#tokenizer.encode(text)) key += focus.has(id) ? '1' : '0';
+    const known = this.#rows.get(key);
+    if (known !== undefined) return known;
+    const row = this.texts.push({ text, focus }) - 1;
+    this.#rows.set(key, row);
+    return row;
+  }
+}
+
+/** Feeds of windows: each is read whole, and the one token after it decides. */
+export function windowFeeds(
+  config: ModelConfig,
+  tokenizer: Tokenizer,
+  windows: readonly Choosable[],
+): Record<string, HostTensor> {
+  const n = windows.length;
+  const readings = windows.map(({ reading }) => reading);
+  const lengths = readings.map(({ tokens }) => tokens.length);
+  const each = (value: (reading: PromptReading) => number) => Int32Array.from(readings, value);
+  const feeds: Record<string, HostTensor> = {
+    ...promptFeeds(config, readings, Math.max(...lengths)),
+    'tokens.ids': i32([n], new Int32Array(n).fill(ACT)),
+    'tokens.positions': i32([n], Int32Array.from(lengths)),
+    'episodes.index': i32([n, 1, 1], steps(n).data as Int32Array),
+    'episodes.inverse': steps(n),
+    'episodes.steps': steps(1),
+    'decisions.index': i32([n, 1], steps(n).data as Int32Array),
+    'decisions.inverse': steps(n),
+    ...candidateFeeds(config, tokenizer, windows),
+  };
+  if (config.tokenShift > 0)
+    feeds['tokens.previous1'] = i32(
+      [n],
+      each(({ tokens }) => tokens.at(-1) ?? PAD),
+    );
+  if (config.tokenShift > 1)
+    feeds['tokens.previous2'] = i32(
+      [n],
+      each(({ tokens }) => tokens.at(-2) ?? PAD),
+    );
+  if (config.focusBit) {
+    feeds['tokens.focus'] = f32(
+      [n, 1],
+      Float32Array.from(readings, ({ focus }) => (focus.has(ACT) ? 1 : 0)),
+    );
+  }
   return feeds;
 }

@@ -1,9 +1,9 @@
 /** From a configuration and a world's view to the small policy's model, weights and identity. */
 import type { RunConfig } from '../config/run-config.ts';
-import { UserError } from '../core/errors.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { View } from '../core/view.ts';
-import { type ModelConfig, smallModel } from '../model/config.ts';
+import { checkModelConfig, type ModelConfig, smallModel } from '../model/config.ts';
 import { initialParams, type ParamSet } from '../model/parameters.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
@@ -41,6 +41,11 @@ export function setUpSmallPolicy<R, H>(
     choiceHead: decoder === 'choice',
     valueHead: config.learner.valueCoef > 0,
   });
+  try {
+    checkModelConfig(model);
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `policy.${messageOf(thrown)}`);
+  }
   const identity: Identity = { env: config.env.id, view: view.id, vocabulary: tokenizer.hash, decoder, model };
   const saved = checkpoint && runStateOf<R, H>(checkpoint, identity);
   return {

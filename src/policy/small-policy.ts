@@ -15,7 +15,7 @@ import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.
 import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
 import { actionFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
 import { Lane } from './lane.ts';
-import type { Acted, ActRequest, Policy } from './policy.ts';
+import type { Acted, ActRequest, GivenPrompt, Policy } from './policy.ts';
 import { MAX_MENTIONS, type PromptReading, readRendered, readTurn } from './reading.ts';
 import { drawFrom } from './sampling.ts';
 import { allTokens, nextInTrie } from './spellings.ts';
@@ -36,6 +36,8 @@ export interface SmallPolicyOptions {
   readonly maxBatch: number;
   /** What a weight update does to running episodes: keep their cache (cheap, a little off-policy) or recompute it. */
   readonly cacheOnUpdate: 'keep' | 'recompute';
+  /** Milliseconds, for telling where a turn's time went; nothing is told where absent. */
+  readonly now?: () => number;
 }
 
 /** New tokens of one member per call, at most; longer readings take several calls. */
@@ -70,6 +72,10 @@ interface MemberState {
   /** Length of `tokens` (or of the prompt, for a window) already told in a decision's context. */
   told: number;
   request: ActRequest | undefined;
+  /** When the request came, and what calls have taken of it since. */
+  since: number;
+  prefillMs: number;
+  decodeMs: number;
   run: { tokens: number[]; logprobs: number[]; value: number; from: number; rng: Rng } | undefined;
 }
 
@@ -166,7 +172,7 @@ export class SmallPolicy implements Policy {
       member.turns.push(turn);
       if (view.mode === 'append') member.tokens.push(...readTurn(tokenizer, view, turn));
     }
-    if (view.mode === 'window') this.#renderWindow(member);
+    if (view.mode === 'window' && !request.given) this.#renderWindow(member);
     if (decoder === 'choice') {
       if (request.actions.length === 0) {
         throw new RangeError(
@@ -176,6 +182,8 @@ export class SmallPolicy implements Policy {
       for (const action of request.actions) this.#rowOf(member.group, member.table[action]!);
     }
     member.request = request;
+    member.since = this.#now();
+    member.prefillMs = member.decodeMs = 0;
     this.#waiting++;
   }
 
@@ -205,12 +213,28 @@ export class SmallPolicy implements Policy {
     if (!lane) return [];
     const ready = [...this.#members.values()].filter((member) => member.request && member.group.lane === lane);
     const groups = [...new Set(ready.map((member) => member.group))];
+    const start = this.#now();
     await this.#readPrompts(
       lane,
       groups.filter((group) => group.dirty),
     );
     if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.actions.length));
-    return this.#decideFor(lane, ready);
+    const read = this.#now();
+    const acted = await this.#decideFor(lane, ready);
+    if (!this.#options.now) return acted;
+    const end = this.#now();
+    for (const member of ready) {
+      member.prefillMs += read - start;
+      member.decodeMs += end - read;
+    }
+    return acted.map((one) => {
+      const { since, prefillMs, decodeMs } = this.#members.get(one.episode)!;
+      return { ...one, stages: { waitMs: Math.max(0, end - since - prefillMs - decodeMs), prefillMs, decodeMs } };
+    });
+  }
+
+  #now(): number {
+    return this.#options.now?.() ?? 0;
   }
 
   async dispose(): Promise<void> {
@@ -225,7 +249,7 @@ export class SmallPolicy implements Policy {
     const { view } = this.#options;
     const [first] = request.history ?? [];
     const firstObservation = first ? first.observation : request.observation;
-    const shared = view.mode === 'append';
+    const shared = view.mode === 'append' && !request.given;
     const key = shared ? `g${request.group}` : `e${request.episode}`;
     const group = this.#groups.get(key) ?? this.#openGroup(key, request, firstObservation, shared);
     group.live++;
@@ -236,9 +260,12 @@ export class SmallPolicy implements Policy {
       table: [],
       turns: [],
       firstObservation,
-      tokens: [ACT],
+      tokens: request.given ? [...request.given.after] : [ACT],
       told: 0,
       request: undefined,
+      since: 0,
+      prefillMs: 0,
+      decodeMs: 0,
       run: undefined,
     };
     group.lane.pastLength[group.slot * group.lane.members + member.member] = 0;
@@ -256,14 +283,14 @@ export class SmallPolicy implements Policy {
       this.#lanes.push(lane);
     }
     const first = { kind: 'first', observation: firstObservation } as const;
-    const rendered = view.mode === 'append' ? view.prompt(first) : view.render(first, []);
+    const read = () => readRendered(tokenizer, view.mode === 'append' ? view.prompt(first) : view.render(first, []));
     const slot = lane.acquire();
     lane.clearActions(slot);
     const group: GroupState = {
       key,
       lane,
       slot,
-      reading: readRendered(tokenizer, rendered),
+      reading: request.given ? readGiven(request.given) : read(),
       promptKeys: undefined,
       dirty: true,
       actions: [],
@@ -509,8 +536,7 @@ export class SmallPolicy implements Policy {
   #choose(member: MemberState, request: ActRequest, scores: Float32Array, value: number): Acted {
     const { group, table } = member;
     const listed = Float32Array.from(request.actions, (action) => scores[group.rows.get(table[action]!)!]!);
-    const rng = Rng.fromSeed(seedFrom(request.samplingSeed, request.turn));
-    const { at, logprob } = drawFrom(listed, request.temperature, rng);
+    const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
     const decision: Decision = {
       kind: 'choice',
       version: this.#version,
@@ -531,7 +557,7 @@ export class SmallPolicy implements Policy {
       logprobs: [],
       value,
       from: member.tokens.length,
-      rng: Rng.fromSeed(seedFrom(request.samplingSeed, request.turn)),
+      rng: drawOf(request),
     };
     const { run } = member;
     const allowed = masked
@@ -548,7 +574,8 @@ export class SmallPolicy implements Policy {
     const id = allowed[at]!;
     run.tokens.push(id);
     run.logprobs.push(logprob);
-    const ended = id === END || (!masked && run.tokens.length >= maxTokens);
+    const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
+    const ended = id === END || (!masked && run.tokens.length >= most);
     if (!ended) {
       member.tokens.push(id);
       return undefined;
@@ -575,6 +602,22 @@ export class SmallPolicy implements Policy {
     member.told = until;
     return told === 0 ? Int32Array.from([...group.reading.tokens, ...fresh]) : Int32Array.from(fresh);
   }
+}
+
+/** The generator of a turn's draw. */
+function drawOf({ given, samplingSeed, turn }: ActRequest): Rng {
+  return Rng.fromSeed(given ? given.seed : seedFrom(samplingSeed, turn));
+}
+
+function readGiven({ prompt, focus, mentions }: GivenPrompt): PromptReading {
+  return {
+    tokens: prompt,
+    focus: new Set(focus),
+    mentions(action) {
+      const places = mentions.get(action)?.slice(0, MAX_MENTIONS) ?? [];
+      return places.length > 0 ? places : [0];
+    },
+  };
 }
 
 function floats(tensor: HostTensor | undefined): Float32Array {

@@ -24,7 +24,7 @@ const CACHE_LIMIT = 20_000;
 export interface TokenizerOptions {
   /** Phrases that become one token each; lower case, words separated by one space. */
   readonly lexicon: readonly string[];
-  /** Single words that become one token each. */
+  /** Single words, or single punctuation marks set off by spaces, that become one token each. */
   readonly words: readonly string[];
 }
 
@@ -39,13 +39,15 @@ export class Tokenizer {
   readonly #phrases = new Map<string, string[]>();
   readonly #cache = new Map<string, Int32Array>();
 
-  /** @throws {RangeError} for a lexicon entry that is not made of words, numbers and single spaces */
+  /** @throws {RangeError} for an entry that is neither one punctuation mark nor made of words, numbers and single spaces */
   constructor({ lexicon, words }: TokenizerOptions) {
     const wordlike = new Set<string>();
     for (let n = 0; n < NUMBERS; n++) wordlike.add(String(n));
     for (const entry of [...words, ...lexicon]) {
-      if (!/^[a-z0-9]+( [a-z0-9]+)*$/.test(entry)) {
-        throw new RangeError(`tokenizer: '${entry}' is not made of lower-case words, digits and single spaces`);
+      if (!/^([a-z0-9]+( [a-z0-9]+)*|[!-/:-@[-^`{-~])$/.test(entry)) {
+        throw new RangeError(
+          `tokenizer: '${entry}' is neither one mark nor made of lower-case words, digits and single spaces`,
+        );
       }
       wordlike.add(entry);
     }
@@ -151,6 +153,7 @@ export class Tokenizer {
 
   /** The longest word-like entry that starts at `i` and is bounded on both sides. */
   #wordAt(text: string, i: number): string | undefined {
+    if (i < text.length && !isWordChar(text.charCodeAt(i))) return this.#ids.has(text[i]!) ? text[i] : undefined;
     if (i > 0 && isWordChar(text.charCodeAt(i - 1))) return undefined;
     let end = i;
     while (end < text.length && isWordChar(text.charCodeAt(end))) end++;

@@ -10,8 +10,8 @@ import type { SeenTurn, View } from '../core/view.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { DecoderKind } from '../model/programs.ts';
-import { actionFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
-import { MAX_MENTIONS, type PromptReading, readRendered, readTurn } from './reading.ts';
+import { candidateFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
+import { type PromptReading, readRendered, readTurn } from './reading.ts';
 import { nextInTrie } from './spellings.ts';
 import { ACT, END, PAD, type Tokenizer } from './tokenizer.ts';
 
@@ -253,7 +253,6 @@ export function trainingFeeds(
   const T = Math.max(...groups.flatMap(({ members }) => members.map(({ tokens }) => tokens.length)));
   const N = groups.reduce((sum, { members }) => sum + members.reduce((m, { tokens }) => m + tokens.length, 0), 0);
   const longest = Math.max(...groups.map(({ reading }) => reading.tokens.length));
-  const offsets = promptOffsets(groups);
   const perGroup = Math.max(...groups.map((group) => decisionCount([group])));
   const C = Math.max(1, ...groups.map(({ actions }) => actions.length));
   const rows = decoder === 'choice' ? G * perGroup : decisionCount(groups);
@@ -339,47 +338,6 @@ export function trainingFeeds(
   if (config.tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
-  if (decoder === 'choice') Object.assign(feeds, candidateFeeds(config, tokenizer, groups, offsets, C));
+  if (decoder === 'choice') Object.assign(feeds, candidateFeeds(config, tokenizer, groups));
   return { feeds, rows: rowOf };
-}
-
-function candidateFeeds(
-  config: ModelConfig,
-  tokenizer: Tokenizer,
-  groups: readonly TrainGroup[],
-  offsets: readonly number[],
-  C: number,
-): Record<string, HostTensor> {
-  const nothing = { text: '', focus: new Set<number>() };
-  const texts = groups.flatMap(({ actions, reading }) =>
-    Array.from({ length: C }, (_, c) => (c < actions.length ? { text: actions[c]!, focus: reading.focus } : nothing)),
-  );
-  const mentions = groups.map(({ actions, reading }) => actions.map((action) => reading.mentions(action)));
-  const M = Math.max(1, ...mentions.flatMap((lists) => lists.map((list) => Math.min(list.length, MAX_MENTIONS))));
-  const rows = new Int32Array(groups.length * C * M);
-  const mentionMask = new Float32Array(rows.length).fill(-1e9);
-  mentions.forEach((lists, g) => {
-    lists.forEach((list, c) => {
-      for (let m = 0; m < Math.min(list.length, M); m++) {
-        rows[(g * C + c) * M + m] = offsets[g]! + list[m]!;
-        mentionMask[(g * C + c) * M + m] = 0;
-      }
-    });
-  });
-  return {
-    ...actionFeeds(config, tokenizer, texts),
-    'candidates.mentions': i32([rows.length], rows),
-    'candidates.mentionMask': f32([groups.length, C, M], mentionMask),
-  };
-}
-
-/** Where each group's prompt begins among the packed prompt tokens. */
-function promptOffsets(groups: readonly TrainGroup[]): number[] {
-  const offsets: number[] = [];
-  let offset = 0;
-  for (const { reading } of groups) {
-    offsets.push(offset);
-    offset += reading.tokens.length;
-  }
-  return offsets;
 }

@@ -1,9 +1,17 @@
-/** Every metric's name, unit and meaning, in one table; sinks and pages come from it. */
+/**
+ * Every metric's name, unit and meaning, in one table. Rows, sinks and METRICS.md come from it; a name that is not in it
+ * does not compile, and a test fails for one that nobody emits.
+ */
+
+/** What a split metric is split by. */
+export type SplitBy = 'label' | 'horizon' | 'part' | 'actor';
 
 export interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly meaning: string;
+  /** Present for a metric that has one value per sub-task label, horizon, part of the time, or actor. */
+  readonly by?: SplitBy;
 }
 
 export const metricTable = [
@@ -16,11 +24,44 @@ export const metricTable = [
   { name: 'remaining', unit: 's', meaning: 'training time left, estimated from the progress so far' },
   { name: 'progress', unit: '', meaning: 'share of the run that is done, by whichever stop rule is nearest' },
   { name: 'horizon', unit: 'turns', meaning: 'horizon of the episodes that start now' },
-  { name: 'envSteps', unit: 'steps', meaning: 'environment steps taken, all of training and evaluation' },
+  { name: 'envSteps', unit: 'steps', meaning: 'environment steps taken by training episodes' },
   { name: 'episodes', unit: 'episodes', meaning: 'episodes finished' },
-  { name: 'stepsPerSecond', unit: '1/s', meaning: 'environment steps per second since the row before' },
+  { name: 'stepsPerSecond', unit: '1/s', meaning: 'environment steps per second, over at least the last second' },
+  { name: 'episodesPerSecond', unit: '1/s', meaning: 'episodes finished per second, over at least the last second' },
+  {
+    name: 'tokensPerSecond',
+    unit: '1/s',
+    meaning: 'tokens the policy computed per second, over at least the last second',
+  },
+  { name: 'batchSize', unit: 'turns', meaning: 'mean number of turns that one engine call finished' },
   { name: 'success', unit: '', meaning: 'share of the update’s episodes that solved their task' },
+  { name: 'return', unit: '', meaning: 'mean undiscounted sum of rewards of the update’s episodes' },
+  { name: 'turns', unit: 'turns', meaning: 'mean length of the update’s episodes' },
   { name: 'truncated', unit: '', meaning: 'share of the update’s episodes that the horizon cut' },
+  { name: 'episodesByLabel', unit: 'episodes', by: 'label', meaning: 'the update’s episodes of a sub-task' },
+  { name: 'successByLabel', unit: '', by: 'label', meaning: '`success` of a sub-task' },
+  { name: 'returnByLabel', unit: '', by: 'label', meaning: '`return` of a sub-task' },
+  { name: 'turnsByLabel', unit: 'turns', by: 'label', meaning: '`turns` of a sub-task' },
+  { name: 'truncatedByLabel', unit: '', by: 'label', meaning: '`truncated` of a sub-task' },
+  {
+    name: 'episodesByHorizon',
+    unit: 'episodes',
+    by: 'horizon',
+    meaning: 'the update’s episodes that started under a horizon',
+  },
+  { name: 'successByHorizon', unit: '', by: 'horizon', meaning: '`success` of episodes under a horizon' },
+  { name: 'truncatedByHorizon', unit: '', by: 'horizon', meaning: '`truncated` of episodes under a horizon' },
+  { name: 'topAction', unit: '', meaning: 'share of the update’s turns that took its most frequent action text' },
+  {
+    name: 'repeatedTurns',
+    unit: '',
+    meaning: 'share of turns that repeat an action in the same situation within an episode: loops',
+  },
+  {
+    name: 'zeroVarianceGroups',
+    unit: '',
+    meaning: 'share of the update’s groups whose members all have the same return, whether or not they are left out',
+  },
   { name: 'trainedGroups', unit: 'groups', meaning: 'groups trained on in the update' },
   { name: 'filteredGroups', unit: 'groups', meaning: 'groups left out because all their episodes scored the same' },
   { name: 'staleGroups', unit: 'groups', meaning: 'groups dropped because a decision was older than maxLag' },
@@ -51,6 +92,22 @@ export const metricTable = [
     unit: '',
     meaning: 'share of the time since the update before that the learner waited for groups',
   },
+  {
+    name: 'time',
+    unit: '',
+    by: 'part',
+    meaning:
+      'where the episode slots’ time went, over at least the last second: env, batchWait, prefill, decode, learner (slots empty until it consumes groups), group (waiting for slower members), messages; adds up to 1',
+  },
+  {
+    name: 'actorBusy',
+    unit: '',
+    by: 'actor',
+    meaning: 'share of the time spent in handlers, over at least the last second',
+  },
+  { name: 'actorDepth', unit: 'messages', by: 'actor', meaning: 'messages waiting in the mailbox' },
+  { name: 'actorRestarts', unit: 'restarts', by: 'actor', meaning: 'restarts so far' },
+  { name: 'hostsReplaced', unit: 'hosts', meaning: 'env hosts ended and replaced so far' },
   { name: 'launched', unit: 'episodes', meaning: 'episodes launched' },
   { name: 'trained', unit: 'episodes', meaning: 'episodes consumed by an update' },
   { name: 'stale', unit: 'episodes', meaning: 'episodes dropped as too old' },
@@ -59,7 +116,58 @@ export const metricTable = [
   { name: 'inFlight', unit: 'episodes', meaning: 'episodes running, or finished and waiting for an update' },
 ] as const satisfies readonly Metric[];
 
-export type MetricName = (typeof metricTable)[number]['name'];
+type Entry = (typeof metricTable)[number];
+export type SplitName = Extract<Entry, { readonly by: SplitBy }>['name'];
+export type PlainName = Exclude<Entry['name'], SplitName>;
+export type MetricName = PlainName | SplitName;
 
-/** One row: an update. A metric that does not apply is absent. */
-export type MetricsRow = Readonly<Partial<Record<MetricName, number>>>;
+/** One row: an update. A metric that does not apply is absent; a split one has a value per key. */
+export type MetricsRow = Readonly<
+  Partial<Record<PlainName, number>> & Partial<Record<SplitName, Readonly<Record<string, number>>>>
+>;
+
+/** One number of a row. */
+export interface Point {
+  readonly metric: Metric;
+  /** Which label, horizon, part or actor, for a split metric. */
+  readonly key: string | undefined;
+  readonly value: number;
+}
+
+/** The finite numbers of a row in the table's order: what a sink writes. */
+export function* points(row: MetricsRow): Generator<Point> {
+  for (const metric of metricTable) {
+    const value = row[metric.name];
+    if (typeof value === 'number') {
+      if (Number.isFinite(value)) yield { metric, key: undefined, value };
+    } else if (value) {
+      for (const [key, part] of Object.entries(value)) if (Number.isFinite(part)) yield { metric, key, value: part };
+    }
+  }
+}
+
+/** METRICS.md. */
+export function metricsPage(): string {
+  const rows = metricTable.map((metric: Metric) => {
+    const { name, unit, by, meaning } = metric;
+    return [`\`${name}\``, unit || '–', by ?? '', meaning];
+  });
+  return [
+    '# Metrics',
+    '',
+    'Generated from the table in `src/record/metrics.ts`; a test compares the two. One row per update, in',
+    '`metrics.jsonl` (one JSON object per line, a split metric as an object of its keys), in TensorBoard events',
+    '(`<name>` or `<name>/<key>`) and at the Prometheus endpoint (`longplay_<name>{<split>="<key>"}`). Shares lie in',
+    '[0, 1]. A metric that does not apply to an update is absent from its row.',
+    '',
+    ...markdownTable([['name', 'unit', 'split by', 'meaning'], ...rows]),
+    '',
+  ].join('\n');
+}
+
+/** Padded as the formatter pads. */
+function markdownTable([head = [], ...rows]: readonly (readonly string[])[]): string[] {
+  const widths = head.map((_, c) => Math.max(...[head, ...rows].map((row) => row[c]!.length)));
+  const line = (cells: readonly string[]) => `| ${cells.map((cell, c) => cell.padEnd(widths[c]!)).join(' | ')} |`;
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)];
+}

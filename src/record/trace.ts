@@ -1,8 +1,9 @@
 /**
- * Traces: versioned JSONL, one episode a line after a header line. A line is a `Trajectory` with its typed arrays as
- * plain ones. Readers accept a truncated last line: a killed process leaves one.
+ * Traces: versioned JSONL. After a header line, each line is an episode (a `Trajectory` with its typed arrays as plain
+ * ones) or, once an update has consumed them, the advantages of some groups. Readers accept a truncated last line: a
+ * killed process leaves one.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 
@@ -16,9 +17,32 @@ export interface TraceHeader {
   readonly config: unknown;
 }
 
-/** One line: the trajectory, and whether it was for training or which evaluation. */
+/** A turn as traces hold it. */
+export interface TraceTurn extends Turn {
+  /** What the learner credited its decision with; absent where it was not trained on, or before it was. */
+  readonly advantage?: number;
+}
+
+/** An episode: the trajectory, and whether it was for training or which evaluation. */
 export interface TraceLine extends Trajectory {
   readonly purpose: string;
+  /** Sub-task of the task; absent in traces of programs that do not say. */
+  readonly label?: string;
+  readonly turns: readonly TraceTurn[];
+}
+
+/** What an update made of groups. */
+export interface CreditLine {
+  readonly kind: 'credit';
+  /** Policy version after the update. */
+  readonly update: number;
+  readonly groups: readonly { readonly group: number; readonly advantages: readonly (readonly number[])[] }[];
+}
+
+export interface Credit {
+  readonly group: number;
+  /** [member][decision] */
+  readonly advantages: readonly ArrayLike<number>[];
 }
 
 export function traceHeader(config: unknown): string {
@@ -26,48 +50,111 @@ export function traceHeader(config: unknown): string {
   return `${JSON.stringify(header)}\n`;
 }
 
-export function traceLine(trajectory: Trajectory, purpose: string): string {
-  return `${JSON.stringify({ purpose, ...trajectory }, plainArrays)}\n`;
+export function traceLine(trajectory: Trajectory, purpose: string, label?: string): string {
+  const about = label === undefined ? { purpose } : { purpose, label };
+  return `${JSON.stringify({ ...about, ...trajectory, turns: trajectory.turns.map(plainTurn) })}\n`;
+}
+
+export function creditLine(update: number, groups: readonly Credit[]): string {
+  const line: CreditLine = {
+    kind: 'credit',
+    update,
+    groups: groups.map(({ group, advantages }) => ({ group, advantages: advantages.map((one) => Array.from(one)) })),
+  };
+  return `${JSON.stringify(line)}\n`;
 }
 
 /** A record as plain JSON values: typed arrays become plain ones. @returns a copy */
 export function toJson<T>(record: T): T {
-  return JSON.parse(JSON.stringify(record, plainArrays)) as T;
+  return JSON.parse(JSON.stringify(record, plainArray)) as T;
 }
 
 /** Turns as they were before `toJson`. */
 export function reviveTurns(turns: readonly Turn[]): Turn[] {
   return turns.map((turn) => ({
     ...turn,
-    actions: Int32Array.from(turn.actions),
+    actions: Int32Array.from(turn.actions ?? []),
     ...(turn.decision ? { decision: reviveDecision(turn.decision) } : {}),
   }));
 }
 
 /**
- * @returns the header and the episodes; a truncated last line is left out
+ * Reads a whole file.
+ * @returns the header and the episodes, with the advantages the file holds; a truncated last line is left out
  * @throws {UserError} BAD_TRACE for a file that is no trace, of another version, or broken before its end
  */
 export function readTrace(path: string): { header: TraceHeader; episodes: TraceLine[] } {
   const lines = readFileSync(path, 'utf8').split('\n');
   const [first, ...rest] = lines;
-  const header = parse(first ?? '') as TraceHeader | undefined;
+  const header = readHeader(first ?? '', path);
+  const episodes: TraceLine[] = [];
+  const credits: CreditLine[] = [];
+  rest.forEach((text, i) => {
+    if (text === '') return;
+    const line = parseLine(text);
+    if (line === undefined && i === rest.length - 1) return; // cut off while it was written
+    if (line === undefined) throw damaged(path, i + 2);
+    if ('kind' in line) credits.push(line);
+    else episodes.push(line);
+  });
+  return { header, episodes: withCredit(episodes, credits) };
+}
+
+/** @throws {UserError} BAD_TRACE */
+export function readHeader(line: string, path: string): TraceHeader {
+  const header = parse(line) as TraceHeader | undefined;
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
     throw new UserError(
       'BAD_TRACE',
-      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line says so), got ${(first ?? '').slice(0, 60)}`,
+      `${path}: expected a trace of version ${TRACE_FORMAT} (its first line says so), got ${JSON.stringify(line.slice(0, 60))}`,
     );
   }
-  const episodes: TraceLine[] = [];
-  rest.forEach((line, i) => {
-    if (line === '') return;
-    const value = parse(line);
-    if (value === undefined && i === rest.length - 1) return; // cut off while it was written
-    if (value === undefined)
-      throw new UserError('BAD_TRACE', `${path}: line ${i + 2} is not JSON; the file is damaged`);
-    episodes.push(revive(value as TraceLine));
+  return header;
+}
+
+/** One line after the header. @returns `undefined` when it is not JSON, or neither kind of line */
+export function parseLine(text: string): TraceLine | CreditLine | undefined {
+  const value = parse(text) as TraceLine | CreditLine | undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if ('kind' in value) return value.kind === 'credit' && Array.isArray(value.groups) ? value : undefined;
+  return Array.isArray(value.turns) && typeof value.task === 'object' ? revive(value) : undefined;
+}
+
+export function damaged(path: string, line: number): UserError {
+  return new UserError('BAD_TRACE', `${path}: line ${line} is no line of a trace; the file is damaged`);
+}
+
+/** Puts advantages on the turns they belong to: the k-th decision of a member has the k-th number. */
+export function withCredit(episodes: readonly TraceLine[], credits: readonly CreditLine[]): TraceLine[] {
+  const byGroup = new Map(credits.flatMap(({ groups }) => groups.map((one) => [one.group, one.advantages] as const)));
+  const members = new Map<number, number>();
+  return episodes.map((episode) => {
+    const member = members.get(episode.group) ?? 0;
+    members.set(episode.group, member + 1);
+    const advantages = episode.purpose === 'train' ? byGroup.get(episode.group)?.[member] : undefined;
+    return advantages ? creditTurns(episode, advantages) : episode;
   });
-  return { header, episodes };
+}
+
+/** One episode with its advantages. */
+export function creditTurns(episode: TraceLine, advantages: readonly number[]): TraceLine {
+  let next = 0;
+  const turns = episode.turns.map((turn): TraceTurn => {
+    const advantage = turn.decision ? advantages[next++] : undefined;
+    return advantage === undefined ? turn : { ...turn, advantage };
+  });
+  return { ...episode, turns };
+}
+
+/**
+ * Takes away a last line that was cut off while it was written, so that the file can be appended to; a file without a
+ * whole header goes.
+ */
+export function mendTrace(path: string): void {
+  const bytes = readFileSync(path);
+  const whole = bytes.lastIndexOf(10) + 1;
+  if (whole === 0) rmSync(path);
+  else if (whole < bytes.length) truncateSync(path, whole);
 }
 
 function parse(line: string): unknown {
@@ -78,8 +165,38 @@ function parse(line: string): unknown {
   }
 }
 
-function plainArrays(_key: string, value: unknown): unknown {
-  return ArrayBuffer.isView(value) ? Array.from(value as unknown as ArrayLike<number>) : value;
+/**
+ * Typed arrays as plain ones; milliseconds to the microsecond, which is what clocks can tell. Built by hand: a replacer
+ * is called for every number and takes five times as long.
+ */
+function plainTurn({ actions, decision, actMs, envMs, stages, ...turn }: Turn): object {
+  return {
+    ...turn,
+    actions: Array.from(actions),
+    ...(decision ? { decision: plainDecision(decision) } : {}),
+    actMs: micro(actMs),
+    envMs: micro(envMs),
+    ...(stages
+      ? {
+          stages: {
+            waitMs: micro(stages.waitMs),
+            prefillMs: micro(stages.prefillMs),
+            decodeMs: micro(stages.decodeMs),
+          },
+        }
+      : {}),
+  };
+}
+
+function plainDecision(decision: Decision): object {
+  const context = Array.from(decision.context);
+  return decision.kind === 'choice'
+    ? { ...decision, context }
+    : { ...decision, context, tokens: Array.from(decision.tokens), logprobs: Array.from(decision.logprobs) };
+}
+
+function micro(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
 }
 
 function revive(line: TraceLine): TraceLine {
@@ -87,13 +204,17 @@ function revive(line: TraceLine): TraceLine {
 }
 
 function reviveDecision(decision: Decision): Decision {
-  const context = Int32Array.from(decision.context);
+  const context = Int32Array.from(decision.context ?? []);
   return decision.kind === 'choice'
     ? { ...decision, context }
     : {
         ...decision,
         context,
-        tokens: Int32Array.from(decision.tokens),
-        logprobs: Float32Array.from(decision.logprobs),
+        tokens: Int32Array.from(decision.tokens ?? []),
+        logprobs: Float32Array.from(decision.logprobs ?? []),
       };
+}
+
+function plainArray(_key: string, value: unknown): unknown {
+  return ArrayBuffer.isView(value) ? Array.from(value as unknown as ArrayLike<number>) : value;
 }

@@ -1,13 +1,13 @@
 /** One update as a row of metrics. Pure. */
 import { type Accounting, failedTotal } from '../core/failure.ts';
-import type { UpdateStats } from '../schedule/horizon-schedule.ts';
-import type { MetricName, MetricsRow } from './metrics.ts';
+import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
+import type { MetricsRow, PlainName, SplitName } from './metrics.ts';
+import { type SlotTime, timeShares } from './slot-time.ts';
 
 /** What the learner says of an update. */
 export interface UpdateFacts {
   readonly version: number;
   readonly stats: Readonly<Record<string, number>>;
-  readonly consumed: UpdateStats;
   readonly trained: readonly number[];
   readonly filtered: readonly number[];
   readonly stale: readonly number[];
@@ -26,10 +26,40 @@ export interface RolloutFacts {
   readonly elapsedMs: number;
   readonly progress: number;
   readonly accounting: Accounting;
+  readonly tokens: number;
+  readonly calls: number;
+  readonly decidedTurns: number;
+  readonly time: SlotTime;
+}
+
+/** What the actors say. */
+export interface ActorFacts {
+  readonly actors: readonly {
+    readonly path: string;
+    readonly busyMs: number;
+    readonly depth: number;
+    readonly restarts: number;
+  }[];
+  readonly hostsReplaced: number;
+}
+
+/** The facts of an earlier row, for rates. */
+export interface RowBefore {
+  readonly rollout: RolloutFacts;
+  readonly actors: ActorFacts;
+}
+
+/** Rates are taken over at least this long where the run is old enough: updates may come in bursts. */
+export const RATE_MS = 1000;
+
+/** Drops what no rate will be taken from: of the rows at least `RATE_MS` old, all but the newest. */
+export function earlierRows(rows: readonly RowBefore[], elapsedMs: number): RowBefore[] {
+  const newest = rows.findLastIndex(({ rollout }) => elapsedMs - rollout.elapsedMs >= RATE_MS);
+  return rows.slice(Math.max(0, newest));
 }
 
 /** Statistics of the loss that are metrics under their own names. */
-const LOSS_STATS: readonly MetricName[] = [
+const LOSS_STATS: readonly PlainName[] = [
   'loss',
   'policyLoss',
   'valueLoss',
@@ -45,24 +75,19 @@ const LOSS_STATS: readonly MetricName[] = [
   'learningRate',
 ];
 
-/** @param before seconds and env steps at the row before, for rates */
+type Row = { [name in PlainName]?: number } & { [name in SplitName]?: Record<string, number> };
+
+/** @param before where rates are counted from; `undefined` for the first row of a process, which has none */
 export function updateRow(
   update: UpdateFacts,
+  consumed: ConsumedFacts,
   rollout: RolloutFacts,
-  before: { readonly at: number; readonly envSteps: number } | undefined,
+  actors: ActorFacts,
+  before: RowBefore | undefined,
 ): MetricsRow {
   const elapsed = rollout.elapsedMs / 1000;
   const { progress, accounting } = rollout;
-  let episodes = 0;
-  let successes = 0;
-  let truncated = 0;
-  for (const part of update.consumed.byHorizon) {
-    episodes += part.episodes;
-    successes += part.successes;
-    truncated += part.truncated;
-  }
-  const since = elapsed - (before?.at ?? 0);
-  const row: { [name in MetricName]?: number } = {
+  const row: Row = {
     update: update.version,
     elapsed,
     progress,
@@ -76,6 +101,7 @@ export function updateRow(
     lagMean: update.lag.mean,
     lagMax: update.lag.max,
     skippedSteps: update.skipped,
+    hostsReplaced: actors.hostsReplaced,
     launched: accounting.launched,
     trained: accounting.trained,
     stale: accounting.stale,
@@ -84,15 +110,71 @@ export function updateRow(
     inFlight: accounting.inFlight,
   };
   if (progress > 0) row.remaining = (elapsed * (1 - progress)) / progress;
-  if (since > 0) row.stepsPerSecond = (rollout.envSteps - (before?.envSteps ?? 0)) / since;
-  if (episodes > 0) {
-    row.success = successes / episodes;
-    row.truncated = truncated / episodes;
-  }
   if (update.busyMs > 0) {
     row.learnerTokensPerSecond = (1000 * update.tokens) / update.busyMs;
     row.learnerIdle = update.idleMs / (update.busyMs + update.idleMs);
   }
   for (const name of LOSS_STATS) if (update.stats[name] !== undefined) row[name] = update.stats[name];
+  addOutcomes(row, consumed);
+  addRates(row, rollout, before?.rollout);
+  addActors(row, rollout, actors, before);
   return row;
+}
+
+function addOutcomes(row: Row, { all, byLabel, byHorizon, groups, flatGroups, repeats, top }: ConsumedFacts): void {
+  if (all.episodes === 0) return;
+  row.success = all.successes / all.episodes;
+  row.return = all.returns / all.episodes;
+  row.turns = all.turns / all.episodes;
+  row.truncated = all.truncated / all.episodes;
+  row.episodesByLabel = each(byLabel, (sums) => sums.episodes);
+  row.successByLabel = each(byLabel, (sums) => sums.successes / sums.episodes);
+  row.returnByLabel = each(byLabel, (sums) => sums.returns / sums.episodes);
+  row.turnsByLabel = each(byLabel, (sums) => sums.turns / sums.episodes);
+  row.truncatedByLabel = each(byLabel, (sums) => sums.truncated / sums.episodes);
+  row.episodesByHorizon = each(byHorizon, (sums) => sums.episodes);
+  row.successByHorizon = each(byHorizon, (sums) => sums.successes / sums.episodes);
+  row.truncatedByHorizon = each(byHorizon, (sums) => sums.truncated / sums.episodes);
+  row.zeroVarianceGroups = flatGroups / groups;
+  if (all.turns === 0) return;
+  row.topAction = (top?.count ?? 0) / all.turns;
+  row.repeatedTurns = repeats / all.turns;
+}
+
+function addRates(row: Row, now: RolloutFacts, before: RolloutFacts | undefined): void {
+  const seconds = (now.elapsedMs - (before?.elapsedMs ?? now.elapsedMs)) / 1000;
+  if (!before || seconds <= 0) return;
+  row.stepsPerSecond = (now.envSteps - before.envSteps) / seconds;
+  row.episodesPerSecond = (now.episodes - before.episodes) / seconds;
+  row.tokensPerSecond = (now.tokens - before.tokens) / seconds;
+  const calls = now.calls - before.calls;
+  if (calls > 0) row.batchSize = (now.decidedTurns - before.decidedTurns) / calls;
+  const time = timeShares(before.time, now.time);
+  if (time) row.time = time;
+}
+
+function addActors(row: Row, rollout: RolloutFacts, now: ActorFacts, before: RowBefore | undefined): void {
+  row.actorDepth = keyed(now, ({ depth }) => depth);
+  row.actorRestarts = keyed(now, ({ restarts }) => restarts);
+  const ms = before ? rollout.elapsedMs - before.rollout.elapsedMs : 0;
+  if (!before || ms <= 0) return;
+  const earlier = keyed(before.actors, ({ busyMs }) => busyMs);
+  row.actorBusy = keyed(now, ({ path, busyMs }) =>
+    Math.min(1, Math.max(0, busyMs - (earlier[actorName(path)] ?? 0)) / ms),
+  );
+}
+
+type OneActor = ActorFacts['actors'][number];
+
+function keyed({ actors }: ActorFacts, value: (actor: OneActor) => number): Record<string, number> {
+  return Object.fromEntries(actors.map((actor) => [actorName(actor.path), value(actor)]));
+}
+
+/** `/inference` as `inference`. */
+export function actorName(path: string): string {
+  return path.replace(/^\//, '');
+}
+
+function each(parts: Readonly<Record<string, EpisodeSums>>, value: (sums: EpisodeSums) => number) {
+  return Object.fromEntries(Object.entries(parts).map(([key, sums]) => [key, value(sums)]));
 }

@@ -26,11 +26,20 @@ export function createRunFolder(dir: string, config: RunConfig): void {
     writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(config)}`);
     renameSync(beside, dir);
   } catch (thrown) {
-    rmSync(beside, { recursive: true, force: true });
+    discard(beside);
     throw new UserError(
       'NO_PERMISSION',
       `cannot make the run folder ${dir}: ${messageOf(thrown)}; choose another place with --runs`,
     );
+  }
+}
+
+/** Removes a fresh run folder that came to nothing; one that cannot be removed stays. */
+export function discard(dir: string): void {
+  try {
+    rmSync(dir, { recursive: true, force: true });
+  } catch {
+    // What could not be made cannot always be removed either; the error that led here is the one to report.
   }
 }
 

@@ -179,6 +179,8 @@ export interface ActorStats {
   readonly message: string | undefined;
   /** Paths of actors it has asked and not heard from. */
   readonly waitingFor: readonly string[];
+  /** Milliseconds since a `heartbeat` its thread has not answered; 0 when there is none, or no thread. */
+  readonly silentMs: number;
 }
 
 /** What the system tells about itself. Counters of each kind: `ActorSystem.counts`. */
@@ -220,6 +222,13 @@ export interface ActorSystem {
   /** Ends everything, last started first. */
   stop(): Promise<void>;
   stats(): readonly ActorStats[];
+  /** Asks every thread for a sign of life; who has not given one shows in `stats`. */
+  heartbeat(): void;
+  /**
+   * Ends an incarnation that does not get on, with STALLED and `message`: its supervisor decides. For an actor that
+   * must not be killed, and for a path that names none, it ends the system.
+   */
+  breakOff(path: string, message: string): void;
   /**
    * Waits for `until`, or, without it, until nothing is left to do. In serial mode this is what moves messages and
    * time; `spawn`, `ask`, `stop` and `stopActor` do so too while they wait.

@@ -20,6 +20,10 @@ export interface Executor {
   stop(reason: StopReason): Promise<void>;
   /** Ends at once what may be ended at once; a thread that must not be is let go. */
   kill(): void;
+  /** Asks for a sign of life, where that is a question. */
+  ping?(): void;
+  /** Milliseconds since one that was not answered. */
+  readonly silentMs?: number;
 }
 
 /** Makes an incarnation; nobody waits for it any more once `gaveUp` fires. */
@@ -44,6 +48,7 @@ export class ActorCell implements Child, Runnable {
   readonly #system: System;
   readonly #launch: Launch;
   readonly #control: ReadonlySet<string>;
+  #stalled = false;
   #executor: Executor | undefined;
   /** Told of each message before its handler runs here. */
   onBegin: ((cell: ActorCell, envelope: Envelope) => void) | undefined;
@@ -70,6 +75,11 @@ export class ActorCell implements Child, Runnable {
     const executor = this.#executor;
     if (this.state !== 'running' || !executor) return false;
     const { mailbox } = this;
+    const { replay } = this.#system;
+    if (replay) {
+      const next = replay.next(this.path);
+      return next !== undefined && executor.accepts(false) && mailbox.has(({ message }) => message.type === next.type);
+    }
     if (mailbox.hasControl) return executor.accepts(true);
     return mailbox.length > 0 && executor.accepts(false);
   }
@@ -98,11 +108,23 @@ export class ActorCell implements Child, Runnable {
   }
 
   step(): void {
-    const envelope = this.mailbox.shift();
+    const envelope = this.#next();
     if (!envelope) return;
+    if (this.#executor!.placement === 'local') {
+      this.#system.begun?.(this.path, { type: envelope.message.type, self: envelope.self === true });
+    }
     if (envelope.ask) this.#owe(envelope.ask);
     this.onBegin?.(this, envelope);
     this.#executor!.deliver(envelope);
+  }
+
+  /** The first in line, or, in a run that is repeated, the one that was. */
+  #next(): Envelope | undefined {
+    const { replay } = this.#system;
+    const next = replay?.next(this.path);
+    if (!next) return replay ? undefined : this.mailbox.shift();
+    replay!.took(this.path);
+    return this.mailbox.take(({ message }) => message.type === next.type);
   }
 
   /** The executor has handled `count` messages. */
@@ -155,7 +177,7 @@ export class ActorCell implements Child, Runnable {
     let end = reason;
     const done = await this.#within(
       executor.stop(reason).then(() => true),
-      this.shutdownMs,
+      this.#stalled ? 0 : this.shutdownMs, // known not to come back: no use in waiting
     );
     if (!done) {
       if (this.options.killable === false) this.#refusedToStop(executor);
@@ -169,6 +191,25 @@ export class ActorCell implements Child, Runnable {
     if (done) this.#putBack(left);
     else for (const envelope of left) this.#system.deadLetter(this.path, envelope, 'killed with its actor');
     this.#afterEnd(end, false);
+  }
+
+  ping(): void {
+    if (this.state === 'running') this.#executor?.ping?.();
+  }
+
+  /** The incarnation does not get on: it is ended, or, where that must not be, the system is. */
+  breakOff(error: Error): void {
+    const executor = this.#executor;
+    if (!executor || this.state !== 'running') return;
+    if (this.options.killable === false) {
+      this.#stalled = true;
+      this.#system.fatal(this.path, error);
+      return;
+    }
+    executor.kill();
+    // At most once: what may have been begun is not given to the next one.
+    for (const envelope of executor.unhandled()) this.#system.deadLetter(this.path, envelope, 'killed with its actor');
+    this.ended(executor, { kind: 'crashed', error });
   }
 
   finish(reason: StopReason): void {
@@ -197,6 +238,7 @@ export class ActorCell implements Child, Runnable {
       oldestMs: oldest ? this.#system.clock.now() - oldest.at : 0,
       message: oldest?.message.type,
       waitingFor: this.#system.waitingFor(this.path),
+      silentMs: executor?.silentMs ?? 0,
     };
   }
 

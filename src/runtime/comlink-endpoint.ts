@@ -1,10 +1,18 @@
-/** A Node MessagePort as comlink sees one. (comlink's own adapter ships without types.) */
-import type { MessagePort } from 'node:worker_threads';
+/** A Node MessagePort, or anything that behaves like one, as comlink sees one. (Comlink's own adapter has no types.) */
 import type { Endpoint } from 'comlink';
+
+/** What both ends of a thread's and of a process's channel have in common. */
+export interface PortLike {
+  postMessage(value: unknown, transfer?: readonly ArrayBuffer[]): void;
+  on(event: 'message', listener: (value: never) => void): unknown;
+  off(event: 'message', listener: (value: never) => void): unknown;
+  start(): void;
+  close(): void;
+}
 
 type Listener = Parameters<Endpoint['addEventListener']>[1];
 
-export function comlinkEndpoint(port: MessagePort): Endpoint {
+export function comlinkEndpoint(port: PortLike): Endpoint {
   const installed = new Map<Listener, (data: unknown) => void>();
   return {
     postMessage: (message, transfer) => port.postMessage(message, transfer as readonly ArrayBuffer[]),

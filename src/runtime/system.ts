@@ -34,6 +34,7 @@ import {
   toError,
 } from './envelope.ts';
 import { type LocalExecutor, launchLocal } from './local.ts';
+import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
 import { AsyncScheduler, type Scheduler } from './scheduler.ts';
 import { SerialScheduler } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
@@ -49,6 +50,10 @@ export interface SystemOptions {
   readonly seed?: number;
   /** Of the root supervisor, which escalates to a fatal error. */
   readonly supervision?: Omit<SupervisorOptions, 'supervisor'>;
+  /** Hears of every message begun, here and in threads, for a record of the order. */
+  readonly record?: ScheduleSink;
+  /** A recorded order to repeat; serial mode only. */
+  readonly replay?: SchedulePlayer;
 }
 
 /** A running actor system. */
@@ -91,6 +96,8 @@ export class System implements ActorSystem {
     fatal: 0,
   };
   readonly terminated: Promise<void>;
+  readonly begun: ScheduleSink | undefined;
+  readonly replay: SchedulePlayer | undefined;
   readonly #serial: SerialScheduler | undefined;
   readonly #thread: ThreadSide | undefined;
   readonly #cells = new Map<string, ActorCell>();
@@ -115,13 +122,22 @@ export class System implements ActorSystem {
   constructor(options: SystemOptions & Partial<ThreadSide>) {
     this.mode = options.mode;
     this.seed = options.seed ?? 0;
+    this.begun = options.record;
+    this.replay = options.replay;
+    if (options.replay && options.mode !== 'serial') {
+      throw new LongplayError('BAD_ARGUMENT', 'a recorded order is repeated in serial mode');
+    }
     if (options.mode === 'serial') {
       const clock = options.clock ?? new SimulatedClock();
       if (!(clock instanceof SimulatedClock)) {
         throw new LongplayError('BAD_ARGUMENT', 'serial mode needs a SimulatedClock');
       }
       this.clock = clock;
-      this.scheduler = this.#serial = new SerialScheduler(clock, Rng.fromSeed(seedFrom(this.seed, 'order')));
+      this.scheduler = this.#serial = new SerialScheduler(
+        clock,
+        Rng.fromSeed(seedFrom(this.seed, 'order')),
+        options.replay,
+      );
     } else {
       this.clock = options.clock ?? systemClock;
       this.scheduler = new AsyncScheduler();
@@ -261,6 +277,17 @@ export class System implements ActorSystem {
     if (++credit.out < CREDIT) return;
     credit.gate ??= makeGate();
     return this.waiting(credit.gate.opened);
+  }
+
+  heartbeat(): void {
+    for (const cell of this.#cells.values()) cell.ping();
+  }
+
+  breakOff(path: string, message: string): void {
+    const error = new LongplayError('STALLED', message);
+    const cell = this.#cells.get(path);
+    if (cell) cell.breakOff(error);
+    else this.fatal(path, error);
   }
 
   cellAt(path: string): ActorCell | undefined {

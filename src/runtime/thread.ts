@@ -14,7 +14,7 @@ import type { Link, System } from './system.ts';
 import { type Frame, Outbox } from './wire.ts';
 
 const here = import.meta.url;
-const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
+export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
 const built = new URL('dist/', packageRoot);
 
 /**
@@ -48,6 +48,8 @@ export interface ThreadData {
   readonly seed: number;
   readonly incarnation: number;
   readonly control: readonly string[];
+  /** Tell of every message begun. */
+  readonly record: boolean;
 }
 
 /** Launches the actor a module exports in a thread of its own. */
@@ -77,6 +79,8 @@ class ThreadExecutor implements Executor, Link {
   /** What the thread said of its own end, before it exits. */
   #end: StopReason | undefined;
   #broke: Error | undefined;
+  /** Clock of the first `ping` without an answer. */
+  #pingedAt: number | undefined;
 
   constructor(system: System, cell: ActorCell, spec: ModuleSpec<unknown>, incarnation: number) {
     this.#system = system;
@@ -92,6 +96,7 @@ class ThreadExecutor implements Executor, Link {
       seed: system.seed,
       incarnation,
       control: cell.options.control ?? [],
+      record: system.begun !== undefined,
     };
     this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
       workerData: data,
@@ -129,6 +134,16 @@ class ThreadExecutor implements Executor, Link {
     this.#outbox.post(frame, transfer);
   }
 
+  get silentMs(): number {
+    return this.#pingedAt === undefined ? 0 : this.#system.clock.now() - this.#pingedAt;
+  }
+
+  ping(): void {
+    if (this.#pingedAt !== undefined) return;
+    this.#pingedAt = this.#system.clock.now();
+    this.#outbox.post(['ping']);
+  }
+
   unhandled(): readonly Envelope[] {
     return [...this.#control.items(), ...this.#data.items()];
   }
@@ -156,6 +171,12 @@ class ThreadExecutor implements Executor, Link {
         this.#cell.progressed(this, data + control, busyMs);
         return;
       }
+      case 'begun':
+        for (const begun of frame[1]) this.#system.begun?.(this.#cell.path, begun);
+        return;
+      case 'pong':
+        this.#pingedAt = undefined;
+        return;
       case 'ready':
         this.#started?.resolve();
         this.#started = undefined;

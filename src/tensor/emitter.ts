@@ -9,7 +9,7 @@ export interface OnnxNode {
   readonly opType: string;
   readonly domain: string;
   readonly inputs: readonly string[];
-  readonly output: string;
+  readonly outputs: readonly string[];
   readonly attrs: Readonly<Record<string, OnnxAttr>>;
 }
 
@@ -29,8 +29,12 @@ export interface SymbolSource {
 
 /** What the receiving runtime has beyond standard ONNX. */
 export interface EmitterOptions {
-  /** com.microsoft's FusedMatMul: batched products with transposed operands. */
-  readonly fusedMatMul: boolean;
+  /** The ops that onnxruntime adds: com.microsoft's FusedMatMul and RotaryEmbedding, SimplifiedLayerNormalization. */
+  readonly contrib: boolean;
+  /** SimplifiedLayerNormalization gives its second output, 1/√(mean(x²) + ε); on webgpu it is wrong. */
+  readonly normInverse: boolean;
+  /** It runs on one thread, so that additions into one row cannot race. */
+  readonly oneThread: boolean;
 }
 
 const MICROSOFT = 'com.microsoft';
@@ -40,11 +44,12 @@ const MICROSOFT = 'com.microsoft';
  * Value names start with '%' and so never meet the name of an input.
  */
 export class Emitter {
-  readonly nodes: OnnxNode[] = [];
+  readonly emitted: OnnxNode[] = [];
   readonly constants: OnnxConstant[] = [];
   readonly options: EmitterOptions;
   readonly #sources: ReadonlyMap<string, SymbolSource>;
-  readonly #made = new Map<string, string>();
+  readonly #made = new Map<string, readonly string[]>();
+  readonly #constants = new Map<string, string>();
 
   constructor(sources: ReadonlyMap<string, SymbolSource>, options: EmitterOptions) {
     this.#sources = sources;
@@ -53,32 +58,48 @@ export class Emitter {
 
   /** Adds a node with one output, or finds the equal one; returns its output's name. */
   node(opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>> = {}): string {
-    return this.#node('', opType, inputs, attrs);
+    return this.#node('', opType, inputs, attrs, 1)[0]!;
+  }
+
+  /** As `node`, with several outputs; returns their names. */
+  nodes(
+    opType: string,
+    inputs: readonly string[],
+    attrs: Readonly<Record<string, OnnxAttr>>,
+    outputs: number,
+  ): readonly string[] {
+    return this.#node('', opType, inputs, attrs, outputs);
   }
 
   /** As `node`, for an op of the com.microsoft domain. */
   microsoft(opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>> = {}): string {
-    return this.#node(MICROSOFT, opType, inputs, attrs);
+    return this.#node(MICROSOFT, opType, inputs, attrs, 1)[0]!;
   }
 
-  #node(domain: string, opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>>): string {
-    const key = JSON.stringify([domain, opType, inputs, attrs]);
-    let output = this.#made.get(key);
-    if (output === undefined) {
-      output = `%${this.nodes.length}`;
-      this.nodes.push({ opType, domain, inputs, output, attrs });
-      this.#made.set(key, output);
+  #node(
+    domain: string,
+    opType: string,
+    inputs: readonly string[],
+    attrs: Readonly<Record<string, OnnxAttr>>,
+    count: number,
+  ): readonly string[] {
+    const key = JSON.stringify([domain, opType, inputs, attrs, count]);
+    let outputs = this.#made.get(key);
+    if (outputs === undefined) {
+      outputs = Array.from({ length: count }, (_, i) => `%${this.emitted.length}${i === 0 ? '' : `.${i}`}`);
+      this.emitted.push({ opType, domain, inputs, outputs, attrs });
+      this.#made.set(key, outputs);
     }
-    return output;
+    return outputs;
   }
 
   constant(data: HostData | BigInt64Array, shape: readonly number[], dtype: DType | 'i64'): string {
     const key = data.length <= 16 ? `${dtype}${shape.join()}:${bitsOf(data)}` : undefined;
-    const made = key === undefined ? undefined : this.#made.get(key);
+    const made = key === undefined ? undefined : this.#constants.get(key);
     if (made !== undefined) return made;
     const name = `%c${this.constants.length}`;
     this.constants.push({ name, dtype, shape, data });
-    if (key !== undefined) this.#made.set(key, name);
+    if (key !== undefined) this.#constants.set(key, name);
     return name;
   }
 

@@ -3,6 +3,7 @@
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { LongplayError } from '../core/errors.ts';
 import { Emitter, type EmitterOptions, type OnnxAttr, type OnnxConstant, type OnnxNode } from './emitter.ts';
 import type { Graph, ValueInfo } from './graph.ts';
 import { ONNX_TYPE } from './ops/compare.ts';
@@ -19,9 +20,11 @@ export function onnxOutputName(name: string): string {
 
 /**
  * The graph as the bytes of an ONNX model (opset 20), with weights as inputs.
+ * @param maxBytes what constants may take; a protobuf file ends at 2 GiB
  * @throws {ShapeError} if a symbolic size is needed that no input gives
+ * @throws {LongplayError} BAD_ARGUMENT if the constants do not fit
  */
-export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
+export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31 - 2 ** 24): Uint8Array {
   const emit = new Emitter(graph.symbols, options);
   const values = new Map<Tensor, string>();
   for (const node of graph.nodes) {
@@ -32,7 +35,14 @@ export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
     name: onnxOutputName(name),
     value: values.get(graph.results.get(name)!)!,
   }));
-  const nodes = nameOutputs(emit.nodes, results);
+  const nodes = nameOutputs(emit.emitted, results);
+  const bytes = emit.constants.reduce((sum, { data }) => sum + data.byteLength, 0);
+  if (bytes > maxBytes) {
+    throw new LongplayError(
+      'BAD_ARGUMENT',
+      `graph: its constants take ${bytes} bytes, expected at most ${maxBytes}; make the large ones inputs`,
+    );
+  }
 
   const w = new BinaryWriter();
   int(w, 1, IR_VERSION);
@@ -58,23 +68,23 @@ export function toOnnx(graph: Graph, options: EmitterOptions): Uint8Array {
 
 /** Gives each output's name to the node that makes it; Identity where that is an input, a constant or taken already. */
 function nameOutputs(nodes: readonly OnnxNode[], results: readonly { name: string; value: string }[]): OnnxNode[] {
-  const made = new Set(nodes.map((node) => node.output));
+  const made = new Set(nodes.flatMap((node) => node.outputs));
   const renamed = new Map<string, string>();
   const copies: OnnxNode[] = [];
   for (const { name, value } of results) {
     if (made.has(value) && !renamed.has(value)) renamed.set(value, name);
-    else copies.push({ opType: 'Identity', domain: '', inputs: [value], output: name, attrs: {} });
+    else copies.push({ opType: 'Identity', domain: '', inputs: [value], outputs: [name], attrs: {} });
   }
   return [...nodes, ...copies].map((node) => ({
     ...node,
     inputs: node.inputs.map((x) => renamed.get(x) ?? x),
-    output: renamed.get(node.output) ?? node.output,
+    outputs: node.outputs.map((x) => renamed.get(x) ?? x),
   }));
 }
 
-function writeNode(w: BinaryWriter, { opType, domain, inputs, output, attrs }: OnnxNode): void {
+function writeNode(w: BinaryWriter, { opType, domain, inputs, outputs, attrs }: OnnxNode): void {
   for (const name of inputs) text(w, 1, name);
-  text(w, 2, output);
+  for (const name of outputs) text(w, 2, name);
   text(w, 4, opType);
   for (const [name, value] of Object.entries(attrs)) {
     message(w, 5, () => {

@@ -18,7 +18,7 @@ const i32 = (shape: readonly number[], data: ArrayLike<number>): HostTensor => (
   data: Int32Array.from(data),
 });
 
-describe.each(['reference', 'onnxruntime-node'] as const)('%s', (name) => {
+describe.each(['reference', 'onnxruntime-node', 'onnxruntime-web', 'tfjs'] as const)('%s', (name) => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await openEngine({ name, threads: 1 });
@@ -168,8 +168,8 @@ describe('openEngine', () => {
   });
 
   it.each([
-    [{ name: 'tfjs' }, /engine tfjs is not part of this version/],
-    [{ name: 'onnxruntime-node', device: 'cuda' }, /engine onnxruntime-node has no device cuda/],
+    [{ name: 'tfjs', device: 'webgpu' }, /engine tfjs has no device 'webgpu', only: cpu/],
+    [{ name: 'onnxruntime-node', device: 'cuda' }, /cannot use cuda here: .*CUDA 12 .*onnxruntime-node-install=cuda12/],
     [{ name: 'onnxruntime-node', threads: 0 }, /threads must be an integer of at least 1, got 0/],
   ] as const)('refuses %o', async (options, message) => {
     await expect(openEngine(options)).rejects.toThrow(message);

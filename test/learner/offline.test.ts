@@ -52,7 +52,8 @@ function scoreOf(config: RunConfig, from: string, dir: string): Promise<number> 
 async function traces(config: RunConfig, dir: string): Promise<Demonstration[]> {
   mkdirSync(dir, { recursive: true });
   await withToyRun({ ...config, trace: { ...config.trace, everyGroups: 1 } }, dir, ({ run }) => run.train());
-  return readdirSync(join(dir, 'traces')).flatMap((name) => readDemonstrations(join(dir, 'traces', name)));
+  const files = readdirSync(join(dir, 'traces')).filter((name) => /^\d+\.jsonl$/.test(name));
+  return files.flatMap((name) => readDemonstrations(join(dir, 'traces', name)));
 }
 
 describe('demonstrations', () => {

@@ -4,7 +4,7 @@ import { Tokenizer } from '../../src/policy/tokenizer.ts';
 
 const tokenizer = new Tokenizer({
   lexicon: ['oak log', 'oak planks', 'stick', 'dark oak log'],
-  words: ['craft', 'get', 'using', 'goal', 'dark'],
+  words: ['craft', 'get', 'using', 'goal', 'dark', '|', ';', ','],
 });
 const worldText = fc
   .array(

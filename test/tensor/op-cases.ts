@@ -83,6 +83,13 @@ function injection(m: number, n: number): { index: number[]; inverse: number[] }
   return { index, inverse: Array.from({ length: n }, (_, row) => index.indexOf(row)) };
 }
 
+/** cos or sin of position · 0.7^i, for four positions and heads of six. */
+const angles = (f: (x: number) => number) =>
+  t.constant(
+    Array.from({ length: 12 }, (_, i) => f(Math.floor(i / 3) * 0.7 ** (i % 3))),
+    [4, 3],
+  );
+
 export const opCases: readonly OpCase[] = [
   unary('neg', t.neg),
   unary('exp', t.exp),
@@ -252,6 +259,18 @@ export const opCases: readonly OpCase[] = [
     sums: true,
   },
   {
+    name: 'rmsNorm',
+    inputs: { x: f32((s) => [s.A, s.B, 5]), gain: f32(() => [5]) },
+    apply: ({ x, gain }) => t.rmsNorm(x!, gain!, 0.01),
+    sums: true,
+  },
+  { name: 'swiglu', inputs: { gate: AB, up: AB }, apply: ({ gate, up }) => t.swiglu(gate!, up!) },
+  {
+    name: 'rotary',
+    inputs: { x: f32((s) => [s.A, 12]), positions: { shape: (s) => [s.A], dtype: 'i32', fill: below(() => 4) } },
+    apply: ({ x, positions }) => t.rotary(x!, positions!, angles(Math.cos), angles(Math.sin), 2),
+  },
+  {
     name: 'gather rows',
     inputs: { x: AB, ids: { shape: (s) => [s.C, s.D], dtype: 'i32', fill: below((s) => s.A) } },
     apply: ({ x, ids }) => t.gather(x!, ids!),
@@ -280,6 +299,16 @@ export const opCases: readonly OpCase[] = [
     sums: true,
   },
   {
+    name: 'scatterAdd of whole rows',
+    inputs: {
+      updates: f32((s) => [s.C, s.B]),
+      like: AB,
+      ids: { shape: (s) => [s.C, 1], dtype: 'i32', fill: below((s) => s.A) },
+    },
+    apply: ({ updates, like, ids }, s) => t.add(t.scatterAdd(ids!, updates!, 0, [s.A, s.B]), like!),
+    sums: true,
+  },
+  {
     name: 'take',
     inputs: {
       x: f32((s) => [s.A, s.C]),
@@ -288,6 +317,24 @@ export const opCases: readonly OpCase[] = [
     },
     apply: ({ x, index, inverse }) => t.take(x!, index!, inverse!),
   },
+  {
+    name: 'take all rows and back',
+    inputs: {
+      x: f32((s) => [s.A, s.C]),
+      index: { shape: (s) => [times(2, s.A)], dtype: 'i32', fill: (_, s) => injection(2 * s.A, s.A).index },
+      inverse: { shape: (s) => [s.A], dtype: 'i32', fill: (_, s) => injection(2 * s.A, s.A).inverse },
+    },
+    apply: ({ x, index, inverse }) => {
+      const spread = t.take(t.mul(x!, 2), index!, inverse!, { zeros: false, total: true });
+      return t.take(t.exp(spread), inverse!, index!, { zeros: false });
+    },
+  },
+  product(
+    'scaled',
+    (s) => [s.D, s.A, s.B],
+    (s) => [s.D, s.C, s.B],
+    { transposeB: true, scale: 0.37 },
+  ),
   {
     name: 'where',
     inputs: { a: ABC, b: f32((s) => [s.C]), c: { shape: (s) => [s.B, 1], dtype: 'bool', fill: below(() => 2) } },

@@ -124,10 +124,10 @@ describe('reference', () => {
   });
 });
 
-describe('onnxruntime-node', () => {
+describe.each(['onnxruntime-node', 'onnxruntime-web', 'tfjs'] as const)('%s', (name) => {
   let engine: Engine;
   beforeAll(async () => {
-    engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+    engine = await openEngine({ name, threads: 1 });
   });
   afterAll(() => engine.dispose());
 

@@ -1,18 +1,35 @@
 /** `longplay train`. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
+import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
 import type { Run } from '../../../actors/tree.ts';
+import { chaosTable } from '../../chaos/chaos-ledger.ts';
+import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
-import { showProgress } from '../../console/progress.ts';
+import type { RunConfig } from '../../config/run-config.ts';
+import { openConsole } from '../../console/console.ts';
+import type { ActorLine } from '../../console/state.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
-import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { runCommand } from '../fail.ts';
-import { type TrainOutcome, trainRun } from '../train-run.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
+import { onInterrupt } from '../interrupt.ts';
+import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
 import { envModuleUrl } from '../world.ts';
+
+/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+async function attempt(request: TrainRequest): Promise<TrainOutcome> {
+  try {
+    return await trainRun(request);
+  } catch (thrown) {
+    const began = existsSync(join(request.dir, 'metrics.jsonl')) || existsSync(join(request.dir, 'checkpoints'));
+    if (isUserMistake(thrown) && !request.resume && !began) discard(request.dir);
+    throw thrown;
+  }
+}
 
 interface TrainFlags {
   readonly set: readonly string[];
@@ -21,6 +38,9 @@ interface TrainFlags {
   readonly runs: string;
   readonly serial?: boolean;
   readonly json?: boolean;
+  readonly chaos?: string;
+  readonly recordSchedule?: string;
+  readonly replaySchedule?: string;
 }
 
 /** Adds the command. */
@@ -34,6 +54,12 @@ export function train(program: Command): void {
     .option('--name <name>', "the run's name; by default the configuration's")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--serial', 'one event loop, bit for bit repeatable')
+    .option(
+      '--chaos <spec>',
+      'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
+    )
+    .option('--record-schedule <file>', 'keep the order of all messages, to repeat the run bit for bit')
+    .option('--replay-schedule <file>', 'repeat a recorded run of the same configuration')
     .option('--json', 'one JSON object per line')
     .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
 }
@@ -42,14 +68,38 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
   if ((path === undefined) === (flags.resume === undefined)) {
     throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
   }
+  const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
   const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
+  const { recordSchedule, replaySchedule } = flags;
+  if (recordSchedule !== undefined || replaySchedule !== undefined) checkScheduleFlags(flags, prepared.config);
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
     throw new UserError(
       'BAD_CONFIG',
       'stop.minutes: a serial run has no wall clock; use --set stop.updates=… or stop.envSteps=… and leave minutes out (--set stop.minutes=null is not needed when the file has none)',
     );
   }
-  await trainAndReport({ ...prepared, mode: flags.serial ? 'serial' : 'async', json: flags.json === true });
+  await trainAndReport({
+    ...prepared,
+    mode: flags.serial || replaySchedule !== undefined ? 'serial' : 'async',
+    json: flags.json === true,
+    ...(recordSchedule === undefined ? {} : { recordSchedule }),
+    ...(replaySchedule === undefined ? {} : { replaySchedule }),
+    ...(chaos ? { chaos } : {}),
+  });
+}
+
+/** @throws {UserError} for what an order of messages alone does not determine */
+function checkScheduleFlags(flags: TrainFlags, config: RunConfig): void {
+  const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-schedule and --replay-schedule: ${why}`);
+  if (flags.recordSchedule !== undefined && flags.replaySchedule !== undefined) throw refuse('give one of them');
+  if (flags.resume !== undefined) throw refuse('a run is recorded from its start; leave --resume out');
+  if (flags.serial) throw refuse('a serial run repeats by its seed; leave --serial out');
+  if (flags.replaySchedule !== undefined && flags.chaos !== undefined) {
+    throw refuse('what chaos broke is in the record; leave --chaos out');
+  }
+  if (config.stop.minutes !== undefined) {
+    throw refuse('a run that ends by the clock does not repeat; use stop.updates or stop.envSteps');
+  }
 }
 
 function fresh(path: string, flags: TrainFlags) {
@@ -73,44 +123,67 @@ function resumed(dir: string, flags: TrainFlags) {
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
 export async function trainAndReport(request: {
-  readonly config: Parameters<typeof trainRun>[0]['config'];
+  readonly config: TrainRequest['config'];
   readonly dir: string;
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
+  readonly chaos?: ChaosSpec;
+  readonly recordSchedule?: string;
+  readonly replaySchedule?: string;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
-  const progress = showProgress(metrics$, { out: process.stdout, json: request.json });
-  const say = (line: string) => process.stderr.write(`${line}\n`);
-  let run: Run | undefined;
-  let signals = 0;
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (++signals > 1) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
-    say(`${signal}: ending the run with a checkpoint; again to exit at once`);
-    run?.halt();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  const display = openConsole(metrics$, {
+    out: process.stdout,
+    notices: process.stderr,
+    json: request.json,
+    config: request.config,
+    name: basename(request.dir),
+  });
+  const say = (line: string) => display.notice(line);
+  const interrupt = onInterrupt(say);
+  let status: RolloutStatus | undefined;
   try {
-    const outcome = await trainRun({
+    const outcome = await attempt({
       ...request,
       metrics$,
       onNotice: say,
-      onStarted: (started) => {
-        run = started;
+      interrupt: interrupt.signal,
+      onProgress: (latest) => {
+        status = latest;
+        display.progress(latest);
       },
+      onStarted: (run) => display.watch(() => actorLines(run, status, request.config.rollout.envThreads)),
     });
-    progress.close();
-    if (request.json)
-      process.stdout.write(`${JSON.stringify({ ended: outcome.ended, evaluations: outcome.evaluations })}\n`);
+    display.close();
+    if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
     else {
       if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
+      if (outcome.chaos) process.stdout.write(`${chaosTable(outcome.chaos).join('\n')}\n`);
       process.stdout.write(`run ${request.dir}\n`);
     }
     return outcome;
   } finally {
-    progress.close();
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
+    display.close();
+    interrupt.close();
   }
+}
+
+/** The actors, and the env hosts as one line beside them. */
+function actorLines(run: Run, status: RolloutStatus | undefined, threads: number): ActorLine[] {
+  const { actors, envs } = run.stats();
+  const up = envs.hosts.filter(({ up }) => up).length;
+  const restarts = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);
+  const hosts: ActorLine = {
+    path: 'env hosts',
+    state: up === envs.hosts.length ? 'running' : `${up} of ${envs.hosts.length} up`,
+    depth: 0,
+    busyMs: (status?.time.hostMs ?? 0) / threads,
+    restarts,
+    message: undefined,
+    note: `${envs.open} episodes open`,
+    oldestMs: 0,
+    waitingFor: [],
+  };
+  return [...actors, hosts];
 }

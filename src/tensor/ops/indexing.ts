@@ -1,8 +1,9 @@
 /** Ops that read rows or elements by index, and the sums into rows that are their gradients. Indices are i32. */
 import { LongplayError } from '../../core/errors.ts';
-import { elements } from '../ndarray.ts';
-import { type Shape, sameShape, sizeOf } from '../shape.ts';
+import { broadcastData, elements } from '../ndarray.ts';
+import { broadcastShapes, type Shape, sameShape, sizeOf } from '../shape.ts';
 import { apply, axisOf, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
+import { ONNX_TYPE } from './compare.ts';
 import { broadcastTo, reshape } from './layout.ts';
 
 interface AxisAttrs {
@@ -23,7 +24,7 @@ const gatherOp: OpDefinition<AxisAttrs> = {
       ids!,
       rows.map((_, i) => (i === axis ? count : 1)),
     );
-    return [scatterAdd(broadcastTo(spread, rows), reshape(dy, rows), axis, x!.shape), null];
+    return [scatterAdd(spread, reshape(dy, rows), axis, x!.shape), null];
   },
   onnx: (emit, x, _y, { axis }) => emit.node('Gather', x, { axis }),
   reference([x, ids], shape, { axis }) {
@@ -85,20 +86,31 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
   infer(inputs, { axis, shape }) {
     const [ids, updates] = inputs as [Tensor, Tensor];
     if (updates.dtype !== 'f32') throw misfit('scatterAdd', 'updates must be f32', inputs);
-    if (!sameShape(ids.shape, updates.shape)) throw misfit('scatterAdd', 'ids and updates must have one shape', inputs);
-    requireElementwise('scatterAdd', shape, ids, axis, inputs);
+    const joined = broadcastShapes(ids.shape, updates.shape);
+    if (ids.shape.length !== updates.shape.length || ids.shape[axis] !== updates.shape[axis] || !joined) {
+      throw misfit('scatterAdd', 'ids must have the shape of updates, or 1 on other axes than its own', inputs);
+    }
+    requireElementwise('scatterAdd', shape, broadcastTo(ids, updates.shape), axis, inputs);
     return { shape, dtype: 'f32' };
   },
-  gradient: (_y, dy, [ids], { axis }) => [null, apply(gatherElementsOp, [dy, ids!], { axis })],
-  onnx: (emit, [ids, updates], _y, { axis, shape }) =>
-    // Not ScatterND: its additions race as soon as there are two threads, those of ScatterElements do not.
-    emit.node('ScatterElements', [emit.node('ConstantOfShape', [emit.dims(shape)]), ids!, updates!], {
-      axis,
-      reduction: 'add',
-    }),
+  gradient: (_y, dy, [ids, updates], { axis }) => [
+    null,
+    apply(gatherElementsOp, [dy, broadcastTo(ids!, updates!.shape)], { axis }),
+  ],
+  onnx(emit, [ids, updates], y, { axis, shape }) {
+    const [from, to] = y.inputs.map((x) => x.shape) as [Shape, Shape];
+    const zeros = emit.node('ConstantOfShape', [emit.dims(shape)]);
+    if (emit.options.oneThread && axis === 0 && to.length > 1 && from.slice(1).every((dim) => dim === 1)) {
+      const rows = emit.node('Reshape', [emit.node('Cast', [ids!], { to: ONNX_TYPE.i64 }), emit.i64([-1, 1])]);
+      return emit.node('ScatterND', [zeros, rows, updates!], { reduction: 'add' });
+    }
+    // ScatterND adds whole rows, several times as fast, but its additions race as soon as there are two threads.
+    const each = sameShape(from, to) ? ids! : emit.node('Expand', [ids!, emit.node('Shape', [updates!])]);
+    return emit.node('ScatterElements', [zeros, each, updates!], { axis, reduction: 'add' });
+  },
   reference([ids, updates], shape, { axis }) {
     const out = new Float64Array(elements(shape));
-    eachAlong('scatterAdd', ids!.shape, shape, axis, ids!.data, (i, target) => {
+    eachAlong('scatterAdd', updates!.shape, shape, axis, broadcastData(ids!, updates!.shape), (i, target) => {
       out[target]! += updates!.data[i]!;
     });
     return out;
@@ -107,13 +119,27 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
 
 /**
  * Zeros of `shape` with each element of `updates` added where its id says, along an axis; ids that meet add up.
- * @param ids i32 of the shape of `updates`, in [0, shape[axis]); the other sizes are those of `shape`
+ * @param ids i32 of the shape of `updates`, in [0, shape[axis]); a size of 1 off the axis stands for all of them
+ * @param updates f32; its other sizes are those of `shape`
  */
 export function scatterAdd(ids: Tensor, updates: Tensor, axis: number, shape: Shape): Tensor {
   return apply(scatterAddOp, [ids, updates], { axis, shape });
 }
 
-const takeOp: OpDefinition<Record<string, never>> = {
+/** What is known of a `take`, each sparing a copy. */
+export interface TakeOptions {
+  /** Rows of index −1 are zeros (the default); false: nobody looks at them, or there are none. */
+  readonly zeros?: boolean;
+  /** Every row of x is taken (`inverse` holds no −1), so that no zeros are needed on the way back. Off by default. */
+  readonly total?: boolean;
+}
+
+interface TakeAttrs {
+  readonly zeros: boolean;
+  readonly total: boolean;
+}
+
+const takeOp: OpDefinition<TakeAttrs> = {
   name: 'take',
   infer(inputs) {
     const [x, index, inverse] = inputs as [Tensor, Tensor, Tensor];
@@ -125,23 +151,25 @@ const takeOp: OpDefinition<Record<string, never>> = {
     }
     return { shape: [index.shape[0]!, ...x.shape.slice(1)], dtype: 'f32' };
   },
-  gradient: (_y, dy, [, index, inverse]) => [take(dy, inverse!, index!), null, null],
-  onnx(emit, [x, index], y) {
-    // One zero row at the end, which is where Gather's index -1 leads.
+  gradient: (_y, dy, [, index, inverse], { total }) => [take(dy, inverse!, index!, { zeros: !total }), null, null],
+  onnx(emit, [x, index], y, { zeros }) {
+    // To Gather, index −1 is the last row: whatever that holds will do, or it is a row of zeros put there for this.
+    if (!zeros) return emit.node('Gather', [x!, index!], { axis: 0 });
     const row = y.shape.slice(1);
     const fixed = row.filter((dim) => typeof dim === 'number');
-    const zeros =
+    const nothing =
       fixed.length === row.length
         ? emit.constant(new Float32Array(elements(fixed)), [1, ...fixed], 'f32')
         : emit.node('ConstantOfShape', [emit.dims([1, ...row])]);
-    return emit.node('Gather', [emit.node('Concat', [x!, zeros], { axis: 0 }), index!], { axis: 0 });
+    return emit.node('Gather', [emit.node('Concat', [x!, nothing], { axis: 0 }), index!], { axis: 0 });
   },
-  reference([x, index], shape) {
+  reference([x, index], shape, { zeros }) {
     const width = elements(shape.slice(1));
     const out = new Float64Array(elements(shape));
-    for (const [i, row] of index!.data.entries()) {
-      if (row === -1) continue;
-      checkedIndex('take', row, x!.shape[0]!);
+    const last = x!.shape[0]! - 1;
+    for (const [i, at] of index!.data.entries()) {
+      if (at === -1 && zeros) continue;
+      const row = at === -1 ? last : checkedIndex('take', at, x!.shape[0]!);
       out.set(x!.data.subarray(row * width, (row + 1) * width), i * width);
     }
     return out;
@@ -155,8 +183,13 @@ const takeOp: OpDefinition<Record<string, never>> = {
  * @param index   i32 [M], each in [-1, N)
  * @param inverse i32 [N]; inverse[index[i]] = i, and -1 for a row that is not taken
  */
-export function take(x: Tensor, index: Tensor, inverse: Tensor): Tensor {
-  return apply(takeOp, [x, index, inverse], {});
+export function take(
+  x: Tensor,
+  index: Tensor,
+  inverse: Tensor,
+  { zeros = true, total = false }: TakeOptions = {},
+): Tensor {
+  return apply(takeOp, [x, index, inverse], { zeros, total });
 }
 
 /** Checks that `ids` is i32 and differs from `shape` on `axis` only. @throws {ShapeError} */

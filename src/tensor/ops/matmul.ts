@@ -2,18 +2,21 @@
 import { broadcastStrides, elements, stridesOf, walk } from '../ndarray.ts';
 import { broadcastShapes, type Dim, type Shape, sizeOf } from '../shape.ts';
 import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
-import { reshape } from './layout.ts';
+import { reshape, transpose } from './layout.ts';
 import { sumTo } from './reduce.ts';
 
 export interface MatmulOptions {
   /** Swap the last two axes of the operand first. */
   readonly transposeA?: boolean;
   readonly transposeB?: boolean;
+  /** Factor on the product, 1 by default. */
+  readonly scale?: number;
 }
 
 interface MatmulAttrs {
   readonly transposeA: boolean;
   readonly transposeB: boolean;
+  readonly scale: number;
 }
 
 const matmulOp: OpDefinition<MatmulAttrs> = {
@@ -31,23 +34,26 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
     return { shape: [...leading, rows, columns], dtype: 'f32' };
   },
   /** With A = op(a) and B = op(b): dA = dy·Bᵀ and dB = Aᵀ·dy, each written so that only the product transposes. */
-  gradient(_y, dy, [a, b], { transposeA, transposeB }) {
+  gradient(_y, dy, [a, b], { transposeA, transposeB, scale }) {
     const da = transposeA
-      ? matmul(b!, dy, { transposeA: transposeB, transposeB: true })
-      : matmul(dy, b!, { transposeB: !transposeB });
-    return [sumTo(da, a!.shape), weightGradient(a!, b!, dy, transposeA, transposeB)];
+      ? matmul(b!, dy, { transposeA: transposeB, transposeB: true, scale })
+      : matmul(dy, b!, { transposeB: !transposeB, scale });
+    return [sumTo(da, a!.shape), weightGradient(a!, b!, dy, { transposeA, transposeB, scale })];
   },
-  onnx(emit, x, y, { transposeA, transposeB }) {
+  onnx(emit, x, y, { transposeA, transposeB, scale }) {
     const [a, b] = x as [string, string];
-    if (!transposeA && !transposeB) return emit.node('MatMul', [a, b]);
+    if (!transposeA && !transposeB && scale === 1) return emit.node('MatMul', [a, b]);
     const [rankA, rankB] = y.inputs.map((operand) => operand.shape.length) as [number, number];
-    const flags = { transA: Number(transposeA), transB: Number(transposeB) };
-    if (rankA === 2 && rankB === 2) return emit.node('Gemm', [a, b], flags);
-    if (emit.options.fusedMatMul) return emit.microsoft('FusedMatMul', [a, b], flags);
+    const flags = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: scale } };
+    // Not Gemm for aᵀ: onnxruntime would turn (aᵀ·b)ᵀ back into bᵀ·a, which `transposedProduct` has turned round.
+    const gemm = rankA === 2 && rankB === 2;
+    if (gemm && !(transposeA && emit.options.contrib)) return emit.node('Gemm', [a, b], flags);
+    if (emit.options.contrib) return emit.microsoft('FusedMatMul', [a, b], flags);
     const swapped = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
-    return emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
+    const product = emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
+    return scale === 1 ? product : emit.node('Mul', [product, emit.scalar(scale)]);
   },
-  reference([a, b], shape, { transposeA, transposeB }) {
+  reference([a, b], shape, { transposeA, transposeB, scale }) {
     const leading = shape.slice(0, -2);
     const [rows, inner] = lastTwo(a!.shape, transposeA) as [number, number];
     const columns = shape.at(-1)!;
@@ -65,7 +71,7 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
               a!.data[startA + r * strideRow + k * strideInnerA]! *
               b!.data[startsB[i]! + k * strideInnerB + c * strideColumn]!;
           }
-          out[(i * rows + r) * columns + c] = sum;
+          out[(i * rows + r) * columns + c] = sum * scale;
         }
       }
     });
@@ -78,24 +84,42 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
  * equal or broadcast. A transposition of the last two axes of an operand becomes an option of the product.
  * @throws {ShapeError} if the inner sizes differ or the leading ones do not broadcast
  */
-export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = false }: MatmulOptions = {}): Tensor {
+export function matmul(a: Tensor, b: Tensor, options: MatmulOptions = {}): Tensor {
+  const { transposeA = false, transposeB = false, scale = 1 } = options;
   const left = withoutSwap(a);
   const right = withoutSwap(b);
   return apply(matmulOp, [left, right], {
     transposeA: transposeA !== (left !== a),
     transposeB: transposeB !== (right !== b),
+    scale,
   });
 }
 
 /** d loss/d b. For one b under many leading axes, folding these into the rows turns a sum of products into one. */
-function weightGradient(a: Tensor, b: Tensor, dy: Tensor, transposeA: boolean, transposeB: boolean): Tensor {
+function weightGradient(
+  a: Tensor,
+  b: Tensor,
+  dy: Tensor,
+  { transposeA, transposeB, scale }: Required<MatmulOptions>,
+): Tensor {
   const fold = b.shape.length === 2 && a.shape.length > 2 && !transposeA;
   const x = fold ? asRows(a) : a;
   const g = fold ? asRows(dy) : dy;
-  const db = transposeB
-    ? matmul(g, x, { transposeA: true, transposeB: transposeA })
-    : matmul(x, g, { transposeA: !transposeA });
+  if (!transposeA) return sumTo(transposeB ? transposedProduct(g, x, scale) : transposedProduct(x, g, scale), b.shape);
+  const db = transposeB ? matmul(g, x, { transposeA: true, transposeB: true, scale }) : matmul(x, g, { scale });
   return sumTo(db, b.shape);
+}
+
+/**
+ * scale·aᵀ·b. A product reads its transposed operand in small pieces far apart, up to twice as slowly, so the narrower
+ * one is transposed, if need be as (bᵀ·a)ᵀ; where only one width is a number, that one counts as narrower.
+ */
+function transposedProduct(a: Tensor, b: Tensor, scale: number): Tensor {
+  const [m, n] = [a.shape.at(-1)!, b.shape.at(-1)!];
+  const swap = typeof n === 'number' && (typeof m !== 'number' || m > n);
+  if (!swap) return matmul(a, b, { transposeA: true, scale });
+  const product = matmul(b, a, { transposeA: true, scale });
+  return transpose(product, swapLastTwo(product.shape.length));
 }
 
 /** [..., M, K] → [...·M, K] */

@@ -1,0 +1,18 @@
+/** First module of a child process that is a host. */
+import { messageOf } from '../../src/core/errors.ts';
+import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
+import { writeFile } from './beacon.ts';
+import { type HostTask, runHost } from './env-host.ts';
+import { BEACON_FD, ports, UNCAUGHT } from './process-channel.ts';
+
+const [setUp, data, control] = ipcPorts(process as unknown as IpcChannel, ports.count);
+
+process.on('disconnect', () => process.exit(0)); // the parent is gone
+process.on('uncaughtException', (error) => {
+  process.send!([ports.setUp, messageOf(error)], () => process.exit(UNCAUGHT));
+});
+// A terminal's Ctrl-C reaches the whole process group: the parent decides when its hosts end.
+process.on('SIGINT', () => {});
+setUp!.on('message', (task: HostTask) => {
+  void runHost(task, data!, control!, writeFile(BEACON_FD)).then(() => setImmediate(() => process.exit(0)));
+});

@@ -1,0 +1,16 @@
+/** A host in a piscina thread: one task for the thread's whole life. */
+import type { MessagePort } from 'node:worker_threads';
+import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
+import { writeShared } from './beacon.ts';
+import { type HostTask, runHost } from './env-host.ts';
+
+export interface ThreadTask extends HostTask {
+  readonly shared: Int32Array<SharedArrayBuffer>;
+  readonly data: MessagePort;
+  readonly control: MessagePort;
+}
+
+/** The piscina task. Resolves when `stop` was called. */
+export default function thread({ data, control, shared, ...task }: ThreadTask): Promise<void> {
+  return runHost(task, data as unknown as PortLike, control as unknown as PortLike, writeShared(shared));
+}

@@ -1,0 +1,104 @@
+/**
+ * Hosts in child processes: what untrusted environments get. Whatever one does to its memory, its heap or its buffers,
+ * ends a process of its own. Costs two system calls a step and serialisation instead of shared memory.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
+import { workerUrl } from '../../src/runtime/thread.ts';
+import { FileBeacon } from './beacon.ts';
+import {
+  type Host,
+  type HostEnd,
+  type HostFactory,
+  type HostListener,
+  type HostOptions,
+  hostTask,
+  startRemoteHost,
+} from './hosts.ts';
+import { ports, UNCAUGHT } from './process-channel.ts';
+
+/** Characters of a child's stderr that are kept for the report of its end. */
+const STDERR_KEPT = 4000;
+/** Memory of a process beside its JavaScript heap: code, stacks, buffers of messages. MiB. */
+const BESIDE_HEAP_MB = 256;
+const PAGE_BYTES = 4096;
+
+export class HostProcesses implements HostFactory {
+  readonly #heapMb: number | undefined;
+  readonly #children = new Set<ChildProcess>();
+
+  /** @param heapMb of each process, MiB; V8's own default where absent */
+  constructor(heapMb: number | undefined) {
+    this.#heapMb = heapMb;
+  }
+
+  start(options: HostOptions, listener: HostListener, startMs: number): Promise<Host> {
+    const beacon = new FileBeacon();
+    const heap = this.#heapMb === undefined ? [] : [`--max-old-space-size=${this.#heapMb}`];
+    const child = fork(fileURLToPath(workerUrl(new URL('./env-process.ts', import.meta.url))), {
+      serialization: 'advanced',
+      execArgv: heap,
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc', beacon.fd],
+    });
+    this.#children.add(child);
+    const [setUp, data, control] = ipcPorts(child as unknown as IpcChannel, ports.count);
+    let stderr = '';
+    let uncaught: string | undefined;
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      stderr = (stderr + text).slice(-STDERR_KEPT);
+    });
+    setUp!.on('message', (message: string) => {
+      uncaught = message;
+    });
+    const ended = new Promise<HostEnd | undefined>((resolve) => {
+      child.on('error', () => {}); // a process that cannot be started or told: its exit says the rest
+      child.once('close', (code, signal) => {
+        this.#children.delete(child);
+        beacon.read(); // the last words
+        beacon.close();
+        resolve(endOf(code, signal, uncaught, stderr));
+      });
+    });
+    setUp!.postMessage(hostTask(options));
+    const limitBytes =
+      this.#heapMb === undefined ? Number.POSITIVE_INFINITY : (this.#heapMb + BESIDE_HEAP_MB) * 2 ** 20;
+    const residence = {
+      data: data!,
+      control: control!,
+      ended,
+      beacon: () => beacon.read(),
+      overweight: () => residentBytes(child.pid) - limitBytes,
+      kill: () => void child.kill('SIGKILL'),
+    };
+    return startRemoteHost(residence, listener, startMs);
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) child.kill('SIGKILL');
+  }
+}
+
+/** Bytes in memory, where the system tells (Linux); 0 elsewhere. */
+function residentBytes(pid: number | undefined): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
+  } catch {
+    return 0;
+  }
+}
+
+function endOf(
+  code: number | null,
+  signal: NodeJS.Signals | null,
+  uncaught: string | undefined,
+  stderr: string,
+): HostEnd | undefined {
+  if (code === 0) return undefined;
+  if (code === UNCAUGHT && uncaught !== undefined) return { cause: 'threw', message: uncaught };
+  const how = signal ? `process ended by ${signal}` : `process exited with code ${code}`;
+  const memory = /^.*(?:heap out of memory|heap limit|Array buffer allocation failed).*$/im.exec(stderr)?.[0];
+  if (memory !== undefined) return { cause: 'out-of-memory', message: `${how}: ${memory.trim()}` };
+  return { cause: 'exited', message: how };
+}

@@ -1,0 +1,53 @@
+/** A host in the caller's thread, for serial mode and for light envs that are trusted. */
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import type { Env, EnvModule } from '../../src/core/env.ts';
+import { localUrl } from '../../src/runtime/thread.ts';
+import { faultsOf } from './env-host.ts';
+import { HostCore } from './host-core.ts';
+import type { Host, HostListener, HostOptions } from './hosts.ts';
+
+export interface InlineOptions extends HostOptions {
+  readonly clock: Clock;
+  /** Deadline of the command in hand of an episode, milliseconds. */
+  readonly deadlineMs: (episode: number) => number;
+  /** Declares real time passing to a serial system; deadlines are then counted in real time. */
+  readonly outside?: ((work: Promise<unknown>) => unknown) | undefined;
+}
+
+/** A host in the caller's thread. It cannot contain an env that spins or exits; slow ones are left at their deadline. */
+export async function startInlineHost(options: InlineOptions, listener: HostListener): Promise<Host> {
+  const envs = new Map<string, Env>();
+  for (const spec of options.envs) {
+    const module = (await import(localUrl(spec.url).href)) as EnvModule;
+    envs.set(spec.id, module.createEnv(spec.options));
+  }
+  const clock = options.outside ? systemClock : options.clock;
+  const core = new HostCore({
+    envs,
+    listActions: options.listActions,
+    where: options.where,
+    now: () => options.clock.now(),
+    emit: (events) => listener.events(events),
+    ...faultsOf(options.chaos),
+    onSlow(work, episode) {
+      const deadlineMs = options.deadlineMs(episode);
+      let cancel!: () => void;
+      const late = new Promise<void>((resolve) => {
+        cancel = clock.after(deadlineMs, () => {
+          const message = `no answer after ${deadlineMs} ms`;
+          core.handle([{ type: 'close', episode }]);
+          listener.events([{ type: 'failed', episode, failure: { cause: 'timeout', where: options.where, message } }]);
+          resolve();
+        });
+      });
+      const ended = work.then(cancel, cancel);
+      options.outside?.(Promise.race([ended, late]));
+    },
+  });
+  return {
+    send: (commands) => core.handle(commands),
+    beacon: () => undefined,
+    kill: () => core.closeAll(),
+    close: async () => core.closeAll(),
+  };
+}

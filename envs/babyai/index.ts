@@ -1,0 +1,7 @@
+/** BabyAI: instructions in a grid of rooms, as an environment of this framework. */
+export { draw } from './draw.ts';
+export { createEnv } from './env.ts';
+export { VectorBabyAI, type VectorOptions } from './gym.ts';
+export { createOracle } from './oracle.ts';
+export { heldOutTasks, indexOf, PAPER_LEVELS, SUBTASKS } from './tasks.ts';
+export { view } from './view.ts';

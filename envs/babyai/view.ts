@@ -1,0 +1,122 @@
+/**
+ * What the small policy reads of a turn: the goal without its articles, the last three actions, what is in sight and
+ * in hand; some 20 to 30 tokens instead of the observation's 300. Rendered anew every turn.
+ *
+ *   go to red ball | turn left go to red ball 1 see red ball 3 left 2 blue key 4 ahead facing wall 5
+ *
+ * Nothing separates the parts: each begins with a word that no part ends with. Which of two red balls an action means
+ * is told by where it points (`mentions`), so the observation's numbers are left out.
+ */
+import type { First } from '../../src/core/env.ts';
+import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
+import { parse, print } from './grammar.ts';
+import { COLOR_NAMES } from './grid.ts';
+
+/** Actions of the past that are shown. */
+const REMEMBERED = 3;
+const TYPES = ['key', 'ball', 'box', 'door'] as const;
+
+const THING =
+  /There is a ([a-z ]+?) (\d+) (?:right in front of you (-?\d+) steps away|(-?\d+) steps in front of you and (\d+) steps to your (right|left))\./g;
+
+/** The compact rendering of both text worlds. */
+export const view: WindowView = {
+  id: 'babyai-compact-2',
+  mode: 'window',
+  lexicon: [
+    'toggle and go through',
+    'go through',
+    'go to',
+    'turn left',
+    'turn right',
+    'move forward',
+    'next to',
+    'in front of you',
+    'behind you',
+    'on your left',
+    'on your right',
+    'after you',
+  ],
+  words: [
+    ...COLOR_NAMES,
+    ...TYPES,
+    ...['object', 'wall', 'open', 'closed', 'locked'],
+    ...['pickup', 'put', 'drop', 'toggle', 'then', 'and'],
+    ...['left', 'right', 'ahead', 'see', 'facing', 'clear', 'carrying', 'refused', '|'],
+    ...Array.from({ length: 13 }, (_, n) => String(n)),
+  ],
+  render,
+};
+
+function render(first: First, turns: readonly SeenTurn[]): Rendered {
+  const goal = goalWords(first.observation);
+  const segments = [`${goal} |`];
+  for (const { action } of turns.slice(-REMEMBERED)) segments.push(` ${shorten(action)}`);
+
+  let seen = first.observation;
+  for (const { observation } of turns) if (describes(observation)) seen = observation;
+  if (turns.length > 0 && !describes(turns.at(-1)!.observation)) segments.push(' refused');
+
+  segments.push(' see');
+  const places = new Map<string, number>();
+  let ahead = -1;
+  for (const match of seen.matchAll(THING)) {
+    const [, name, number, straight, front, aside, side] = match as unknown as string[];
+    const where = straight === undefined ? `${front} ${side} ${aside}` : `${straight} ahead`;
+    places.set(`${name} ${number}`, segments.length);
+    if (straight === '1') ahead = segments.length;
+    segments.push(` ${name} ${where}`);
+  }
+  const barrier = /You are facing a (\w+) (\d+) steps away/.exec(seen);
+  const facing = segments.length;
+  segments.push(barrier ? ` facing ${barrier[1]} ${barrier[2]}` : ' clear');
+  const held = /You are carrying a (\w+ \w+)\./.exec(seen);
+  const hand = held ? segments.length : -1;
+  if (held) segments.push(` carrying ${held[1]}`);
+
+  return {
+    segments,
+    focus: goal
+      .split(' ')
+      .filter(
+        (word) => (COLOR_NAMES as readonly string[]).includes(word) || (TYPES as readonly string[]).includes(word),
+      )
+      .join(' '),
+    mentions(action) {
+      const command = parse(action);
+      const segment =
+        command.type === 'thing'
+          ? (places.get(`${command.name} ${command.number}`) ?? -1)
+          : command.type === 'unparsed'
+            ? -1
+            : command.action === 'drop'
+              ? hand
+              : command.action === 'toggle'
+                ? ahead
+                : command.action === 'move forward'
+                  ? facing
+                  : -1;
+      return segment < 0 ? [] : [segment];
+    },
+  };
+}
+
+/** Whether an observation says what is in sight; refusals and lists do not. */
+function describes(observation: string): boolean {
+  return observation.includes('The room has walls around you.');
+}
+
+/** `Your goal: pick up the red ball, then …` → `pickup red ball then …` */
+function goalWords(observation: string): string {
+  const goal = /^Your goal: (.*)$/m.exec(observation)?.[1] ?? '';
+  return goal
+    .toLowerCase()
+    .replaceAll(',', '')
+    .replace(/\b(the|a) /g, '')
+    .replaceAll('pick up', 'pickup');
+}
+
+/** An action as it is listed; what was not understood, in one word. */
+function shorten(action: string): string {
+  return print(parse(action)) || 'refused';
+}

@@ -1,0 +1,47 @@
+/** `npm run experiment -- <name>`: runs a study. */
+import { parseArgs } from 'node:util';
+import { runCommand } from '../src/cli/fail.ts';
+import { UserError } from '../src/core/errors.ts';
+import { babyai } from './babyai.ts';
+import { textcraftHorizon } from './textcraft-horizon.ts';
+
+type Flags = ReturnType<typeof flags>;
+
+const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
+  'textcraft-horizon': ({ seeds, envSteps }) => textcraftHorizon({ seeds: seeds ?? 5, envSteps: envSteps ?? 90_000 }),
+  babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
+};
+
+await runCommand(async () => {
+  const given = flags();
+  const study = studies[given.name ?? ''];
+  if (!study) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `unknown experiment '${given.name ?? ''}'; known: ${Object.keys(studies).join(', ')}`,
+    );
+  }
+  await study(given);
+});
+
+function flags() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { seeds: { type: 'string' }, 'env-steps': { type: 'string' }, minutes: { type: 'string' } },
+  });
+  const number = (flag: keyof typeof values, whole: boolean) => {
+    const text = values[flag];
+    if (text === undefined) return undefined;
+    const n = Number(text);
+    if (!(n > 0) || (whole && !Number.isInteger(n))) {
+      throw new UserError('BAD_ARGUMENT', `--${flag}: expected a ${whole ? 'whole ' : ''}number above 0, got ${text}`);
+    }
+    return n;
+  };
+  return {
+    name: positionals[0],
+    seeds: number('seeds', true),
+    envSteps: number('env-steps', true),
+    minutes: number('minutes', false),
+  };
+}

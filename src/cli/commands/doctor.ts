@@ -1,0 +1,92 @@
+/** `longplay doctor`: what this machine has, and what each engine lacks. */
+import { availableParallelism, cpus, totalmem } from 'node:os';
+import type { Command } from 'commander';
+import { messageOf } from '../../core/errors.ts';
+import type { EngineOptions } from '../../engine/engine.ts';
+import { openEngine } from '../../engine/open.ts';
+import { columns } from '../../evaluation/table.ts';
+import { defineGraph } from '../../tensor/graph.ts';
+import { matmul } from '../../tensor/ops.ts';
+import { input } from '../../tensor/tensor.ts';
+import { runCommand } from '../fail.ts';
+
+interface Finding {
+  readonly engine: string;
+  readonly works: boolean;
+  readonly detail: string;
+}
+
+const CANDIDATES: readonly EngineOptions[] = [
+  { name: 'onnxruntime-node', device: 'cpu' },
+  { name: 'onnxruntime-node', device: 'webgpu' },
+  { name: 'onnxruntime-node', device: 'cuda' },
+  { name: 'onnxruntime-web', device: 'cpu' },
+  { name: 'tfjs', device: 'cpu' },
+  { name: 'reference', device: 'cpu' },
+];
+
+/** Adds the command. */
+export function doctor(program: Command): void {
+  program
+    .command('doctor')
+    .description('say what this machine has: cores, engines, GPU, and what each lacks')
+    .option('--json', 'one JSON object')
+    .action(({ json }: { json?: boolean }) =>
+      runCommand(async () => {
+        const findings: Finding[] = [];
+        for (const options of CANDIDATES) findings.push(await tryEngine(options));
+        const machine = {
+          node: process.versions.node,
+          platform: `${process.platform}/${process.arch}`,
+          cores: availableParallelism(),
+          cpu: cpus()[0]?.model ?? 'unknown',
+          memoryGiB: Math.round(totalmem() / 2 ** 30),
+        };
+        const auto = await chosen();
+        if (json) {
+          process.stdout.write(`${JSON.stringify({ ...machine, engines: findings, auto })}\n`);
+          return;
+        }
+        process.stdout.write(
+          `node ${machine.node} on ${machine.platform}, ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB\n\n`,
+        );
+        const rows = findings.map(({ engine, works, detail }) => [engine, works ? 'ok' : '–', detail]);
+        process.stdout.write(
+          `${columns([['engine', '', ''], ...rows.map(([a, b]) => [a!, b!, ''])])
+            .map((line, i) => (i === 0 ? line : `${line}  ${rows[i - 1]![2]}`))
+            .join('\n')}\n`,
+        );
+        process.stdout.write(`\nauto: ${auto}\n`);
+      }),
+    );
+}
+
+/** Compiles and runs a two-by-two product: an engine that loads may still not compute. */
+async function tryEngine(options: EngineOptions): Promise<Finding> {
+  const name = `${options.name}/${options.device}`;
+  try {
+    const engine = await openEngine(options);
+    const graph = defineGraph({ y: matmul(input('a', [2, 2]), input('b', [2, 2])) });
+    const program = await engine.compile(graph);
+    const square = { dtype: 'f32', shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) } as const;
+    const { y } = await program.run({ a: square, b: square });
+    const values = (y!.data ?? (await y!.read()).data) as Float32Array;
+    const right = [7, 10, 15, 22].every((value, i) => Math.abs(values[i]! - value) < 1e-4);
+    await program.dispose();
+    await engine.dispose();
+    return {
+      engine: name,
+      works: right,
+      detail: right ? `${engine.threads} threads` : `computed ${Array.from(values)}, expected 7,10,15,22`,
+    };
+  } catch (thrown) {
+    return { engine: name, works: false, detail: messageOf(thrown).split('\n')[0]! };
+  }
+}
+
+async function chosen(): Promise<string> {
+  const engine = await openEngine({ name: 'auto' });
+  const text = `${engine.name}/${engine.device}: ${engine.reason}`;
+  await engine.dispose();
+  return text;
+}

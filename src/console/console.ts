@@ -1,0 +1,109 @@
+/**
+ * A run on the console: one screen on a terminal, one `key=value` line per interval where there is none, one JSON
+ * object per line where a program reads.
+ */
+import { availableParallelism } from 'node:os';
+import type { Observable } from 'rxjs';
+import { type Clock, systemClock } from '../core/clock.ts';
+import type { MetricsRow } from '../record/metrics.ts';
+import { frame } from './frame.ts';
+import { Painter, type Terminal } from './painter.ts';
+import { plainLine } from './plain.ts';
+import { type ActorLine, type ConsoleConfig, type Progress, reduce, startState } from './state.ts';
+
+export interface ConsoleOptions {
+  readonly out: Terminal;
+  /** Where notices go when `out` is not a screen of ours. */
+  readonly notices: Terminal;
+  readonly json: boolean;
+  readonly config: ConsoleConfig;
+  /** The run's name. */
+  readonly name: string;
+  /** Default: on, unless `NO_COLOR` says otherwise. */
+  readonly color?: boolean;
+  readonly clock?: Clock;
+  readonly cores?: number;
+}
+
+export interface RunConsole {
+  progress(progress: Progress): void;
+  /** Where to ask for the actors' state; called before each repaint. */
+  watch(actors: () => readonly ActorLine[]): void;
+  /** Something a person should know, one line. */
+  notice(text: string): void;
+  /** Ends the display and gives the terminal back; notices shown on it are kept. Twice does no harm. */
+  close(): void;
+}
+
+/** Milliseconds between repaints, and between plain lines. */
+const REPAINT_MS = 250;
+const LINE_MS = 5000;
+
+export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOptions): RunConsole {
+  const { out, notices, json, config, name, clock = systemClock } = options;
+  const cores = options.cores ?? availableParallelism();
+  const color = options.color ?? !process.env.NO_COLOR;
+  const live = out.isTTY === true && !json && process.env.TERM !== 'dumb';
+  // Whoever reads us may stop reading (`| head`); that is no reason to end the run.
+  const ignore = () => {};
+  out.on('error', ignore);
+  notices.on('error', ignore);
+  const painter = new Painter(out, color);
+  let state = startState(config, name);
+  let actors: (() => readonly ActorLine[]) | undefined;
+  let closed = false;
+  let shownUpdate: number | undefined;
+  const kept: string[] = [];
+
+  const tick = () => {
+    if (closed) return;
+    if (live) {
+      if (actors) state = reduce(state, { type: 'actors', actors: actors(), at: clock.now() });
+      painter.paint(frame(state, { width: out.columns ?? 80, height: out.rows ?? 24, cores }));
+    } else writeLine();
+    cancel = clock.after(live ? REPAINT_MS : LINE_MS, tick);
+  };
+  /** The newest row, unless it was written already. */
+  const writeLine = () => {
+    const row = state.rows.at(-1);
+    if (json || !row || row.update === shownUpdate) return;
+    shownUpdate = row.update;
+    out.write(`${plainLine(row)}\n`);
+  };
+  const subscription = metrics$.subscribe((row) => {
+    const first = state.rows.length === 0;
+    state = reduce(state, { type: 'row', row });
+    if (json) out.write(`${JSON.stringify(row)}\n`);
+    else if (!live && first) writeLine();
+  });
+  let cancel = clock.after(live ? 0 : LINE_MS, tick);
+
+  return {
+    progress(progress) {
+      if (live) state = reduce(state, { type: 'progress', progress });
+    },
+    watch(source) {
+      actors = source;
+    },
+    notice(text) {
+      if (live && !closed) {
+        state = reduce(state, { type: 'notice', text });
+        kept.push(text);
+      } else notices.write(`${text}\n`);
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      cancel();
+      subscription.unsubscribe();
+      if (!live) {
+        writeLine();
+        return;
+      }
+      painter.close();
+      for (const text of kept) notices.write(`${text}\n`);
+      const last = state.rows.at(-1);
+      if (last) out.write(`${plainLine(last)}\n`);
+    },
+  };
+}

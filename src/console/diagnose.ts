@@ -1,0 +1,131 @@
+/** What deserves a warning, and the one knob that would help most. Pure. */
+import type { MetricsRow, PlainName } from '../record/metrics.ts';
+import type { TimePart, TimeShares } from '../record/slot-time.ts';
+import { mean, percent } from './numbers.ts';
+import type { ConsoleConfig } from './state.ts';
+
+/** Updates a warning looks back on: one bad update is no trend. */
+const WINDOW = 10;
+
+/** @param rows metrics rows, oldest first */
+export function warnings(rows: readonly MetricsRow[]): string[] {
+  const recent = rows.slice(-WINDOW);
+  if (recent.length < 3) return [];
+  const found: string[] = [];
+  const over = (name: PlainName) => mean(values(recent, name));
+  const success = over('success');
+  if (over('topAction') > 0.8) {
+    found.push(`one action is ${percent(over('topAction'))} of all turns: the policy has collapsed onto it`);
+  }
+  if (over('repeatedTurns') > 0.4) {
+    found.push(`${percent(over('repeatedTurns'))} of turns repeat an action in the same situation: episodes loop`);
+  }
+  const highest = Math.max(...values(rows, 'entropy'));
+  if (over('entropy') < 0.05 * highest && !(success > 0.95)) {
+    found.push(`entropy is gone (${over('entropy').toPrecision(2)} nats): raise learner.entropyCoef`);
+  }
+  if (over('zeroVarianceGroups') > 0.8) {
+    const why =
+      success > 0.9
+        ? 'nearly all are solved: add harder tasks'
+        : success < 0.1
+          ? 'nearly none is solved: add easier tasks or raise rollout.groupSize'
+          : 'raise rollout.groupSize, or sample tasks with type: learnable';
+    found.push(`${percent(over('zeroVarianceGroups'))} of groups score all the same and teach nothing; ${why}`);
+  }
+  const stale = sum(recent, 'staleGroups');
+  const used = sum(recent, 'trainedGroups') + sum(recent, 'filteredGroups');
+  if (stale > 0.2 * (stale + used)) {
+    found.push(`${percent(stale / (stale + used))} of groups come too late: raise learner.maxLag`);
+  }
+  const [first, last] = [recent[0]!, recent.at(-1)!];
+  const launched = (last.launched ?? 0) - (first.launched ?? 0);
+  const failed = (last.failed ?? 0) - (first.failed ?? 0);
+  if (launched > 0 && failed > 0.05 * launched) {
+    found.push(`${percent(failed / launched)} of episodes fail: run \`longplay check-env\``);
+  }
+  if (sum(recent, 'skippedSteps') > 0) {
+    found.push(`${sum(recent, 'skippedSteps')} optimiser steps were not finite: lower learner.learningRate`);
+  }
+  return found;
+}
+
+export interface Advice {
+  readonly key: string;
+  readonly from: number;
+  readonly to: number;
+  readonly why: string;
+}
+
+/** What could still be turned when a part of the time is the largest, best first. */
+const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) => Advice | undefined>> = {
+  env: ({ rollout: { envThreads } }, cores) =>
+    envThreads < cores
+      ? { key: 'rollout.envThreads', from: envThreads, to: envThreads + 1, why: 'episodes wait for their envs' }
+      : undefined,
+  batchWait: (config, cores) => batchWait(config, cores),
+  prefill: (config, cores) => moreInference(config, cores, 'prompts are read slowly'),
+  decode: (config, cores) => moreInference(config, cores, 'calls are slow'),
+  learner: ({ learner: { maxLag, epochs }, engine }, cores) =>
+    engine.learnerThreads < cores - engine.inferenceThreads
+      ? {
+          key: 'engine.learnerThreads',
+          from: engine.learnerThreads,
+          to: engine.learnerThreads + 1,
+          why: 'slots are empty until the learner is through',
+        }
+      : epochs > 1
+        ? { key: 'learner.epochs', from: epochs, to: epochs - 1, why: 'slots are empty until the learner is through' }
+        : { key: 'learner.maxLag', from: maxLag, to: maxLag + 1, why: 'slots are empty until the learner is through' },
+  group: ({ rollout: { concurrentGroups } }) => ({
+    key: 'rollout.concurrentGroups',
+    from: concurrentGroups,
+    to: Math.ceil(concurrentGroups * 1.5),
+    why: 'finished episodes wait for the slowest of their group',
+  }),
+  messages: ({ rollout: { concurrentGroups } }) => ({
+    key: 'rollout.concurrentGroups',
+    from: concurrentGroups,
+    to: concurrentGroups * 2,
+    why: 'more episodes share each message',
+  }),
+};
+
+function batchWait({ rollout, engine }: ConsoleConfig, cores: number): Advice | undefined {
+  const { maxBatch, concurrentGroups, groupSize, maxWaitMs } = rollout;
+  const slots = concurrentGroups * groupSize;
+  const why = 'turns wait for their batch';
+  if (maxBatch < slots) return { key: 'rollout.maxBatch', from: maxBatch, to: Math.min(slots, maxBatch * 2), why };
+  if (engine.inferenceThreads < cores - engine.learnerThreads) return moreInference({ engine }, cores, why);
+  return maxWaitMs > 1 ? { key: 'rollout.maxWaitMs', from: maxWaitMs, to: maxWaitMs / 2, why } : undefined;
+}
+
+function moreInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number, why: string): Advice | undefined {
+  const { inferenceThreads, learnerThreads } = engine;
+  return inferenceThreads < Math.max(2, cores - learnerThreads)
+    ? { key: 'engine.inferenceThreads', from: inferenceThreads, to: inferenceThreads + 1, why }
+    : undefined;
+}
+
+/**
+ * The knob that would help most: that of the largest part of the time which has one left to turn.
+ * @returns `undefined` when no part with a knob takes a tenth of the time
+ */
+export function advise(time: TimeShares | undefined, config: ConsoleConfig, cores: number): Advice | undefined {
+  if (!time) return undefined;
+  const parts = (Object.entries(time) as [TimePart, number][]).sort((a, b) => b[1] - a[1]);
+  for (const [part, share] of parts) {
+    if (share < 0.1) return undefined;
+    const advice = KNOBS[part](config, cores);
+    if (advice) return advice;
+  }
+  return undefined;
+}
+
+function values(rows: readonly MetricsRow[], name: PlainName): number[] {
+  return rows.flatMap((row) => row[name] ?? []);
+}
+
+function sum(rows: readonly MetricsRow[], name: PlainName): number {
+  return values(rows, name).reduce((total, value) => total + value, 0);
+}

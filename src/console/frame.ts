@@ -1,0 +1,352 @@
+/** One screen of a run: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen. */
+import { failedTotal, unaccounted } from '../core/failure.ts';
+import type { MetricsRow, PlainName } from '../record/metrics.ts';
+import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
+import { advise, warnings } from './diagnose.ts';
+import { compact, duration, mean, percent, smooth, sparkline, whole } from './numbers.ts';
+import { type ConsoleState, newest } from './state.ts';
+import { clip, cut, fill, type Line, lineWidth, pad, type Span, type Style, span, widthOf } from './text.ts';
+
+export interface FrameSize {
+  readonly width: number;
+  readonly height: number;
+  /** Cores of the machine, for advice. */
+  readonly cores: number;
+}
+
+/** The screen this is laid out for; larger ones get more rows where there is more to say. */
+const BASE_HEIGHT = 24;
+
+/** @returns at most `height` lines, each at most `width` columns wide */
+export function frame(state: ConsoleState, { width, height, cores }: FrameSize): Line[] {
+  const extra = Math.max(0, height - BASE_HEIGHT);
+  const tasks = 4 + Math.floor(extra / 3);
+  const alarms = warnings(state.rows);
+  const actorRows = extra >= 2 ? 8 : 4;
+  const gap: Line[] = [[]];
+  const blocks: Line[][] = [
+    [...header(state, width)],
+    gap,
+    sideBySide(outcomes(state, width), subTasks(state, tasks, width), width),
+    gap,
+    learning(state, width),
+    gap,
+    [...timeBlock(state, width, cores)],
+    gap,
+    actors(state, actorRows, width),
+    [accounting(state, width)],
+  ];
+  const used = blocks.reduce((sum, block) => sum + block.length, 0);
+  const room = height - used;
+  const words: Line[] = [
+    ...alarms.map((text): Line => [span('▲ ', 'yellow'), span(text, 'yellow')]),
+    ...state.notices.map((text): Line => [span('· ', 'dim'), span(text, 'dim')]).reverse(),
+  ];
+  // A small screen with something to say does without blank lines.
+  const squeezed = words.length > room ? blocks.filter((block) => block !== gap) : blocks;
+  const lines = squeezed.flat();
+  return [...lines, ...words.slice(0, Math.max(0, height - lines.length))]
+    .slice(0, height)
+    .map((line) => clip(line, width));
+}
+
+function header(state: ConsoleState, width: number): Line[] {
+  const { row, progress } = newest(state);
+  const elapsed = progress ? progress.elapsedMs / 1000 : (row.elapsed ?? 0);
+  const done = progress?.progress ?? row.progress ?? 0;
+  const left = done > 0.005 && done < 1 ? ` · ${duration((elapsed * (1 - done)) / done)} left` : '';
+  const right = `${duration(elapsed)}${left} · ${percent(done)}`;
+  const name = `${state.name}  update ${whole(row.update ?? progress?.version ?? 0)}`;
+  const title: Line = [span('longplay  ', 'bold'), span(name)];
+  const room = Math.max(1, width - widthOf(right));
+  return [[...fill(title, room), span(right, 'bold')], horizonLine(state, width)];
+}
+
+/** `ScalingInter-RL  8 ━━━━ 16 ━━── 24 ────   horizon 16, 117 of 300 updates` */
+function horizonLine(state: ConsoleState, width: number): Line {
+  const { row, progress } = newest(state);
+  const { horizon } = state.config;
+  const now = progress?.horizon ?? row.horizon;
+  const version = progress?.version ?? row.update ?? 0;
+  if (horizon.type === 'fixed')
+    return [span('horizon ', 'dim'), span(`${horizon.rounds} turns`, 'bold'), span(', fixed', 'dim')];
+  const { rounds } = horizon;
+  const steps = horizon.type === 'adaptive' ? undefined : horizon.steps_scaling_inter;
+  const phase =
+    steps === undefined
+      ? Math.max(0, rounds.indexOf(now ?? rounds[0]!))
+      : Math.min(Math.floor(version / steps), rounds.length - 1);
+  const last = phase === rounds.length - 1;
+  const within = steps === undefined || last ? 1 : (version - phase * steps) / steps;
+  const label = horizon.type === 'scaling_inter_stepwise' ? 'ScalingInter-RL' : `${horizon.type} horizon`;
+  const where =
+    steps === undefined
+      ? `rung ${phase + 1} of ${rounds.length}`
+      : last
+        ? `last of ${rounds.length} phases`
+        : `phase ${phase + 1} of ${rounds.length}, ${whole(version - phase * steps)} of ${whole(steps)} updates`;
+  const tail = `  horizon ${now ?? rounds[phase]} · ${where}`;
+  const numbers = rounds.reduce((sum, turns) => sum + String(turns).length + 2, 0);
+  const each = Math.max(
+    2,
+    Math.floor((Math.min(width, 120) - widthOf(label) - 2 - widthOf(tail) - numbers) / rounds.length),
+  );
+  const line: Span[] = [span(`${label}  `, 'dim')];
+  rounds.forEach((turns, i) => {
+    const filled = i < phase ? each : i > phase ? 0 : Math.round(each * within);
+    line.push(span(`${turns} `, i === phase ? 'bold' : 'dim'));
+    line.push(span('━'.repeat(filled), 'cyan'), span(`${'─'.repeat(each - filled)} `, 'dim'));
+  });
+  return [...line, span(tail.slice(1))];
+}
+
+interface Shown {
+  readonly name: PlainName;
+  readonly label: string;
+  readonly show: (value: number | undefined) => string;
+  readonly top?: number;
+}
+
+const OUTCOMES: readonly Shown[] = [
+  { name: 'success', label: 'success', show: percent, top: 1 },
+  { name: 'return', label: 'return', show: compact },
+  { name: 'turns', label: 'turns', show: compact },
+  { name: 'truncated', label: 'truncated', show: percent, top: 1 },
+];
+
+/** Updates that a shown share is averaged over. */
+const RECENT = 10;
+
+function outcomes(state: ConsoleState, width: number): Line[] {
+  const room = leftWidth(width);
+  return [
+    [span('OUTCOMES', 'dim'), span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} updates`, 'dim')],
+    ...OUTCOMES.map((shown) => trend(state.rows, shown, 10, 7, room)),
+  ];
+}
+
+function trend(rows: readonly MetricsRow[], shown: Shown, labelWidth: number, valueWidth: number, room: number): Line {
+  const history = rows.flatMap((row) => row[shown.name] ?? []);
+  const value = history.length === 0 ? undefined : mean(history.slice(-RECENT));
+  const bars = smooth(history, Math.max(0, Math.min(48, room - labelWidth - valueWidth - 3)));
+  return [
+    span(pad(shown.label, labelWidth), 'dim'),
+    span(pad(shown.show(value), valueWidth, 'start'), 'bold'),
+    span(' '),
+    span(sparkline(bars, shown.top), 'cyan'),
+  ];
+}
+
+function leftWidth(width: number): number {
+  return Math.floor(width / 2);
+}
+
+function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
+  const room = width - leftWidth(width);
+  const recent = rows.slice(-RECENT);
+  const weight = new Map<string, number>();
+  for (const { episodesByLabel = {} } of recent) {
+    for (const [label, n] of Object.entries(episodesByLabel)) weight.set(label, (weight.get(label) ?? 0) + n);
+  }
+  const labels = [...weight].sort((a, b) => b[1] - a[1]).map(([label]) => label);
+  const shown = (labels.length > most ? labels.slice(0, most - 1) : labels).sort((a, b) =>
+    a.localeCompare(b, 'en', { numeric: true }),
+  );
+  const labelWidth = Math.min(18, Math.max(8, ...shown.map(widthOf)));
+  const lines: Line[] = [[span('SUB-TASKS', 'dim'), span('  success · turns', 'dim')]];
+  for (const label of shown) {
+    const weighted = (name: 'successByLabel' | 'turnsByLabel') => {
+      let sum = 0;
+      let n = 0;
+      for (const row of recent) {
+        const value = row[name]?.[label];
+        const episodes = row.episodesByLabel?.[label] ?? 0;
+        if (value === undefined) continue;
+        sum += value * episodes;
+        n += episodes;
+      }
+      return n === 0 ? undefined : sum / n;
+    };
+    const history = rows.flatMap((row) => row.successByLabel?.[label] ?? []);
+    const bars = smooth(history, Math.max(0, Math.min(32, room - labelWidth - 6 - 6 - 3)));
+    lines.push([
+      span(pad(label, labelWidth)),
+      span(pad(percent(weighted('successByLabel')), 6, 'start'), 'bold'),
+      span(pad(compact(weighted('turnsByLabel')), 6, 'start')),
+      span(' '),
+      span(sparkline(bars, 1), 'cyan'),
+    ]);
+  }
+  if (labels.length > shown.length) lines.push([span(`and ${labels.length - shown.length} more`, 'dim')]);
+  if (labels.length === 0) lines.push([span('no update yet', 'dim')]);
+  return lines;
+}
+
+function sideBySide(left: readonly Line[], right: readonly Line[], width: number): Line[] {
+  const room = leftWidth(width);
+  return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => [
+    ...fill(left[i] ?? [], room - 1),
+    span(' '),
+    ...(right[i] ?? []),
+  ]);
+}
+
+const LEARNING: readonly Shown[] = [
+  { name: 'loss', label: 'loss', show: compact },
+  { name: 'entropy', label: 'entropy', show: compact },
+  { name: 'klOld', label: 'KL', show: compact },
+  { name: 'gradNorm', label: 'grad norm', show: compact },
+  { name: 'clipFraction', label: 'clipped', show: percent, top: 1 },
+];
+
+function learning(state: ConsoleState, width: number): Line[] {
+  const { row } = newest(state);
+  const room = Math.floor(width / 3);
+  const lag: Line = [
+    span(pad('lag', 9), 'dim'),
+    span(`${compact(row.lagMin)} / ${compact(row.lagMean)} / ${compact(row.lagMax)}`, 'bold'),
+    span(` of ${state.config.learner.maxLag}`, 'dim'),
+  ];
+  const cells = [...LEARNING.map((shown) => trend(state.rows, shown, 10, 8, Math.min(room, 40))), lag];
+  return [0, 3].map((from) => cells.slice(from, from + 3).flatMap((cell) => fill(cell, room)));
+}
+
+const PARTS: Readonly<Record<TimePart, { readonly name: string; readonly glyph: string; readonly style: Style }>> = {
+  env: { name: 'env', glyph: '█', style: 'green' },
+  batchWait: { name: 'wait', glyph: '░', style: 'yellow' },
+  prefill: { name: 'prefill', glyph: '▓', style: 'blue' },
+  decode: { name: 'decode', glyph: '▒', style: 'cyan' },
+  learner: { name: 'learner', glyph: '▚', style: 'magenta' },
+  group: { name: 'group', glyph: '╱', style: 'dim' },
+  messages: { name: 'messages', glyph: '─', style: 'red' },
+};
+
+function timeBlock(state: ConsoleState, width: number, cores: number): Line[] {
+  const { rates } = state;
+  const { row } = newest(state);
+  const rate = (name: string, value: number | undefined): Span[] => [
+    span(compact(value === undefined ? undefined : value >= 100 ? Math.round(value) : value), 'bold'),
+    span(` ${name}  `, 'dim'),
+  ];
+  const speeds = asManyAsFit(
+    [
+      rate('steps/s', rates?.stepsPerSecond ?? row.stepsPerSecond),
+      rate('tokens/s', rates?.tokensPerSecond ?? row.tokensPerSecond),
+      rate('episodes/s', rates?.episodesPerSecond ?? row.episodesPerSecond),
+      rate('turns a call', rates?.batchSize ?? row.batchSize),
+      rate('learner tokens/s', row.learnerTokensPerSecond),
+    ],
+    width,
+  );
+  const time = rates?.time ?? row.time;
+  if (!time) return [speeds, [span('where the time goes: nothing has run yet', 'dim')], [], []];
+  const advice = advise(time as TimeShares, state.config, cores);
+  const knob: Line = advice
+    ? [
+        span('→ ', 'bold'),
+        span('best knob: ', 'dim'),
+        span(`${advice.key} ${advice.from} → ${advice.to}`, 'bold'),
+        span(`  ${advice.why}`, 'dim'),
+      ]
+    : [span('→ no single knob stands out', 'dim')];
+  return [speeds, bar(time as TimeShares, width), legend(time as TimeShares, width), knob];
+}
+
+/** Whole groups of spans, as long as they fit. */
+function asManyAsFit(groups: readonly Line[], width: number): Line {
+  const out: Span[] = [];
+  let used = 0;
+  for (const group of groups) {
+    used += lineWidth(group);
+    if (used > width + 2) break; // the last one's blanks may hang over
+    out.push(...group);
+  }
+  return out;
+}
+
+/** The bar fills the width; rounding goes to the largest remainder, so that no part is drawn twice or lost. */
+function bar(time: TimeShares, width: number): Line {
+  const exact = TIME_PARTS.map((part) => ({ part, size: time[part] * width }));
+  const cells = new Map(exact.map(({ part, size }) => [part, Math.floor(size)]));
+  let left = width - [...cells.values()].reduce((sum, n) => sum + n, 0);
+  for (const { part } of [...exact].sort((a, b) => (b.size % 1) - (a.size % 1))) {
+    if (left-- <= 0) break;
+    cells.set(part, cells.get(part)! + 1);
+  }
+  return TIME_PARTS.map((part) => span(PARTS[part].glyph.repeat(cells.get(part)!), PARTS[part].style));
+}
+
+function legend(time: TimeShares, width: number): Line {
+  const entries = TIME_PARTS.filter((part) => time[part] >= 0.005).map((part): Line => {
+    const { glyph, name, style } = PARTS[part];
+    return [span(glyph, style), span(`${name} ${Math.round(100 * time[part])}%`)];
+  });
+  const gaps = entries.reduce((sum, entry) => sum + lineWidth(entry) + 2, 0) <= width + 2 ? '  ' : ' ';
+  return entries.flatMap((entry, i) => (i === 0 ? entry : [span(gaps), ...entry]));
+}
+
+/** The actors a small screen shows first. */
+const MAIN_ACTORS = ['inference', 'learner', 'env hosts', 'rollout'];
+
+function actors(state: ConsoleState, most: number, width: number): Line[] {
+  const rank = (path: string) => {
+    const at = MAIN_ACTORS.indexOf(nameOf(path));
+    return at < 0 ? MAIN_ACTORS.length : at;
+  };
+  const shown = [...state.actors].sort((a, b) => rank(a.path) - rank(b.path)).slice(0, most);
+  if (shown.length === 0) return [[span('ACTORS', 'dim'), span('  starting', 'dim')]];
+  return shown.map((actor) => {
+    const cells = Math.round(10 * actor.busy);
+    const doing =
+      actor.state !== 'running'
+        ? actor.state
+        : actor.note !== undefined
+          ? actor.note
+          : actor.waitingFor.length > 0
+            ? `waits for ${actor.waitingFor.map(nameOf).join(', ')}`
+            : actor.message !== undefined
+              ? `${actor.message} for ${duration10(actor.oldestMs)}`
+              : 'idle';
+    const trouble = actor.restarts > 0 ? `  ${actor.restarts} restarts` : '';
+    const style: Style = actor.state === 'running' ? 'plain' : 'red';
+    return [
+      span(pad(nameOf(actor.path), 11), style),
+      span('█'.repeat(cells), 'green'),
+      span('░'.repeat(10 - cells), 'dim'),
+      span(pad(percent(actor.busy), 7, 'start'), 'bold'),
+      span(pad(`${whole(actor.depth)} waiting`, 14, 'start')),
+      span('   '),
+      span(cut(doing, Math.max(0, width - 45 - trouble.length)), actor.state === 'running' ? 'dim' : 'red'),
+      span(trouble, 'red'),
+    ];
+  });
+}
+
+function nameOf(path: string): string {
+  return path.replace(/^\//, '');
+}
+
+/** `12 ms`, `3.4 s`. */
+function duration10(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+function accounting(state: ConsoleState, width: number): Line {
+  const { progress } = newest(state);
+  if (!progress) return [span('no episode yet', 'dim')];
+  const { accounting: a } = progress;
+  const off = unaccounted(a);
+  const terms: readonly (readonly [number, string, string])[] = [
+    [a.trained, 'trained', 'trained'],
+    [a.stale, 'stale', 'stale'],
+    [a.filtered, 'filtered', 'filt'],
+    [failedTotal(a), 'failed', 'failed'],
+    [a.inFlight, 'in flight', 'live'],
+  ];
+  const text = (short: boolean) =>
+    `${whole(a.launched)} ${short ? 'episodes' : 'episodes launched'} = ${terms.map(([n, long, brief]) => `${whole(n)} ${short ? brief : long}`).join(' + ')}`;
+  const words = widthOf(text(false)) + 2 <= width ? text(false) : text(true);
+  return off === 0
+    ? [span('✓ ', 'green'), span(words)]
+    : [span('✗ ', 'red'), span(`${words}; ${off} unaccounted for`, 'red')];
+}

@@ -1,0 +1,40 @@
+/** A row as one `key=value` line, for logs. Pure. */
+import type { MetricsRow, PlainName } from '../record/metrics.ts';
+
+/** Metrics that a person follows a run by. */
+const NAMES: readonly PlainName[] = [
+  'update',
+  'horizon',
+  'success',
+  'return',
+  'turns',
+  'truncated',
+  'loss',
+  'entropy',
+  'klOld',
+  'gradNorm',
+  'lagMax',
+  'envSteps',
+  'stepsPerSecond',
+  'tokensPerSecond',
+  'failed',
+  'elapsed',
+  'remaining',
+];
+
+/** Split metrics become `success[depth_1]=0.5`; a key has no blanks, so that the line splits at them. */
+export function plainLine(row: MetricsRow): string {
+  const pairs = NAMES.flatMap((name) => {
+    const value = row[name];
+    return value === undefined ? [] : [`${name}=${short(value)}`];
+  });
+  const labels = Object.entries(row.successByLabel ?? {}).map(
+    ([label, value]) => `success[${label.replace(/[\s=[\]\p{C}]+/gu, '_')}]=${short(value)}`,
+  );
+  const parts = Object.entries(row.time ?? {}).map(([part, share]) => `time[${part}]=${short(share)}`);
+  return [...pairs, ...labels, ...parts].join(' ');
+}
+
+function short(value: number): string {
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(3)));
+}

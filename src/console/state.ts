@@ -1,0 +1,145 @@
+/** What the console knows of a run, and how each event changes it. Pure: the clock comes in with the events. */
+import type { Accounting } from '../core/failure.ts';
+import type { MetricsRow } from '../record/metrics.ts';
+import { type SlotTime, type TimeShares, timeShares } from '../record/slot-time.ts';
+
+/** The parts of a configuration that the console shows or advises on. */
+export interface ConsoleConfig {
+  readonly env: { readonly id: string };
+  readonly horizon:
+    | { readonly type: 'fixed'; readonly rounds: number }
+    | {
+        readonly type: 'scaling_inter_stepwise' | 'linear';
+        readonly rounds: readonly number[];
+        readonly steps_scaling_inter: number;
+      }
+    | { readonly type: 'adaptive'; readonly rounds: readonly number[] };
+  readonly rollout: {
+    readonly groupSize: number;
+    readonly concurrentGroups: number;
+    readonly envThreads: number;
+    readonly maxBatch: number;
+    readonly maxWaitMs: number;
+  };
+  readonly learner: { readonly maxLag: number; readonly epochs: number; readonly groupsPerUpdate: number };
+  readonly engine: { readonly inferenceThreads: number; readonly learnerThreads: number };
+}
+
+/** State of the rollouts between updates. */
+export interface Progress {
+  readonly version: number;
+  readonly horizon: number;
+  readonly envSteps: number;
+  readonly episodes: number;
+  readonly elapsedMs: number;
+  readonly progress: number;
+  readonly runningEpisodes: number;
+  readonly accounting: Accounting;
+  readonly tokens: number;
+  readonly calls: number;
+  readonly decidedTurns: number;
+  readonly time: SlotTime;
+}
+
+/** One actor, or the env hosts as one. */
+export interface ActorLine {
+  readonly path: string;
+  readonly state: string;
+  readonly depth: number;
+  readonly busyMs: number;
+  readonly restarts: number;
+  readonly message: string | undefined;
+  readonly oldestMs: number;
+  readonly waitingFor: readonly string[];
+  /** Shown instead of what it is doing. */
+  readonly note?: string;
+}
+
+export type ConsoleEvent =
+  | { readonly type: 'row'; readonly row: MetricsRow }
+  | { readonly type: 'progress'; readonly progress: Progress }
+  | { readonly type: 'actors'; readonly actors: readonly ActorLine[]; readonly at: number }
+  | { readonly type: 'notice'; readonly text: string };
+
+/** Rates and shares over the last seconds. */
+export interface Rates {
+  readonly stepsPerSecond: number;
+  readonly episodesPerSecond: number;
+  readonly tokensPerSecond: number;
+  readonly batchSize: number | undefined;
+  readonly time: TimeShares | undefined;
+}
+
+export interface ConsoleState {
+  readonly config: ConsoleConfig;
+  readonly name: string;
+  /** Oldest first, at most `MAX_ROWS`. */
+  readonly rows: readonly MetricsRow[];
+  /** Oldest first, spanning the window of rates. */
+  readonly progress: readonly Progress[];
+  readonly rates: Rates | undefined;
+  readonly actors: readonly (ActorLine & { readonly busy: number })[];
+  readonly actorsAt: number | undefined;
+  readonly notices: readonly string[];
+}
+
+/** Rows kept for sparklines and warnings: every row of a short run; of a long one the newest. */
+const MAX_ROWS = 600;
+const MAX_NOTICES = 20;
+/** Milliseconds that rates span. */
+const WINDOW_MS = 5000;
+
+export function startState(config: ConsoleConfig, name: string): ConsoleState {
+  return { config, name, rows: [], progress: [], rates: undefined, actors: [], actorsAt: undefined, notices: [] };
+}
+
+export function reduce(state: ConsoleState, event: ConsoleEvent): ConsoleState {
+  switch (event.type) {
+    case 'row':
+      return { ...state, rows: [...state.rows, event.row].slice(-MAX_ROWS) };
+    case 'progress':
+      return withProgress(state, event.progress);
+    case 'actors':
+      return withActors(state, event.actors, event.at);
+    case 'notice':
+      return { ...state, notices: [...state.notices, event.text].slice(-MAX_NOTICES) };
+  }
+}
+
+function withProgress(state: ConsoleState, newest: Progress): ConsoleState {
+  const all = [...state.progress, newest];
+  const start = all.findLastIndex(({ elapsedMs }) => newest.elapsedMs - elapsedMs >= WINDOW_MS);
+  const progress = all.slice(Math.max(0, start));
+  const oldest = progress[0]!;
+  const seconds = (newest.elapsedMs - oldest.elapsedMs) / 1000;
+  if (seconds <= 0) return { ...state, progress };
+  const calls = newest.calls - oldest.calls;
+  const rates: Rates = {
+    stepsPerSecond: (newest.envSteps - oldest.envSteps) / seconds,
+    episodesPerSecond: (newest.episodes - oldest.episodes) / seconds,
+    tokensPerSecond: (newest.tokens - oldest.tokens) / seconds,
+    batchSize: calls > 0 ? (newest.decidedTurns - oldest.decidedTurns) / calls : undefined,
+    time: timeShares(oldest.time, newest.time),
+  };
+  return { ...state, progress, rates };
+}
+
+function withActors(state: ConsoleState, actors: readonly ActorLine[], at: number): ConsoleState {
+  const ms = state.actorsAt === undefined ? 0 : at - state.actorsAt;
+  const before = new Map(state.actors.map((actor) => [actor.path, actor]));
+  return {
+    ...state,
+    actorsAt: at,
+    actors: actors.map((actor) => {
+      const known = before.get(actor.path);
+      const now = ms > 0 && known ? Math.min(1, Math.max(0, actor.busyMs - known.busyMs) / ms) : 0;
+      // Long calls report when they end: averaged, or the share would jump between 0 and 1.
+      return { ...actor, busy: known ? 0.7 * known.busy + 0.3 * now : now };
+    }),
+  };
+}
+
+/** The newest row, merged with what is newer. */
+export function newest(state: ConsoleState): { readonly row: MetricsRow; readonly progress: Progress | undefined } {
+  return { row: state.rows.at(-1) ?? {}, progress: state.progress.at(-1) };
+}

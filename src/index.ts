@@ -1,0 +1,28 @@
+/** The public API: re-exports only. */
+export { type Run, type RunOptions, startRun } from '../actors/tree.ts';
+export { registry as environments } from '../envs/registry.ts';
+export * from './algo/advantages.ts';
+export { checkRunConfig, loadRunConfig } from './config/load.ts';
+export type { RunConfig, RunConfigInput } from './config/run-config.ts';
+export { type CheckOptions, checkLaw, checkLaws, envLaws, type LawResult } from './conformance/check.ts';
+export { type Law, laws, type Subject } from './conformance/laws.ts';
+export type { ActionTexts } from './conformance/script.ts';
+export * from './core/clock.ts';
+export * from './core/draw.ts';
+export * from './core/env.ts';
+export * from './core/errors.ts';
+export * from './core/failure.ts';
+export * from './core/horizon.ts';
+export * from './core/rng.ts';
+export * from './core/task.ts';
+export * from './core/trajectory.ts';
+export * from './core/view.ts';
+export type { Engine, EngineOptions, HostTensor, Program } from './engine/engine.ts';
+export { openEngine } from './engine/open.ts';
+export { summarise } from './evaluation/summary.ts';
+export type { Acted, ActRequest, Policy } from './policy/policy.ts';
+export { Tokenizer } from './policy/tokenizer.ts';
+export { loadNewest, saveCheckpoint } from './record/checkpoint.ts';
+export { type MetricsRow, metricTable } from './record/metrics.ts';
+export { readTrace } from './record/trace.ts';
+export * as horizonSchedule from './schedule/horizon-schedule.ts';

@@ -1,0 +1,93 @@
+/** What a finished group says of the policy: outcomes, and the signs of a collapse. Pure. */
+import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
+
+/** Sums over episodes. */
+export interface EpisodeSums {
+  readonly episodes: number;
+  readonly successes: number;
+  readonly truncated: number;
+  readonly returns: number;
+  readonly turns: number;
+}
+
+export interface GroupFacts {
+  /** Sub-task label. */
+  readonly label: string;
+  readonly horizon: number;
+  readonly sums: EpisodeSums;
+  /** All members have the same return: nothing to compare. */
+  readonly flat: boolean;
+  /** How often each action text was taken. */
+  readonly actions: ReadonlyMap<string, number>;
+  /** Turns that repeat an action in a situation (the same observation) in which the episode had taken it before. */
+  readonly repeats: number;
+}
+
+/** Groups of one update, summed up. */
+export interface ConsumedFacts {
+  readonly all: EpisodeSums;
+  readonly byLabel: Readonly<Record<string, EpisodeSums>>;
+  readonly byHorizon: Readonly<Record<string, EpisodeSums>>;
+  readonly groups: number;
+  readonly flatGroups: number;
+  readonly repeats: number;
+  /** The most frequent action text and how often it was taken; absent when nothing was done. */
+  readonly top: { readonly action: string; readonly count: number } | undefined;
+}
+
+export const noEpisodes: EpisodeSums = { episodes: 0, successes: 0, truncated: 0, returns: 0, turns: 0 };
+
+export function groupFacts(trajectories: readonly Trajectory[], label: string): GroupFacts {
+  const actions = new Map<string, number>();
+  const sums = { ...noEpisodes };
+  let repeats = 0;
+  let flat = true;
+  let first: number | undefined;
+  for (const trajectory of trajectories) {
+    const score = episodeReturn(trajectory);
+    first ??= score;
+    if (score !== first) flat = false;
+    sums.episodes++;
+    sums.returns += score;
+    sums.turns += trajectory.turns.length;
+    if (trajectory.success) sums.successes++;
+    if (trajectory.end === 'truncated') sums.truncated++;
+    const seen = new Set<string>();
+    for (const { observation, action } of trajectory.turns) {
+      actions.set(action, (actions.get(action) ?? 0) + 1);
+      seen.add(`${action}\n${observation}`);
+    }
+    repeats += trajectory.turns.length - seen.size;
+  }
+  return { label, horizon: trajectories[0]?.horizon ?? 0, sums, flat, actions, repeats };
+}
+
+export function consumedFacts(groups: readonly GroupFacts[]): ConsumedFacts {
+  const byLabel: Record<string, EpisodeSums> = {};
+  const byHorizon: Record<string, EpisodeSums> = {};
+  const actions = new Map<string, number>();
+  let all = noEpisodes;
+  let repeats = 0;
+  let flatGroups = 0;
+  for (const group of groups) {
+    all = add(all, group.sums);
+    byLabel[group.label] = add(byLabel[group.label] ?? noEpisodes, group.sums);
+    byHorizon[group.horizon] = add(byHorizon[group.horizon] ?? noEpisodes, group.sums);
+    repeats += group.repeats;
+    if (group.flat) flatGroups++;
+    for (const [action, count] of group.actions) actions.set(action, (actions.get(action) ?? 0) + count);
+  }
+  let top: ConsumedFacts['top'];
+  for (const [action, count] of actions) if (count > (top?.count ?? 0)) top = { action, count };
+  return { all, byLabel, byHorizon, groups: groups.length, flatGroups, repeats, top };
+}
+
+function add(a: EpisodeSums, b: EpisodeSums): EpisodeSums {
+  return {
+    episodes: a.episodes + b.episodes,
+    successes: a.successes + b.successes,
+    truncated: a.truncated + b.truncated,
+    returns: a.returns + b.returns,
+    turns: a.turns + b.turns,
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * The index beside a trace file (`00001.index.jsonl`): one short line per line of the trace, so that a list of 100,000
+ * episodes opens without reading their turns. It is a cache: what it lacks is read from the trace itself.
+ */
+import { episodeReturn, oldestVersion } from '../core/trajectory.ts';
+import type { CreditLine, TraceLine } from './trace.ts';
+
+export const INDEX_HEADER = '{"format":"longplay-trace-index","version":1}\n';
+
+/** What a list shows of an episode. */
+export interface EpisodeSummary {
+  readonly episode: number;
+  readonly group: number;
+  readonly env: string;
+  readonly index: number;
+  readonly seed: number;
+  readonly horizon: number;
+  readonly attempt: number;
+  readonly purpose: string;
+  readonly label: string;
+  readonly truncated: boolean;
+  readonly success: boolean;
+  readonly return: number;
+  readonly turns: number;
+  /** Oldest policy version among the decisions; −1 where no versioned policy decided. */
+  readonly version: number;
+}
+
+export function summaryOf(line: TraceLine): EpisodeSummary {
+  const { episode, group, task, horizon, attempt, purpose, label = '', end, success, turns } = line;
+  return {
+    episode,
+    group,
+    env: task.env,
+    index: task.index,
+    seed: task.seed,
+    horizon,
+    attempt,
+    purpose,
+    label,
+    truncated: end === 'truncated',
+    success,
+    return: episodeReturn(line),
+    turns: turns.length,
+    version: oldestVersion(line) ?? -1,
+  };
+}
+
+/** Where a line of the trace lies, in bytes, its newline left out. */
+export interface Span {
+  readonly offset: number;
+  readonly length: number;
+}
+
+export function indexEpisode(s: EpisodeSummary, { offset, length }: Span): string {
+  const flags = (s.truncated ? 1 : 0) + (s.success ? 2 : 0);
+  const { episode, group, env, index, seed, horizon, attempt, purpose, label, turns, version } = s;
+  return `${JSON.stringify([offset, length, episode, group, env, index, seed, horizon, attempt, purpose, label, flags, s.return, turns, version])}\n`;
+}
+
+export function indexCredit(line: Pick<CreditLine, 'groups'>, { offset, length }: Span): string {
+  return `${JSON.stringify([offset, length, line.groups.map(({ group }) => group)])}\n`;
+}
+
+export type IndexLine = Span &
+  (
+    | { readonly kind: 'episode'; readonly summary: EpisodeSummary }
+    | { readonly kind: 'credit'; readonly groups: readonly number[] }
+  );
+
+/** @returns `undefined` for what is no line of an index, e.g. one that was cut off */
+export function parseIndexLine(text: string): IndexLine | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(value)) return undefined;
+  const [offset, length, ...rest] = value;
+  if (rest.length === 1) return { kind: 'credit', offset, length, groups: rest[0] };
+  if (rest.length !== 13) return undefined;
+  const [episode, group, env, index, seed, horizon, attempt, purpose, label, flags, score, turns, version] = rest;
+  const summary: EpisodeSummary = {
+    episode,
+    group,
+    env,
+    index,
+    seed,
+    horizon,
+    attempt,
+    purpose,
+    label,
+    truncated: (flags & 1) !== 0,
+    success: (flags & 2) !== 0,
+    return: score,
+    turns,
+    version,
+  };
+  return { kind: 'episode', offset, length, summary };
+}
+
+/** `…/00001.jsonl` → `…/00001.index.jsonl`. */
+export function indexPath(tracePath: string): string {
+  return tracePath.replace(/\.jsonl$/, '.index.jsonl');
+}

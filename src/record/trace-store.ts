@@ -1,0 +1,214 @@
+/**
+ * Many episodes, opened fast and read one at a time: the index files say what there is and where it lies; turns are read
+ * only when asked for. Follows a run that is still writing.
+ */
+import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { UserError } from '../core/errors.ts';
+import { type CreditLine, creditTurns, damaged, parseLine, readHeader, type TraceLine } from './trace.ts';
+import { traceName, traceNumbers } from './trace-files.ts';
+import { type EpisodeSummary, indexPath, parseIndexLine, type Span, summaryOf } from './trace-index.ts';
+
+/** An episode of a store. */
+export interface StoredEpisode extends EpisodeSummary, Span {
+  /** Place in the store, in [0, size). */
+  readonly at: number;
+  readonly file: string;
+  /** Index within its group, in the order of the trace. */
+  readonly member: number;
+}
+
+interface Followed {
+  readonly path: string;
+  /** Bytes of the trace, and of its index, that are taken in. */
+  traceBytes: number;
+  indexBytes: number;
+  config: unknown;
+}
+
+interface CreditSpan extends Span {
+  readonly file: string;
+}
+
+export class TraceStore {
+  readonly #path: string;
+  readonly #files = new Map<string, Followed>();
+  readonly #episodes: StoredEpisode[] = [];
+  readonly #members = new Map<string, number>();
+  /** Where the advantages of a training group are. */
+  readonly #credits = new Map<number, CreditSpan>();
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  /**
+   * @param path a trace file, a `traces` folder, or a run
+   * @throws {UserError} BAD_TRACE when there is no trace, or it is damaged before its end
+   */
+  static open(path: string): TraceStore {
+    const store = new TraceStore(path);
+    if (store.#paths().length === 0) {
+      throw new UserError(
+        'BAD_TRACE',
+        `${path}: no trace here; expected a trace file, a traces folder or a run that has one`,
+      );
+    }
+    store.refresh();
+    return store;
+  }
+
+  /** As `open`, for a run that may not have a trace yet. */
+  static follow(path: string): TraceStore {
+    const store = new TraceStore(path);
+    store.refresh();
+    return store;
+  }
+
+  get size(): number {
+    return this.#episodes.length;
+  }
+
+  get episodes(): readonly StoredEpisode[] {
+    return this.#episodes;
+  }
+
+  /** Configuration of the run, from the newest header; `undefined` where there is no trace yet. */
+  get config(): unknown {
+    return [...this.#files.values()].at(-1)?.config;
+  }
+
+  /** Takes in what was written since. @returns how many episodes that were */
+  refresh(): number {
+    const before = this.size;
+    for (const path of this.#paths()) {
+      let file = this.#files.get(path);
+      if (!file) {
+        file = { path, traceBytes: 0, indexBytes: 0, config: undefined };
+        if (!this.#readHeader(file)) continue;
+        this.#files.set(path, file);
+      }
+      this.#readIndex(file);
+      this.#readRest(file);
+    }
+    return this.size - before;
+  }
+
+  /** The whole episode, with its advantages where an update has consumed it. @throws {UserError} BAD_TRACE */
+  read(at: number): TraceLine {
+    const stored = this.#episodes[at];
+    if (!stored) throw new RangeError(`episode ${at} is not in [0, ${this.size})`);
+    const line = parseLine(readSpan(stored.file, stored));
+    if (!line || 'kind' in line) throw damaged(stored.file, at);
+    const credit = stored.purpose === 'train' ? this.#credits.get(stored.group) : undefined;
+    if (!credit) return line;
+    const own = parseLine(readSpan(credit.file, credit)) as CreditLine | undefined;
+    const advantages = own?.groups.find(({ group }) => group === stored.group)?.advantages[stored.member];
+    return advantages ? creditTurns(line, advantages) : line;
+  }
+
+  /** The members of an episode's group, in order. */
+  groupOf(at: number): StoredEpisode[] {
+    const one = this.#episodes[at]!;
+    return this.#episodes.filter(({ group, purpose }) => group === one.group && purpose === one.purpose);
+  }
+
+  #paths(): string[] {
+    const path = this.#path;
+    if (!existsSync(path)) throw new UserError('BAD_TRACE', `${path} does not exist`);
+    if (!statSync(path).isDirectory()) return [path];
+    const dir = basename(path) === 'traces' || !existsSync(join(path, 'traces')) ? path : join(path, 'traces');
+    return traceNumbers(dir).map((number) => join(dir, traceName(number)));
+  }
+
+  #readHeader(file: Followed): boolean {
+    const [first] = newLines(file.path, 0, 1);
+    if (!first) return false; // being written
+    file.config = readHeader(first.text, file.path).config;
+    file.traceBytes = first.length + 1;
+    return true;
+  }
+
+  #readIndex(file: Followed): void {
+    const path = indexPath(file.path);
+    if (path === file.path || !existsSync(path)) return;
+    for (const { text, offset, length } of newLines(path, file.indexBytes)) {
+      file.indexBytes = offset + length + 1;
+      const line = parseIndexLine(text);
+      if (!line || line.offset < file.traceBytes) continue; // taken from the trace itself already
+      if (line.kind === 'episode') this.#add(line.summary, line, file.path);
+      else for (const group of line.groups) this.#credits.set(group, { ...spanOf(line), file: file.path });
+      file.traceBytes = Math.max(file.traceBytes, line.offset + line.length + 1);
+    }
+  }
+
+  /** What the index does not have: a trace without one, or the lines of an instant ago. */
+  #readRest(file: Followed): void {
+    let number = 0;
+    for (const { text, offset, length } of newLines(file.path, file.traceBytes)) {
+      number++;
+      const line = parseLine(text);
+      if (!line) throw damaged(file.path, number + 1);
+      const span = { offset, length };
+      if ('kind' in line) for (const { group } of line.groups) this.#credits.set(group, { ...span, file: file.path });
+      else this.#add(summaryOf(line), span, file.path);
+      file.traceBytes = offset + length + 1;
+    }
+  }
+
+  #add(summary: EpisodeSummary, { offset, length }: Span, file: string): void {
+    const key = `${summary.purpose}/${summary.group}`;
+    const member = this.#members.get(key) ?? 0;
+    this.#members.set(key, member + 1);
+    this.#episodes.push({ ...summary, at: this.#episodes.length, member, offset, length, file });
+  }
+}
+
+function spanOf({ offset, length }: Span): Span {
+  return { offset, length };
+}
+
+function readSpan(path: string, { offset, length }: Span): string {
+  const fd = openSync(path, 'r');
+  try {
+    const bytes = Buffer.alloc(length);
+    readSync(fd, bytes, 0, length, offset);
+    return bytes.toString('utf8');
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const CHUNK = 4 * 1024 * 1024;
+
+/** The whole lines of a file from a byte on; a last one without a newline is not there yet. */
+function* newLines(
+  path: string,
+  from: number,
+  most = Number.POSITIVE_INFINITY,
+): Generator<Span & { readonly text: string }> {
+  const fd = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(fd);
+    let kept: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+    let start = from;
+    let count = 0;
+    for (let at = from; at < size; ) {
+      const chunk = Buffer.alloc(Math.min(CHUNK, size - at));
+      const got = readSync(fd, chunk, 0, chunk.length, at);
+      if (got === 0) return;
+      at += got;
+      const bytes = kept.length === 0 ? chunk.subarray(0, got) : Buffer.concat([kept, chunk.subarray(0, got)]);
+      let begin = 0;
+      for (let end = bytes.indexOf(10, begin); end >= 0; end = bytes.indexOf(10, begin)) {
+        yield { text: bytes.toString('utf8', begin, end), offset: start + begin, length: end - begin };
+        if (++count >= most) return;
+        begin = end + 1;
+      }
+      kept = bytes.subarray(begin);
+      start += begin;
+    }
+  } finally {
+    closeSync(fd);
+  }
+}

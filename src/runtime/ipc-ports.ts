@@ -1,0 +1,31 @@
+/** Several message ports over one channel between two processes, with the interface a thread's ports have. */
+import type { PortLike } from './comlink-endpoint.ts';
+
+/** `process` in the child, the `ChildProcess` in the parent; made with `serialization: 'advanced'`. */
+export interface IpcChannel {
+  readonly connected?: boolean | undefined;
+  send?(message: unknown, callback?: (error: Error | null) => void): boolean;
+  on(event: 'message', listener: (message: never) => void): unknown;
+}
+
+type Listener = (value: never) => void;
+
+/**
+ * Ports by number: what one end posts on port n comes out of the other's port n, in order across all ports. What is
+ * posted after the other process is gone is lost, as with a closed MessagePort; its end is told by its exit.
+ */
+export function ipcPorts(channel: IpcChannel, count: number): PortLike[] {
+  const listeners: Set<Listener>[] = Array.from({ length: count }, () => new Set());
+  channel.on('message', (message: readonly [port: number, value: unknown]) => {
+    for (const listener of listeners[message[0]] ?? []) listener(message[1] as never);
+  });
+  return listeners.map((own, port) => ({
+    postMessage(value) {
+      if (channel.connected) channel.send!([port, value], () => {});
+    },
+    on: (_, listener) => own.add(listener),
+    off: (_, listener) => own.delete(listener),
+    start() {},
+    close: () => own.clear(),
+  }));
+}

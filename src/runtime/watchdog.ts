@@ -1,0 +1,121 @@
+/**
+ * Watches a running system for silence: an actor that does not get on with its message, a thread that gives no sign of
+ * life, an event loop that lags, a run in which nothing happens at all. A stall names the actor, the message and its
+ * age; an actor that may be killed is restarted by its supervisor, any other stall ends the run.
+ */
+import type { ActorStats, ActorSystem } from './actor.ts';
+
+export interface Stall {
+  readonly path: string;
+  /** Type of the message in hand, or of the oldest one waiting. */
+  readonly message: string | undefined;
+  /** Milliseconds since the actor last got anything done, while something was there to do. */
+  readonly ageMs: number;
+}
+
+export interface WatchdogOptions {
+  /** Milliseconds without progress after which an actor counts as stalled. */
+  readonly stallMs: number;
+  /** Milliseconds the event loop may be late before it is reported. */
+  readonly lagMs: number;
+  /** Told of a stall, in words; afterwards it is acted on. */
+  readonly onStall: (message: string, stall: Stall) => void;
+  readonly onLag: (lagMs: number) => void;
+  /**
+   * Whether somebody waits for the run to go on, and a number that grows as it does. With it, a run in which no actor
+   * has anything in hand and nothing grows is a stall too (a message was lost).
+   */
+  readonly run?: () => { readonly expected: boolean; readonly progress: number };
+}
+
+/** What is remembered of an actor between two looks. */
+export interface Seen {
+  readonly handled: number;
+  /** Clock when it last got on, or last had nothing to do. */
+  readonly since: number;
+}
+
+/**
+ * Compares two looks.
+ * @param before by path; the returned map takes its place
+ * @param now milliseconds, of the clock `since` is read from
+ */
+export function look(
+  before: ReadonlyMap<string, Seen>,
+  stats: readonly ActorStats[],
+  now: number,
+  stallMs: number,
+): { readonly seen: ReadonlyMap<string, Seen>; readonly stalls: readonly Stall[] } {
+  const seen = new Map<string, Seen>();
+  const stalls: Stall[] = [];
+  for (const { path, handled, message, state, silentMs } of stats) {
+    const known = before.get(path);
+    // Others have deadlines of their own: starting, stopping, and the wait before a restart.
+    const stuck = state === 'running' && (message !== undefined || silentMs > 0) && known?.handled === handled;
+    const since = stuck ? known!.since : now;
+    seen.set(path, { handled, since });
+    const ageMs = Math.max(now - since, state === 'running' ? silentMs : 0);
+    if (ageMs > stallMs) stalls.push({ path, message, ageMs });
+  }
+  return { seen, stalls };
+}
+
+/** Looks this often per `stallMs`, but at least once a second. */
+const LOOKS = 4;
+const MOST_MS = 1000;
+/** Milliseconds between two reports of lag. */
+const LAG_QUIET_MS = 10_000;
+
+/** Starts watching an async system (a serial one has no time of its own). @returns ends it */
+export function startWatchdog(system: ActorSystem, options: WatchdogOptions): () => void {
+  if (system.mode === 'serial') return () => {};
+  const { stallMs, lagMs } = options;
+  const everyMs = Math.max(5, Math.min(MOST_MS, stallMs / LOOKS));
+  // Real time on purpose: this is about the machine, not about what actors see.
+  let lookedAt = performance.now();
+  let laggedAt = Number.NEGATIVE_INFINITY;
+  let seen: ReadonlyMap<string, Seen> = new Map();
+  let progress = -1;
+  let quietSince = lookedAt;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    const late = now - lookedAt - everyMs;
+    lookedAt = now;
+    if (late > lagMs && now - laggedAt > LAG_QUIET_MS) {
+      laggedAt = now;
+      options.onLag(late);
+    }
+    const stats = system.stats();
+    const looked = look(seen, stats, now, stallMs);
+    seen = looked.seen;
+    system.heartbeat();
+    // This thread was away itself: answers may be waiting unread, so nobody is late yet.
+    if (late > stallMs / 2) {
+      seen = new Map();
+      quietSince = now;
+      return;
+    }
+    for (const stall of looked.stalls) {
+      const text = stallText(stall);
+      options.onStall(text, stall);
+      system.breakOff(stall.path, text);
+    }
+    const run = options.run?.();
+    const idle = stats.every(({ message, state }) => message === undefined && state === 'running');
+    if (!run?.expected || !idle || run.progress !== progress) quietSince = now;
+    progress = run?.progress ?? -1;
+    if (now - quietSince > stallMs) {
+      const text = `nothing has happened for ${Math.round(now - quietSince)} ms and no actor has anything to do: a message was lost`;
+      quietSince = now;
+      options.onStall(text, { path: '/', message: undefined, ageMs: stallMs });
+      system.breakOff('/', text);
+    }
+  }, everyMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+function stallText({ path, message, ageMs }: Stall): string {
+  const what = message === undefined ? 'gives no sign of life' : `has not got on with ${message}`;
+  return `${path} is stalled: it ${what} for ${Math.round(ageMs)} ms`;
+}

@@ -1,0 +1,153 @@
+/**
+ * The numbered environments of one AgentGym server: each holds at most one episode on the env hosts. Requests of one
+ * number are answered in the order they came; the original lets them race.
+ */
+import { LongplayError } from '../../core/errors.ts';
+import type { EpisodeAnswer, Episodes } from '../episodes.ts';
+
+export interface AgentGymSession {
+  readonly id: number;
+  /** The running episode; undefined before the first reset and after the end. */
+  episode: number | undefined;
+  /** Task index of the episode; undefined before the first reset. */
+  index: number | undefined;
+  /** Actions of the episode, in order. */
+  actions: string[];
+  /** First observation, last observation. */
+  first: string;
+  observation: string;
+  reward: number;
+  /** Sum of the rewards. */
+  score: number;
+  done: boolean;
+  usedAt: number;
+  busy: Promise<unknown> | undefined;
+}
+
+export interface SessionLimits {
+  /** Environments at once. Default 4096. */
+  readonly maxSessions?: number;
+  /** Milliseconds without a request after which an environment is closed. Default 30 minutes. */
+  readonly idleMs?: number;
+}
+
+export const DEFAULT_SESSIONS = 4096;
+export const DEFAULT_IDLE_MS = 30 * 60_000;
+
+export class AgentGymSessions {
+  readonly #episodes: Episodes;
+  readonly #env: string;
+  readonly #limits: SessionLimits;
+  readonly #sessions = new Map<number, AgentGymSession>();
+  #next = 0;
+
+  /** @param env id under which the hosts know the world with `fidelity: original` */
+  constructor(episodes: Episodes, env: string, limits: SessionLimits) {
+    this.#episodes = episodes;
+    this.#env = env;
+    this.#limits = limits;
+  }
+
+  get count(): number {
+    return this.#sessions.size;
+  }
+
+  /** A new number. @returns undefined when there are as many as may be */
+  create(now: number): AgentGymSession | undefined {
+    if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) return undefined;
+    const session: AgentGymSession = {
+      id: this.#next++,
+      episode: undefined,
+      index: undefined,
+      actions: [],
+      first: '',
+      observation: '',
+      reward: 0,
+      score: 0,
+      done: false,
+      usedAt: now,
+      busy: undefined,
+    };
+    this.#sessions.set(session.id, session);
+    return session;
+  }
+
+  get(id: number, now: number): AgentGymSession | undefined {
+    const session = this.#sessions.get(id);
+    if (session) session.usedAt = now;
+    return session;
+  }
+
+  /** @returns whether there was one */
+  close(id: number): boolean {
+    const session = this.#sessions.get(id);
+    if (!session) return false;
+    this.#sessions.delete(id);
+    if (session.episode !== undefined) this.#episodes.close(session.episode);
+    session.episode = undefined;
+    return true;
+  }
+
+  /** Closes what nobody has used for too long. @returns how many */
+  sweep(now: number): number {
+    let closed = 0;
+    for (const { id, usedAt, busy } of this.#sessions.values()) {
+      if (!busy && now - usedAt > (this.#limits.idleMs ?? DEFAULT_IDLE_MS) && this.close(id)) closed++;
+    }
+    return closed;
+  }
+
+  /** Runs `work` after what the session is busy with. */
+  inOrder<T>(session: AgentGymSession, work: () => Promise<T>): Promise<T> {
+    const run = session.busy ? session.busy.then(work, work) : work();
+    session.busy = run;
+    const done = () => {
+      if (session.busy === run) session.busy = undefined;
+    };
+    run.then(done, done);
+    return run;
+  }
+
+  /** Starts an episode; the one before ends only when the new one has started. */
+  async reset(session: AgentGymSession, index: number): Promise<void> {
+    const task = { env: this.#env, index, seed: 0 };
+    const answer = await this.#episodes.open(task, { listActions: false });
+    if (session.episode !== undefined) this.#episodes.close(session.episode);
+    if (this.#sessions.get(session.id) !== session) {
+      this.#episodes.close(answer.episode);
+      throw closedMeanwhile(session.id);
+    }
+    session.episode = answer.episode;
+    session.index = index;
+    session.actions = [];
+    session.first = session.observation = answer.step.observation;
+    session.reward = session.score = 0;
+    session.done = false;
+  }
+
+  /** Takes an action, past the end too: the original goes on there, so the episode is played again up to it. */
+  async step(session: AgentGymSession, action: string): Promise<void> {
+    const { episode, index, actions } = session;
+    const turn = actions.length + 1;
+    let answer: EpisodeAnswer;
+    if (episode === undefined) {
+      const task = { env: this.#env, index: index!, seed: 0 };
+      answer = await this.#episodes.open(task, { listActions: false, replay: [...actions, action] });
+    } else answer = await this.#episodes.step(episode, turn, action);
+    if (this.#sessions.get(session.id) !== session) {
+      this.#episodes.close(answer.episode);
+      throw closedMeanwhile(session.id);
+    }
+    const { step } = answer;
+    actions.push(action);
+    session.episode = step.kind === 'terminated' ? undefined : answer.episode;
+    session.observation = step.observation;
+    session.reward = step.kind === 'first' ? 0 : step.reward;
+    session.score += session.reward;
+    session.done = step.kind === 'terminated';
+  }
+}
+
+function closedMeanwhile(id: number): LongplayError {
+  return new LongplayError('ACTOR_STOPPED', `The id ${id} is not valid.`);
+}

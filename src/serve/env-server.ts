@@ -1,0 +1,97 @@
+/**
+ * The environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world
+ * is served), the uniform protocol under `/v1/…`, `/health` and `/metrics`. Episodes run on the env hosts; this thread
+ * only reads, waits and writes.
+ */
+import type { Clock } from '../core/clock.ts';
+import type { Env } from '../core/env.ts';
+import { babyai } from './agentgym/babyai.ts';
+import type { SessionLimits } from './agentgym/sessions.ts';
+import { textcraft } from './agentgym/textcraft.ts';
+import { AgentGymProtocol, type AgentGymWorld } from './agentgym/world.ts';
+import type { Episodes } from './episodes.ts';
+import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
+import { metricsText } from './metrics.ts';
+import { problem, UniformProtocol } from './uniform.ts';
+
+const AGENTGYM: Readonly<Record<string, AgentGymWorld>> = { textcraft, babyai };
+
+/** Whether AgentGym's own protocol of a world is known here. */
+export function speaksAgentGym(env: string): boolean {
+  return Object.hasOwn(AGENTGYM, env);
+}
+
+/** Id under which the hosts must know a world with `fidelity: original`, for AgentGym's protocol. */
+export function originalId(env: string): string {
+  return `${env}/original`;
+}
+
+export interface EnvServerOptions extends ListenOptions, SessionLimits {
+  /** The worlds, by id; the hosts know each under its id, and under `originalId(id)` where AgentGym's is spoken. */
+  readonly worlds: readonly Env[];
+  readonly episodes: Episodes;
+  readonly clock: Clock;
+}
+
+export interface EnvServer extends HttpServer {
+  /** Sessions open, both protocols. */
+  readonly sessions: number;
+}
+
+/** How often idle sessions are looked for, in milliseconds. */
+const SWEEP_MS = 10_000;
+
+/** @throws {UserError} BAD_ARGUMENT when it cannot listen */
+export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
+  const { worlds, episodes, clock } = options;
+  const now = () => clock.now();
+  const uniform = new UniformProtocol(new Map(worlds.map((env) => [env.id, env])), episodes, options, now);
+  const agentGym = new Map<string, AgentGymProtocol>();
+  for (const { id } of worlds) {
+    if (speaksAgentGym(id)) {
+      agentGym.set(id, new AgentGymProtocol(AGENTGYM[id]!, episodes, originalId(id), options, now));
+    }
+  }
+  const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
+  const sessions = () => uniform.count + [...agentGym.values()].reduce((sum, one) => sum + one.sessions.count, 0);
+  let expired = 0;
+  let server: HttpServer | undefined;
+
+  const handle = (request: HttpRequest): HttpAnswer | Promise<HttpAnswer> => {
+    const { path } = request;
+    if (path.startsWith('/v1/')) return uniform.handle(path, request);
+    if (path === '/health') {
+      const status = episodes.healthy ? 'ok' : 'the env hosts cannot be started';
+      return json({ status, envs: worlds.map(({ id }) => id), sessions: sessions() }, episodes.healthy ? 200 : 503);
+    }
+    if (path === '/metrics') {
+      const gauges = { sessions: sessions(), episodes: episodes.count, expired_sessions: expired };
+      return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
+    }
+    const end = path.indexOf('/', 1);
+    const world = agentGym.get(end < 0 ? path.slice(1) : path.slice(1, end));
+    if (world) return world.handle(end < 0 ? '/' : path.slice(end), request);
+    if (root) return root.handle(path, request);
+    return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${worlds.map(({ id }) => id).join(', ')}`);
+  };
+
+  server = await listen(handle, options);
+  let cancel = () => {};
+  const sweep = () => {
+    for (const one of [uniform, ...[...agentGym.values()].map((world) => world.sessions)]) expired += one.sweep(now());
+    cancel = clock.after(Math.min(SWEEP_MS, (options.idleMs ?? SWEEP_MS) / 2), sweep);
+  };
+  sweep();
+  const listening = server;
+  return {
+    url: listening.url,
+    counts: listening.counts,
+    get sessions() {
+      return sessions();
+    },
+    close() {
+      cancel();
+      return listening.close();
+    },
+  };
+}

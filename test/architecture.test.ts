@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = new URL('..', import.meta.url).pathname;
+
+/** Who may import whom, besides its own folder. ARCHITECTURE.md shows the same table. */
+function allowed(from: string, to: string): boolean {
+  if (from.startsWith('experiments/') || from.startsWith('test/')) return true;
+  const top = to.split('/')[0];
+  if (from.startsWith('src/core/')) return to.startsWith('src/core/');
+  if (from.startsWith('src/cli/') || from === 'src/index.ts') {
+    return top === 'src' || to === 'actors/tree.ts' || to === 'envs/registry.ts' || to.endsWith('/protocol.ts');
+  }
+  if (top === 'src' && from.startsWith('src/')) return true;
+  if (from.startsWith('envs/')) {
+    const family = from.split('/')[1];
+    return to.startsWith('src/core/') || to.startsWith(`envs/${family}/`);
+  }
+  if (from === 'actors/tree.ts') return top === 'src' || top === 'actors';
+  if (from.startsWith('actors/')) {
+    const own = from.split('/').slice(0, 2).join('/');
+    return top === 'src' || to.startsWith(`${own}/`) || (top === 'actors' && to.endsWith('/protocol.ts'));
+  }
+  return false;
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length));
+}
+
+function imports(file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const found = text.matchAll(/(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+)'/g);
+  return [...found].map(([, path]) => normalize(join(dirname(file), path!)));
+}
+
+function violations(files: readonly string[], importsOf: (file: string) => readonly string[]): string[] {
+  return files.flatMap((file) =>
+    importsOf(file)
+      .filter((to) => !allowed(file, to))
+      .map((to) => `${file} → ${to}`),
+  );
+}
+
+describe('the architecture', () => {
+  const files = ['src', 'actors', 'envs'].flatMap(sources);
+
+  it('imports along the table only', () => {
+    expect(violations(files, imports)).toEqual([]);
+  });
+  it('would notice an env that imports an actor, a core file that imports anything, an actor that imports another', () => {
+    const planted: Record<string, string[]> = {
+      'envs/textcraft/env.ts': ['actors/env/env-pool.ts'],
+      'src/core/env.ts': ['src/policy/policy.ts'],
+      'actors/rollout/rollout-actor.ts': ['actors/learner/learner-actor.ts'],
+      'src/policy/policy.ts': ['envs/registry.ts'],
+    };
+    expect(violations(Object.keys(planted), (file) => planted[file]!)).toHaveLength(4);
+  });
+  it('names no file utils, common, misc, helpers or manager', () => {
+    expect(files.filter((file) => /(^|[/-])(utils?|common|misc|helpers?|manager)\.ts$/.test(file))).toEqual([]);
+  });
+  it('documents what it exports', () => {
+    const bare = files.filter((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      return /^export /m.test(text) && !text.includes('/**');
+    });
+    expect(bare).toEqual([]);
+  });
+});

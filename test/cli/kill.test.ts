@@ -1,0 +1,46 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { listCheckpoints } from '../../src/record/checkpoint.ts';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { smallConfig, temporaryFolder } from '../support/small-run.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+
+it('kill -9 costs at most one checkpoint interval; --resume goes on', async () => {
+  const folder = temporaryFolder('kill');
+  try {
+    const config = smallConfig({ stop: { updates: 100_000 }, checkpoint: { everyUpdates: 3, keep: 2 } });
+    writeFileSync(join(folder, 'small.yaml'), stringify(config));
+    const run = join(folder, 'runs', 'small');
+    const child = spawn(process.execPath, [main, 'train', join(folder, 'small.yaml'), '--runs', join(folder, 'runs')], {
+      stdio: 'ignore',
+    });
+    const checkpoints = () => listCheckpoints(join(run, 'checkpoints'));
+    const deadline = Date.now() + 60_000;
+    while ((checkpoints()[0] ?? 0) < 9 && Date.now() < deadline) await sleep(20);
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    const rows = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n');
+    const reached = (JSON.parse(rows.at(-1)!) as { update: number }).update;
+    const kept = checkpoints()[0]!;
+    expect(reached - kept).toBeLessThanOrEqual(3);
+
+    const resumed = spawnSync(
+      process.execPath,
+      [main, 'train', '--resume', run, '--set', `stop={updates: ${kept + 2}}`, '--json'],
+      { encoding: 'utf8', timeout: 60_000 },
+    );
+    expect(resumed.stderr).toContain(`resuming from update ${kept}`);
+    expect(resumed.status).toBe(0);
+    const after = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').slice(rows.length);
+    expect(after.map((row) => (JSON.parse(row) as { update: number }).update)).toEqual([kept + 1, kept + 2]);
+    expect(checkpoints()[0]).toBe(kept + 2);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

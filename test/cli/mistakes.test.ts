@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { temporaryFolder } from '../support/small-run.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+const quickstart = fileURLToPath(new URL('experiments/quickstart.yaml', packageRoot));
+const folder = temporaryFolder('mistakes');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function longplay(...args: string[]) {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [main, ...args], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  return { status, stderr, stdout };
+}
+
+/** Every mistake: one line that names it, exit code 2, and no run folder. */
+describe("a user's mistake", () => {
+  const runs = join(folder, 'runs');
+  const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set.flatMap((one) => ['--set', one])];
+  const broken = join(folder, 'broken.yaml');
+  writeFileSync(broken, 'env: [\n');
+
+  it.each([
+    ['a misspelt key', train('learner.maxLg=1'), /unknown key 'learner\.maxLg'; did you mean 'maxLag'\?/],
+    ['a misspelt section', train('lerner.maxLag=1'), /unknown key 'lerner'; did you mean 'learner'\?/],
+    ['a wrong type', train('seed=seven'), /seed: .*expected number.*got "seven"/],
+    ['no env threads', train('rollout.envThreads=0'), /rollout\.envThreads: .*>=1 \(got 0\)/],
+    ['a horizon of 0', train('horizon={type: fixed, rounds: 0}'), /horizon\.rounds: .*>=1 \(got 0\)/],
+    ['an unknown env', train('env.id=textcrft'), /unknown env 'textcrft'; did you mean 'textcraft'\?/],
+    ['an env option that is none', train('env.options={fidelty: original}'), /fidelty/],
+    ['a label that is none', train('tasks.labels=[deep]'), /'deep' is no label of textcraft/],
+    ['an evaluation set that is none', train('evaluation.tasks=held-out'), /textcraft has no set 'held-out'/],
+    ['a model that cannot be', train('policy.model.heads=3'), /policy\.model\.heads/],
+    ['an engine that is not there', train('engine={name: onnxruntime-node, device: cuda}'), /cuda/],
+    [
+      'a configuration that is not there',
+      ['train', '/nowhere/x.yaml', '--runs', runs],
+      /cannot read \/nowhere\/x\.yaml/,
+    ],
+    ['YAML that is none', ['train', broken, '--runs', runs], /not valid YAML/],
+    ['a place that cannot be written', ['train', quickstart, '--runs', '/dev/null/runs'], /cannot make the run folder/],
+    ['a run that is not there', ['eval', '/nowhere'], /no such run/],
+    ['resuming what is no run', ['train', '--resume', folder], /is no run/],
+    ['an unknown command', ['trian'], /Did you mean train\?/],
+    ['an unknown flag', ['train', quickstart, '--sed', '3'], /unknown option '--sed'/],
+    ['a world that is none', ['play', 'babyay'], /did you mean 'babyai'\?/],
+  ])('%s', (_, args, message) => {
+    const { status, stderr } = longplay(...args);
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect(status).toBe(2);
+    expect(existsSync(runs) ? readdirSync(runs) : []).toEqual([]);
+  });
+
+  it('a run folder that exists is left as it is', () => {
+    const taken = join(folder, 'taken');
+    mkdirSync(join(taken, 'mine'), { recursive: true });
+    const { status, stderr } = longplay('train', quickstart, '--runs', taken, '--name', 'mine');
+    expect(stderr).toMatch(/mine exists already; choose another name/);
+    expect(status).toBe(2);
+    expect(readdirSync(join(taken, 'mine'))).toEqual([]);
+  });
+});
+
+describe('commands that only tell', () => {
+  it('lists the worlds, for people and for programs', () => {
+    expect(longplay('envs').stdout).toMatch(/textcraft +544 +444 +100/);
+    const worlds = JSON.parse(longplay('envs', '--json').stdout) as { id: string; tasks: number }[];
+    expect(worlds.map(({ id }) => id)).toContain('babyai');
+  });
+  it('names an engine that works', () => {
+    const { engines, auto } = JSON.parse(longplay('doctor', '--json').stdout);
+    expect(engines.find(({ engine }: { engine: string }) => engine === 'reference/cpu').works).toBe(true);
+    expect(auto).toMatch(/^onnxruntime-/);
+  });
+});

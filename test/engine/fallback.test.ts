@@ -1,0 +1,25 @@
+import { expect, it, vi } from 'vitest';
+import { openEngine } from '../../src/engine/open.ts';
+import { defineGraph } from '../../src/tensor/graph.ts';
+import { input, neg } from '../../src/tensor/ops.ts';
+
+vi.mock('onnxruntime-node', () => {
+  throw new Error('Cannot find package');
+});
+
+it('falls back to onnxruntime-web where the native package is absent, and says so', async () => {
+  const engine = await openEngine({ name: 'auto', threads: 1 });
+  expect(engine.name).toBe('onnxruntime-web');
+  expect(engine.reason).toMatch(/onnxruntime-node is not there \(.*\).*npm install onnxruntime-node/);
+  const program = await engine.compile(defineGraph({ y: neg(input('x', [1])) }));
+  const { y } = await program.run({ x: { dtype: 'f32', shape: [1], data: Float32Array.of(2) } });
+  expect(y!.data[0]).toBe(-2);
+  await engine.dispose();
+});
+
+it('names the install command where it is asked for by name', async () => {
+  await expect(openEngine({ name: 'onnxruntime-node' })).rejects.toMatchObject({
+    code: 'MISSING_ENGINE',
+    message: expect.stringMatching(/onnxruntime-node is not there .*Install it: npm install onnxruntime-node/),
+  });
+});

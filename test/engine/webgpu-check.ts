@@ -1,0 +1,83 @@
+/**
+ * Run by webgpu.test.ts in a process of its own, since a software device needs its libraries named before the start:
+ * every n-th op (the first argument) with its gradient, and a few training steps, on the device; prints what differs
+ * most from the reference.
+ */
+import { Rng } from '../../src/core/rng.ts';
+import type { Engine, HostTensor } from '../../src/engine/engine.ts';
+import { openEngine } from '../../src/engine/open.ts';
+import { interpret } from '../../src/engine/reference.ts';
+import { defaultAdamW } from '../../src/model/optimizer.ts';
+import { trainGraph } from '../../src/model/programs.ts';
+import { gradients } from '../../src/tensor/gradients.ts';
+import { defineGraph } from '../../src/tensor/graph.ts';
+import { elements, type NdArray } from '../../src/tensor/ndarray.ts';
+import { input, mul, reduceSum, type Tensor } from '../../src/tensor/ops.ts';
+import { evaluate } from '../../src/tensor/shape.ts';
+import { optionsConfig } from '../model/episodes.ts';
+import { lossCurve } from '../model/loss-curve.ts';
+import { type OpCase, opCases } from '../tensor/op-cases.ts';
+
+const sizes = { A: 3, B: 4, C: 5, D: 2 };
+
+/** Largest difference of an op and its gradients, in units of 1e-5·(|b| + 1). */
+async function opDifference(engine: Engine, op: OpCase): Promise<number> {
+  const x = Object.fromEntries(
+    Object.entries(op.inputs).map(([name, { shape, dtype }]) => [name, input(name, shape(sizes), dtype)]),
+  );
+  const y = op.apply(x, sizes);
+  const loss = reduceSum(mul(y, input('w', y.shape)));
+  const wrt = Object.values(x).filter((tensor) => tensor.dtype === 'f32');
+  const outputs: Record<string, Tensor> = { y, loss };
+  for (const [i, gradient] of gradients(loss, wrt).entries()) outputs[`d${i}`] = gradient;
+  const graph = defineGraph(outputs);
+  const rng = Rng.fromSeed(1);
+  const bindings = new Map(Object.entries(sizes));
+  const values = new Map<string, NdArray>();
+  const feeds: Record<string, HostTensor> = {};
+  for (const { name, shape: dims, dtype } of graph.inputs) {
+    const shape = dims.map((dim) => evaluate(dim, bindings));
+    const drawn = op.inputs[name]?.fill?.(rng, sizes, elements(shape));
+    const numbers =
+      drawn ?? Array.from({ length: elements(shape) }, () => (op.positive ? 0.2 + rng.float() : rng.normal()));
+    const Data = dtype === 'f32' ? Float32Array : dtype === 'i32' ? Int32Array : Uint8Array;
+    const data = Data.from(numbers);
+    feeds[name] = { dtype, shape, data };
+    values.set(name, { shape, data: Float64Array.from(data) });
+  }
+  const want = interpret(graph, values, bindings);
+  const program = await engine.compile(graph);
+  const got = await program.run(feeds);
+  await program.dispose();
+  let worst = 0;
+  for (const [name, { data }] of want) {
+    data.forEach((b, i) => {
+      worst = Math.max(worst, Math.abs(got[name]!.data[i]! - b) / (1e-5 * (Math.abs(b) + 1)));
+    });
+  }
+  return worst;
+}
+
+async function curve(engine: Engine): Promise<number[]> {
+  const graph = trainGraph(optionsConfig, { decoder: 'choice', objective: 'policy', adamW: defaultAdamW });
+  return lossCurve(await engine.compile(graph), optionsConfig, 'choice', 5);
+}
+
+const device = await openEngine({ name: 'onnxruntime-node', device: 'webgpu', threads: 1 });
+const cpu = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+const failures: string[] = [];
+let worst = { name: '', difference: 0 };
+const every = Number(process.argv[2] ?? 1);
+const chosen = opCases.filter(({ name }, i) => i % every === 0 || ['rmsNorm', 'swiglu', 'rotary'].includes(name));
+for (const op of chosen) {
+  try {
+    const difference = await opDifference(device, op);
+    if (!(difference <= worst.difference)) worst = { name: op.name, difference };
+  } catch (error) {
+    failures.push(`${op.name}: ${(error as Error).message.slice(0, 200)}`);
+  }
+}
+const [a, b] = [await curve(device), await curve(cpu)];
+const training = Math.max(...a.map((loss, t) => Math.abs(loss - b[t]!)));
+console.log(JSON.stringify({ ops: chosen.length, failures, worst, training }));
+process.exit(0);

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { createEnv as babyai, heldOutTasks } from '../../envs/babyai/index.ts';
+import { createEnv as textcraft } from '../../envs/textcraft/index.ts';
+import { evaluatedTasks } from '../../src/evaluation/tasks.ts';
+
+describe('the tasks of an evaluation', () => {
+  it('are the split where no set is named', () => {
+    const env = babyai();
+    expect(evaluatedTasks(env, { split: 'test' })).toBe(env.tasks.split('test'));
+    expect(evaluatedTasks(env, { split: 'train' })).toBe(env.tasks.split('train'));
+  });
+
+  it('are the named set: 360 of BabyAI, the 90 of the paper among them, none trained on', () => {
+    const env = babyai();
+    const tasks = evaluatedTasks(env, { split: 'test', tasks: 'held-out' });
+    expect(tasks).toEqual(heldOutTasks);
+    expect(tasks.length).toBe(360);
+    expect(env.tasks.split('test').every((index) => tasks.includes(index))).toBe(true);
+    expect(env.tasks.split('train').some((index) => tasks.includes(index))).toBe(false);
+  });
+
+  it('cannot be a set that is not there', () => {
+    expect(() => evaluatedTasks(babyai(), { split: 'test', tasks: 'heldout' })).toThrow(/it has held-out/);
+    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: 'held-out' })).toThrow(/it has none/);
+  });
+});

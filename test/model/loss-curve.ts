@@ -1,0 +1,43 @@
+import type { HostTensor, Program } from '../../src/engine/engine.ts';
+import type { ModelConfig } from '../../src/model/config.ts';
+import { defaultAdamW } from '../../src/model/optimizer.ts';
+import { parameterSpecs } from '../../src/model/parameters.ts';
+import type { DecoderKind } from '../../src/model/programs.ts';
+import { episodeFeeds, randomGroups, randomParams, scalarFeeds, weightFeeds } from './episodes.ts';
+
+/** Weights and moments fed back step after step; returns the loss of each. */
+export async function lossCurve(
+  program: Program,
+  config: ModelConfig,
+  decoder: DecoderKind,
+  steps: number,
+  disposing = false,
+): Promise<number[]> {
+  const batches = [1, 2, 3].map((seed) => {
+    const groups = randomGroups(decoder, { groups: 3, members: 3, prompt: 8, tokens: 8 }, seed);
+    return episodeFeeds(config, decoder, groups);
+  });
+  const adam = defaultAdamW;
+  let state: Record<string, HostTensor> = weightFeeds(config, randomParams(config, 1));
+  for (const { name, shape } of parameterSpecs(config)) {
+    const size = shape.reduce((a, b) => a * b, 1);
+    state[`m/${name}`] = { dtype: 'f32', shape, data: new Float32Array(size) };
+    state[`v/${name}`] = { dtype: 'f32', shape, data: new Float32Array(size) };
+  }
+  const losses: number[] = [];
+  for (let t = 1; t <= steps; t++) {
+    const scalars = scalarFeeds('adam', {
+      lr: 3e-3,
+      maxGradNorm: 1,
+      correction1: 1 - adam.beta1 ** t,
+      correction2: 1 - adam.beta2 ** t,
+    });
+    const out = await program.run({ ...batches[t % 3]!, ...scalars, ...state });
+    const next: Record<string, HostTensor> = {};
+    for (const name of Object.keys(state)) next[name] = out[/^[mv]\//.test(name) ? name : `w/${name}`]!;
+    if (disposing) for (const old of Object.values(state)) if ('dispose' in old) (old as { dispose(): void }).dispose();
+    state = next;
+    losses.push(out.loss!.data[0]!);
+  }
+  return losses;
+}

@@ -1,0 +1,98 @@
+/** `longplay train` as a process: how it ends, and what its exit code says. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+
+const main = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
+const config = fileURLToPath(new URL('../../experiments/textcraft.yaml', import.meta.url));
+const folders: string[] = [];
+const children: ChildProcess[] = [];
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+const QUICK = ['evaluation.episodesPerTask=1', 'evaluation.greedy=false', 'evaluation.randomBaseline=false'];
+
+function train(settings: readonly string[], ...flags: readonly string[]) {
+  const runs = mkdtempSync(join(tmpdir(), 'longplay-exit-'));
+  folders.push(runs);
+  const set = [...QUICK, ...settings].flatMap((one) => ['--set', one]);
+  const child = spawn(process.execPath, [main, 'train', config, '--runs', runs, '--name', 'r', ...set, ...flags]);
+  children.push(child);
+  let stderr = '';
+  child.stderr.on('data', (text) => {
+    stderr += text;
+  });
+  const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, stderr }));
+  });
+  const updates = () => {
+    try {
+      return readFileSync(join(runs, 'r', 'metrics.jsonl'), 'utf8').split('\n').length - 1;
+    } catch {
+      return 0;
+    }
+  };
+  const reaches = async (n: number) => {
+    while (updates() < n && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+  return { child, ended, reaches, folder: join(runs, 'r') };
+}
+
+describe('longplay train', () => {
+  it.each(process.env.LONGPLAY_LONG === '1' ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))(
+    'drains, writes a checkpoint and exits 0 on %s',
+    async (signal) => {
+      const { child, ended, reaches, folder } = train(['stop.updates=100000']);
+      await reaches(2);
+      const began = performance.now();
+      child.kill(signal);
+      const { code, stderr } = await ended;
+      expect(performance.now() - began).toBeLessThan(30_000);
+      expect(stderr).toContain(`${signal}: ending the run with a checkpoint`);
+      expect(code).toBe(0);
+      const results = JSON.parse(readFileSync(join(folder, 'results.json'), 'utf8'));
+      expect(results.ended.why).toBe('halted');
+      // The update under way is finished first.
+      const newest = Math.max(...readdirSync(join(folder, 'checkpoints')).map(Number));
+      expect(newest).toBeGreaterThanOrEqual(results.ended.status.version);
+    },
+    60_000,
+  );
+
+  it('exits at once on the second signal', async () => {
+    const { child, ended, reaches } = train(['stop.updates=100000', 'learner.epochs=20']);
+    await reaches(1);
+    child.kill('SIGINT');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const began = performance.now();
+    child.kill('SIGINT');
+    const { code } = await ended;
+    // An engine's thread that is ended inside a call may take the process along; it is over either way.
+    expect([130, null]).toContain(code);
+    expect(performance.now() - began).toBeLessThan(3000);
+  }, 60_000);
+
+  it('exits 1 with one line naming the cause where the environment is broken', async () => {
+    const { ended } = train(['stop.updates=5'], '--chaos', 'throw=1');
+    const { code, stderr } = await ended;
+    expect(code).toBe(1);
+    const errors = stderr.split('\n').filter((line) => line.startsWith('longplay: '));
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toMatch(/^longplay: the environment is broken: 256 episodes in a row failed .*injected fault/);
+  }, 60_000);
+
+  it('exits 2 for faults nobody knows, and for faults that would end the run itself', async () => {
+    const unknown = await train(['stop.updates=5'], '--chaos', 'gremlins=1').ended;
+    expect(unknown.code).toBe(2);
+    expect(unknown.stderr).toMatch(/^longplay: --chaos: 'gremlins=1': expected one of kill, hang, /);
+    const deadly = await train(['stop.updates=5', 'rollout.isolation=inline'], '--chaos', 'kill=0.1').ended;
+    expect(deadly.code).toBe(2);
+    expect(deadly.stderr).toContain('--chaos: kill would end the run itself');
+  }, 60_000);
+});
