@@ -36,7 +36,7 @@ import type { EnvEvent, EnvSpec } from './env/protocol.ts';
 import { ReplayedAnswers } from './env/replayed-answers.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
-import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
+import type { BrokenUpdate, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import { recorderActor } from './recorder/recorder-actor.ts';
 import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
@@ -68,7 +68,14 @@ export interface RunOptions {
   readonly learn: boolean;
   /** Goes on from here instead of from random weights. */
   readonly checkpoint?: LoadedCheckpoint;
+  /** Starts a fresh run from these weights instead of from random ones. */
+  readonly initial?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
+  /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
+  readonly evaluation?: {
+    readonly plans: (env: Env) => readonly EvaluationPlan[];
+    readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
+  };
   /** Faults to inject, into the user's own environment too. */
   readonly chaos?: ChaosSpec;
   /** Keeps the order of messages. */
@@ -119,7 +126,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const env = module.createEnv(config.env.options);
   const small =
     config.policy.kind === 'small'
-      ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint)
+      ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint, options.initial)
       : undefined;
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
@@ -188,13 +195,26 @@ export async function startRun(options: RunOptions): Promise<Run> {
         start: {
           version: saved?.params.version ?? 0,
           horizon: horizon(schedule),
-          state: saved?.rollout,
+          state: saved?.rollout ?? undefined,
           episode: options.firstEpisode,
         },
         paths: {
           inference: paths.inference,
           learner: options.learn ? paths.learner : undefined,
           recorder: paths.recorder,
+        },
+        barrier: mode === 'serial',
+        evaluation: {
+          everyUpdates: options.learn && options.evaluation ? config.evaluation.everyUpdates : 0,
+          plans: options.evaluation?.plans(env) ?? [],
+          onRecord: (version, record) => options.evaluation?.onRecord(version, record, env),
+        },
+        onSaved: ({ ok, update, message }) => {
+          chaos?.checkpoint(update, ok);
+          if (!ok)
+            options.onNotice?.(
+              `checkpoint at update ${update} failed: ${message}; the last good one is kept, the next update tries again`,
+            );
         },
         ...(options.onProgress ? { onProgress: options.onProgress } : {}),
         onUpdate: metricsOf(
@@ -204,7 +224,6 @@ export async function startRun(options: RunOptions): Promise<Run> {
             if (credit.length > 0) void recorder.tell({ type: 'credit', update: version, groups: credit });
           },
           (message) => options.onNotice?.(message),
-          (saved) => chaos?.checkpoint(saved.update, saved.ok),
         ),
         onFailure: failureNotices((message) => options.onNotice?.(message)),
       }),
@@ -329,7 +348,6 @@ function running(
         (replyTo) => ({ type: 'save', replyTo }),
         CONTROL_MS,
       );
-      chaos?.checkpoint(saved.update, saved.ok);
       return saved;
     },
     status: () => ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
@@ -484,7 +502,6 @@ function learnerInit(
         entropyCoef: learner.entropyCoef,
         valueCoef: learner.valueCoef,
         valueClip: learner.valueClip,
-        klCoef: 0,
       },
       learningRate: {
         peak: learner.learningRate,
@@ -495,14 +512,29 @@ function learnerInit(
       maxGradNorm: learner.maxGradNorm,
       adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
       filterGroups: learner.filterGroups,
+      offPolicy: learner.offPolicy,
+      ...(learner.kl ? { kl: learner.kl } : {}),
       seed: config.seed,
     },
-    params,
-    moments: saved?.moments,
+    start: saved
+      ? {
+          params,
+          moments: saved.moments,
+          ...(saved.reference ? { reference: saved.reference } : {}),
+          state: saved.learner,
+        }
+      : { params },
+    breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     maxLag: learner.maxLag,
     maxUpdates: config.stop.updates,
-    checkpoint: { dir: join(dir, 'checkpoints'), ...checkpoint, identity, ...(chaos ? { chaos } : {}) },
+    checkpoint: {
+      dir: join(dir, 'checkpoints'),
+      ...checkpoint,
+      identity,
+      barrier: mode === 'serial',
+      ...(chaos ? { chaos } : {}),
+    },
     paths,
   };
 }
@@ -529,7 +561,6 @@ function metricsOf(
   actorFacts: () => RowBefore['actors'],
   record: (row: MetricsRow, report: UpdateReport) => void,
   notice: (message: string) => void,
-  checkpointed: (saved: SaveReport) => void,
 ) {
   let earlier: RowBefore[] = [];
   return (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts): void => {
@@ -537,14 +568,15 @@ function metricsOf(
     earlier = earlierRows(earlier, status.elapsedMs);
     record(updateRow(report, consumed, status, actors, earlier[0]), report);
     earlier.push({ rollout: status, actors });
-    if (report.skipped > 0)
-      notice(`update ${report.version}: ${report.skipped} optimiser steps were not finite and were not applied`);
-    if (report.checkpoint) checkpointed(report.checkpoint);
-    if (report.checkpoint && !report.checkpoint.ok)
-      notice(
-        `checkpoint at update ${report.checkpoint.update} failed: ${report.checkpoint.message}; the last good one is kept`,
-      );
+    if (report.broken) notice(brokenNotice(report.version, report.broken));
   };
+}
+
+function brokenNotice(version: number, { where, message, quarantine, inARow, rolledBack }: BrokenUpdate): string {
+  const what = `update ${version} was taken back: not finite: ${where}: ${message}; weights are unchanged, its batch lies in ${quarantine}`;
+  return rolledBack
+    ? `${what}; ${inARow} in a row: the weights of update ${rolledBack.toUpdate} are restored, learning rate × ${rolledBack.rateScale}`
+    : what;
 }
 
 /** Says the first failure of each cause; the counts are in the metrics. */

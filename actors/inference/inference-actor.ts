@@ -94,6 +94,11 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
         policy.release(episodes);
         schedule();
       },
+      forget() {
+        policy.forget();
+        oldest = undefined;
+        schedule();
+      },
       loadWeights({ params }) {
         // Older ones may have waited in the mailbox while this incarnation asked for the newest.
         if (policy instanceof RandomPolicy || params.version < policy.version) return;

@@ -7,7 +7,7 @@ import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import type { RemoteUsage } from '../../src/remote/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
-export type InferenceCommand = Act | Release | LoadWeights | Report;
+export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
 
 /** Turns that wait for an action. Answered by one or more `acted`, in any order. */
 export interface Act {
@@ -19,6 +19,11 @@ export interface Act {
 export interface Release {
   readonly type: 'release';
   readonly episodes: readonly number[];
+}
+
+/** All episodes, and whatever was kept for speed: the policy is then as if it had just started. */
+export interface Forget {
+  readonly type: 'forget';
 }
 
 /** New weights; they hold from the next engine call on. */

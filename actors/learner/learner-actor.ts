@@ -1,9 +1,11 @@
 /**
  * Consumes finished groups: waits until an update's worth is there, trains, publishes the weights, reports.
  *
- * Order after an update: a due checkpoint is written, weights go to the inference actor, then the report goes to the
- * horizon scheduler; so whoever starts an episode after the report acts under the new weights. Groups with a decision
- * older than `maxLag` are dropped as stale, never trained on.
+ * Order after an update: weights go to the inference actor, then the report goes to the horizon scheduler (so whoever
+ * starts an episode after the report acts under the new weights), then a due checkpoint is written, which therefore
+ * holds the run as it is after the update. Groups with a decision older than `maxLag` are dropped as stale, never
+ * trained on. An update in which anything was not finite is taken back and its batch quarantined; after several in a
+ * row the weights of the last good checkpoint are restored, and go on with a smaller step.
  */
 
 import { fullDisk } from '../../src/chaos/full-disk.ts';
@@ -12,7 +14,9 @@ import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
-import { Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
+import { quarantine } from '../../src/learner/quarantine.ts';
+import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
+import type { ParamSet } from '../../src/model/parameters.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
@@ -21,8 +25,8 @@ import { groupWithinLag } from '../../src/schedule/admission.ts';
 import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import type { HorizonCommand } from '../horizon/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
-import type { RolloutCommand, RolloutState } from '../rollout/protocol.ts';
-import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
+import type { GroupFinished, RolloutCommand, RolloutState } from '../rollout/protocol.ts';
+import type { BrokenUpdate, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
 
 /** Milliseconds the rollouts and the scheduler get to describe themselves for a checkpoint. */
 const SNAPSHOT_MS = 30_000;
@@ -32,11 +36,12 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
     const { view } = (await import(init.envModule)) as EnvModule;
     const engine = await openEngine(init.engine);
     const options = { ...init.trainer, view: view!, tokenizer: new Tokenizer(view!) };
-    const trainer = await Trainer.create(engine, options, init.params, init.moments);
+    const { state, ...weights } = init.start;
+    const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);
     return {
       handlers: {
-        group: ({ group, progress }) => learner.accept(group, progress),
+        group: (finished) => learner.accept(finished),
         save: async ({ replyTo }) => ctx.reply(replyTo, await learner.save()),
         weights: ({ replyTo }) => ctx.reply(replyTo, trainer.params),
       },
@@ -53,16 +58,26 @@ class Learner {
   readonly #init: LearnerInit;
   readonly #trainer: Trainer;
   #waiting: Group[] = [];
+  #era = 0;
   #lastEnd: number;
+  #brokenInARow: number;
+  /** The last checkpoint could not be written: the next update tries again. */
+  #saveAgain = false;
+  /** Weights and moments of the last good checkpoint. */
+  #good: { readonly update: number; readonly values: ParamSet['values']; readonly moments: Moments };
 
   constructor(ctx: Context<LearnerCommand>, init: LearnerInit, trainer: Trainer) {
     this.#ctx = ctx;
     this.#init = init;
     this.#trainer = trainer;
     this.#lastEnd = ctx.clock.now();
+    this.#brokenInARow = init.start.state?.brokenInARow ?? 0;
+    this.#good = { update: trainer.params.version, values: trainer.params.values, moments: trainer.moments };
   }
 
-  async accept(group: Group, progress: number): Promise<void> {
+  async accept({ group, progress, era }: GroupFinished): Promise<void> {
+    if (era < this.#era) return; // handed over again after the barrier
+    this.#era = era;
     this.#waiting.push(group);
     const { groupsPerUpdate, maxLag, maxUpdates } = this.#init;
     const { version } = this.#trainer.params;
@@ -79,14 +94,29 @@ class Learner {
     const start = this.#ctx.clock.now();
     const batch = this.#waiting.splice(0, groupsPerUpdate);
     const result = await this.#ctx.outside(this.#trainer.update(batch, progress));
+    const broken = result.broken && this.#breakDown(result.broken, batch);
+    if (!broken) this.#brokenInARow = 0;
     const end = this.#ctx.clock.now();
     const times = { busyMs: end - start, idleMs: start - this.#lastEnd };
     this.#lastEnd = end;
-    const report = updateReport(this.#trainer.params.version, batch, stale, result, times);
-    const { everyUpdates } = this.#init.checkpoint;
-    const due = report.version % everyUpdates === 0;
+    const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
+    const { epochs, minibatches } = this.#init.trainer;
     await this.publish();
-    await this.#report(due ? { ...report, checkpoint: await this.save() } : report);
+    await this.#report(broken ? { ...report, skipped: epochs * minibatches } : report);
+    const due = report.version % this.#init.checkpoint.everyUpdates === 0 || this.#saveAgain;
+    if (due && !broken) await this.save(); // broken: the last good one stays the newest
+  }
+
+  #breakDown(broken: Breakage, batch: readonly Group[]): BrokenUpdate {
+    const { rollbackAfter, shrink, dir } = this.#init.breaker;
+    const inARow = ++this.#brokenInARow;
+    const file = quarantine(dir, this.#trainer.params.version, broken, batch);
+    if (inARow < rollbackAfter) return { ...broken, quarantine: file, inARow };
+    const { update, values, moments } = this.#good;
+    this.#trainer.rollBack(values, moments, shrink);
+    this.#brokenInARow = 0;
+    const rolledBack = { toUpdate: update, rateScale: this.#trainer.state.rateScale };
+    return { ...broken, quarantine: file, inARow, rolledBack };
   }
 
   async publish(): Promise<void> {
@@ -94,26 +124,31 @@ class Learner {
     await inference.tell({ type: 'loadWeights', params: this.#trainer.params });
   }
 
-  /** Never throws for what the disk refuses: training goes on, and the report says so. */
+  /** Never throws for what the disk refuses: training goes on, the rollouts say so, and the next update tries again. */
   async save(): Promise<SaveReport> {
     const { checkpoint, paths } = this.#init;
-    const update = this.#trainer.params.version;
+    const { params, moments, reference, state } = this.#trainer;
+    const update = params.version;
+    const rollouts = this.#ctx.resolve<RolloutCommand>(paths.rollout);
+    let report: SaveReport;
     try {
       const deadline = { deadlineMs: SNAPSHOT_MS };
-      const rollout = await this.#ctx.ask<RolloutState, RolloutCommand>(
-        this.#ctx.resolve(paths.rollout),
-        (replyTo) => ({ type: 'snapshot', replyTo }),
-        deadline,
-      );
       const horizon = await this.#ctx.ask<HorizonState, HorizonCommand>(
         this.#ctx.resolve(paths.horizon),
         (replyTo) => ({ type: 'snapshot', replyTo }),
         deadline,
       );
+      const rollout = await this.#ctx.ask<RolloutState, RolloutCommand>(
+        rollouts,
+        (replyTo) => ({ type: 'snapshot', replyTo }),
+        deadline,
+      );
       const content = checkpointContent({
         identity: checkpoint.identity,
-        params: this.#trainer.params,
-        moments: this.#trainer.moments,
+        params,
+        moments,
+        ...(reference ? { reference } : {}),
+        learner: { trainer: state, brokenInARow: this.#brokenInARow },
         rollout,
         horizon,
       });
@@ -122,10 +157,18 @@ class Learner {
         keep: checkpoint.keep,
         ...(full ? { disk: fullDisk() } : {}),
       });
-      return { ok: saved.ok, update, message: saved.ok ? saved.path : `${saved.code}: ${saved.message}` };
+      report = { ok: saved.ok, update, message: saved.ok ? saved.path : `${saved.code}: ${saved.message}` };
     } catch (thrown) {
-      return { ok: false, update, message: messageOf(thrown) };
+      report = { ok: false, update, message: messageOf(thrown) };
     }
+    this.#saveAgain = !report.ok;
+    if (report.ok && this.#brokenInARow === 0) this.#good = { update, values: params.values, moments };
+    if (checkpoint.barrier) {
+      this.#waiting = [];
+      this.#era++;
+    }
+    await rollouts.tell({ type: 'saved', report });
+    return report;
   }
 
   async #report(report: UpdateReport): Promise<void> {
@@ -138,9 +181,10 @@ function updateReport(
   batch: readonly Group[],
   stale: readonly Group[],
   result: UpdateResult,
+  broken: BrokenUpdate | undefined,
   times: { readonly busyMs: number; readonly idleMs: number },
 ): UpdateReport {
-  const filtered = new Set(result.filtered);
+  const filtered = new Set(broken ? batch.map(({ group }) => group) : result.filtered);
   return {
     version,
     stats: result.stats,
@@ -154,8 +198,9 @@ function updateReport(
     ),
     decisions: result.decisions,
     tokens: result.tokens,
-    skipped: result.skipped,
+    skipped: 0,
     credit: result.credit,
+    ...(broken ? { broken } : {}),
     ...times,
   };
 }

@@ -1,8 +1,9 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
-import type { GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
+import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { LearnerState } from '../../src/record/run-checkpoint.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import type { GroupFinished } from '../rollout/protocol.ts';
@@ -49,8 +50,18 @@ export interface UpdateReport {
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
-  /** What the last checkpoint attempt said, if this update made one. */
-  readonly checkpoint?: SaveReport;
+  /** Set where the update was taken back; its groups count as filtered. */
+  readonly broken?: BrokenUpdate;
+}
+
+/** An update that was taken back. */
+export interface BrokenUpdate extends Breakage {
+  /** Where the batch lies. */
+  readonly quarantine: string;
+  /** Broken updates in a row, this one included. */
+  readonly inARow: number;
+  /** Set where earlier weights were restored: the update they are from, and the factor now on the learning rate. */
+  readonly rolledBack?: { readonly toUpdate: number; readonly rateScale: number };
 }
 
 /** What the actor is made from; plain data. */
@@ -58,10 +69,22 @@ export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
   readonly trainer: Omit<TrainerOptions, 'view' | 'tokenizer'>;
-  readonly params: ParamSet;
-  readonly moments: Moments | undefined;
+  readonly start: {
+    readonly params: ParamSet;
+    readonly moments?: Moments;
+    readonly reference?: ParamSet;
+    readonly state?: LearnerState;
+  };
   readonly groupsPerUpdate: number;
   readonly maxLag: number;
+  readonly breaker: {
+    /** Broken updates in a row that are answered by restoring the weights of the last good checkpoint. */
+    readonly rollbackAfter: number;
+    /** Factor on the learning rate at each rollback, in (0, 1]. */
+    readonly shrink: number;
+    /** `quarantine` folder of the run. */
+    readonly dir: string;
+  };
   /** The run ends at this many updates: what arrives later is kept, not trained on. */
   readonly maxUpdates: number | undefined;
   readonly checkpoint: {
@@ -73,6 +96,8 @@ export interface LearnerInit {
     readonly chaos?: ChaosSpec;
     /** Recorded with every checkpoint and checked on load. */
     readonly identity: CheckpointIdentity;
+    /** Serial mode: everything is handed over again after a checkpoint. */
+    readonly barrier: boolean;
   };
   readonly paths: { readonly inference: string; readonly horizon: string; readonly rollout: string };
 }

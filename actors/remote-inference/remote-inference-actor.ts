@@ -107,6 +107,11 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
         }
         prompting.release(episodes);
       },
+      forget() {
+        prompting.release([...waiting.keys(), ...flying.keys()]);
+        waiting.clear();
+        flying.clear();
+      },
       loadWeights() {}, // the server's weights are its own
       report({ replyTo }) {
         const { price } = openai;

@@ -6,6 +6,8 @@ import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import { reviveTurns, toJson } from '../../src/record/trace.ts';
+import type { SavedEpisode, SavedGroup } from './protocol.ts';
 
 /** What a group's episodes are for. */
 export interface Purpose {
@@ -36,6 +38,10 @@ export interface EpisodeRun {
   readonly samplingSeed: number;
   readonly actionTable: string[];
   readonly turns: Turn[];
+  /** Turns that the env still has to be brought through again, after a resume. */
+  restoring: boolean;
+  /** The policy has been sent `request`. */
+  asked: boolean;
   /** What the env said last; undefined until it opened. */
   observation: string | undefined;
   /** What can be done now. */
@@ -45,6 +51,25 @@ export interface EpisodeRun {
   /** The action the env is working on. */
   pending: { readonly acted: Acted; readonly actMs: number; readonly sentAt: number } | undefined;
   since: number;
+}
+
+/** An episode of a resumed run as it was saved; `observe` takes it up when the env has been brought back. */
+export function reopenEpisode(group: GroupRun, saved: SavedEpisode, now: number): EpisodeRun {
+  const run = openEpisode(group, saved.member, saved.episode, saved.attempt, now);
+  run.turns.push(...reviveTurns(saved.turns));
+  run.restoring = true;
+  return run;
+}
+
+/** A group as a checkpoint keeps it. */
+export function savedGroup({ group, task, horizon, finished, running }: GroupRun): SavedGroup {
+  return toJson({
+    group,
+    task,
+    horizon,
+    finished: finished.flatMap((trajectory, member) => (trajectory ? [{ member, trajectory }] : [])),
+    running: [...running.values()].map(({ episode, member, attempt, turns }) => ({ episode, member, attempt, turns })),
+  });
 }
 
 export function openGroup(group: number, task: Task, horizon: number, size: number, purpose: Purpose): GroupRun {
@@ -66,6 +91,8 @@ export function openEpisode(
     samplingSeed: seedFrom(group.purpose.seed, member, attempt),
     actionTable: [],
     turns: [],
+    restoring: false,
+    asked: false,
     observation: undefined,
     actions: new Int32Array(0),
     request: undefined,
@@ -95,7 +122,7 @@ export function observe(
   view: string | undefined,
   now: number,
 ): { request: ActRequest } | { trajectory: Trajectory } | { broken: { cause: FailureCause; message: string } } {
-  const expected = run.turns.length + (run.observation === undefined ? 0 : 1);
+  const expected = run.turns.length + (run.observation === undefined || run.restoring ? 0 : 1);
   if (turn !== expected || (turn === 0) !== (step.kind === 'first')) {
     return {
       broken: {
@@ -104,8 +131,13 @@ export function observe(
       },
     };
   }
+  if (run.restoring && step.kind === 'terminated') {
+    const message = `taking the ${turn} recorded actions again ended the episode: the env is no function of them`;
+    return { broken: { cause: 'protocol', message } };
+  }
   run.actionTable.push(...newActions);
-  if (step.kind === 'first') {
+  if (step.kind === 'first' || run.restoring) {
+    run.restoring = false;
     run.observation = step.observation;
     run.actions = actions;
     return { request: ask(run, newActions, now) };
@@ -149,6 +181,7 @@ export function observe(
 export function act(run: EpisodeRun, acted: Acted, now: number): string | undefined {
   if (!run.request || run.request.turn !== acted.turn) return undefined;
   run.request = undefined;
+  run.asked = false;
   run.pending = { acted, actMs: now - run.since, sentAt: now };
   return acted.action;
 }

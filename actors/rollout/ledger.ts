@@ -49,12 +49,6 @@ export class Ledger {
     };
   }
 
-  /** The same with what is in flight taken back: those episodes will be launched again. */
-  settled(inFlight: number): Accounting {
-    const accounting = this.account(0);
-    return { ...accounting, launched: accounting.launched - inFlight };
-  }
-
   /** @throws {LongplayError} STALLED when episodes were lost or counted twice */
   check(inFlight: number): Accounting {
     const accounting = this.account(inFlight);

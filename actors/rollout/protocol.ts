@@ -4,15 +4,25 @@
  */
 import type { Accounting } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { Group, Trajectory } from '../../src/core/trajectory.ts';
+import type { Group, Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { SlotTime } from '../../src/record/slot-time.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent } from '../inference/protocol.ts';
-import type { UpdateReport } from '../learner/protocol.ts';
+import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 
-export type RolloutCommand = Train | Halt | Evaluate | Snapshot | Status | Advance | Dropped | ActedEvent | EnvObserved;
+export type RolloutCommand =
+  | Train
+  | Halt
+  | Evaluate
+  | Snapshot
+  | Saved
+  | Status
+  | Advance
+  | Dropped
+  | ActedEvent
+  | EnvObserved;
 
 /** Starts launching training groups. Answered once the run's stop condition holds. */
 export interface Train {
@@ -70,21 +80,51 @@ export interface Snapshot {
   readonly replyTo: ReplyTo<RolloutState>;
 }
 
+/** What became of the checkpoint that a snapshot was for. */
+export interface Saved {
+  readonly type: 'saved';
+  readonly report: SaveReport;
+}
+
 /** Plain JSON. */
 export interface RolloutState {
-  readonly format: 1;
+  readonly format: 2;
   readonly sampler: TaskSamplerState;
   readonly nextGroup: number;
   readonly nextEpisode: number;
   readonly envSteps: number;
+  readonly episodes: number;
   /** Milliseconds of training so far. */
   readonly elapsedMs: number;
-  /** With nothing in flight: what was is in `unfinished`. */
   readonly accounting: Accounting;
-  /** Groups that were launched and not consumed; a resumed run launches them again under the same task and horizon. */
-  readonly unfinished: readonly { readonly task: Task; readonly horizon: number }[];
+  /** Groups with episodes running, in launch order. */
+  readonly running: readonly SavedGroup[];
+  /** Finished groups that no update has consumed, in the order in which they were handed over. */
+  readonly delivered: readonly SavedDelivery[];
   /** Task indices that kept failing. */
   readonly quarantined: readonly number[];
+}
+
+/** A group of which not all episodes are finished. */
+export interface SavedGroup {
+  readonly group: number;
+  readonly task: Task;
+  readonly horizon: number;
+  readonly finished: readonly { readonly member: number; readonly trajectory: Trajectory }[];
+  readonly running: readonly SavedEpisode[];
+}
+
+/** An episode in flight: its finished turns hold actions, sampled ids and versions; the env is brought back by them. */
+export interface SavedEpisode {
+  readonly episode: number;
+  readonly member: number;
+  readonly attempt: number;
+  readonly turns: readonly Turn[];
+}
+
+export interface SavedDelivery {
+  readonly group: Group;
+  readonly progress: number;
 }
 
 export interface Status {
@@ -135,6 +175,8 @@ export interface GroupFinished {
   readonly group: Group;
   /** Share of the run that is done, in [0, 1]. */
   readonly progress: number;
+  /** Counts the barriers (serial checkpoints) before it: everything is handed over again after one. */
+  readonly era: number;
 }
 
 /** Told to the recorder. */

@@ -7,19 +7,25 @@
  * (a new attempt, a new sampling seed); after `maxAttempts` its group is dropped and the task quarantined. No failure
  * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment is
  * broken: the actor crashes with one error that says so, and the run ends.
+ *
+ * A checkpoint keeps every episode in flight. In serial mode it is a barrier too: training holds its breath until each
+ * episode waits for the policy, the policy forgets what it has read, and all goes on as a resumed run would, in an
+ * order that follows from the seed and the version. That makes a resumed serial run equal to one never stopped.
  */
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
-import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
+import { episodeReturn, type Group, type Trajectory } from '../../src/core/trajectory.ts';
+import type { ActRequest } from '../../src/policy/policy.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
+import { reviveTurns, toJson } from '../../src/record/trace.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { groupsToStart } from '../../src/schedule/admission.ts';
 import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
-import type { UpdateReport } from '../learner/protocol.ts';
+import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { TaskQuarantined } from '../recorder/protocol.ts';
 import {
   act,
@@ -30,6 +36,8 @@ import {
   openEpisode,
   openGroup,
   type Purpose,
+  reopenEpisode,
+  savedGroup,
 } from './episode-run.ts';
 import { Ledger } from './ledger.ts';
 import type {
@@ -71,6 +79,15 @@ export interface RolloutInit {
     readonly episode?: number | undefined;
   };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
+  /** Serial mode: a checkpoint is a barrier. */
+  readonly barrier?: boolean;
+  /** Evaluations made while training goes on. */
+  readonly evaluation?: {
+    /** 0: none. */
+    readonly everyUpdates: number;
+    readonly plans: readonly EvaluationPlan[];
+    readonly onRecord: (version: number, record: EvaluationRecord) => void;
+  };
   /** Tells what happened, for metrics; called after every update. */
   readonly onUpdate: (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts) => void;
   /** Tells how far things are, between updates too; called at most every `PROGRESS_MS`. */
@@ -79,15 +96,22 @@ export interface RolloutInit {
   readonly labelOf: (index: number) => string;
   /** Told of every failed episode. */
   readonly onFailure: (failure: Failure, task: Task) => void;
+  readonly onSaved?: (report: SaveReport) => void;
 }
 
 /** Milliseconds between two calls of `onProgress`. */
 const PROGRESS_MS = 250;
 
+/** Milliseconds of silence before a run goes on after a barrier: longer than any timer of an actor. */
+const QUIET_MS = 100;
+
+/** The tick is private: no other actor can send it. */
+type Internal = RolloutCommand | { readonly type: 'goOn' };
+
 /** Redraws from the sampler before giving up on finding a task that is not quarantined. */
 const MAX_REDRAWS = 1000;
 
-export function rolloutActor(init: RolloutInit): BehaviorFactory<RolloutCommand> {
+export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   return (ctx) => {
     const rollouts = new Rollouts(ctx, init);
     return {
@@ -95,7 +119,9 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<RolloutCommand>
         train: ({ replyTo }) => rollouts.train(replyTo),
         halt: () => rollouts.end('halted'),
         evaluate: ({ plan, replyTo }) => rollouts.evaluate(plan, replyTo),
-        snapshot: ({ replyTo }) => ctx.reply(replyTo, rollouts.snapshot()),
+        snapshot: ({ replyTo }) => rollouts.snapshot(replyTo),
+        saved: ({ report }) => rollouts.saved(report),
+        goOn: () => rollouts.goOn(),
         status: ({ replyTo }) => ctx.reply(replyTo, rollouts.status()),
         advance: ({ report, horizon }) => rollouts.advance(report, horizon),
         dropped: ({ stale }) => rollouts.drop(stale),
@@ -108,7 +134,7 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<RolloutCommand>
 
 interface EvaluationRun {
   readonly plan: EvaluationPlan;
-  readonly replyTo: ReplyTo<EvaluationRecord>;
+  readonly done: (record: EvaluationRecord) => void;
   readonly queue: Task[];
   open: number;
   failed: number;
@@ -117,44 +143,51 @@ interface EvaluationRun {
 
 /** A group with the learner. */
 interface Delivered {
-  readonly task: Task;
-  readonly horizon: number;
-  readonly episodes: number;
+  readonly group: Group;
+  readonly progress: number;
   readonly facts: GroupFacts;
 }
 
 class Rollouts {
-  readonly #ctx: Context<RolloutCommand>;
+  readonly #ctx: Context<Internal>;
   readonly #init: RolloutInit;
   readonly #ledger: Ledger;
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
   /** Groups handed to the learner and not yet reported back. */
   readonly #delivered = new Map<number, Delivered>();
-  readonly #relaunch: { readonly task: Task; readonly horizon: number }[];
   readonly #quarantined: Set<number>;
   readonly #evaluations = new Map<string, EvaluationRun>();
   #training: ReplyTo<TrainEnded> | undefined;
+  /** What a resumed run takes up when training starts. */
+  #saved: RolloutState | undefined;
+  /** Training waits: nothing is launched, asked or handed over. */
+  #held = false;
+  /** Episodes of a checkpoint are being brought back. */
+  #takingUp = false;
+  /** Waits for every episode to wait. */
+  #snapshot: ReplyTo<RolloutState> | undefined;
+  #era = 0;
   #version: number;
   #horizon: number;
   #nextGroup: number;
   #nextEpisode: number;
   #envSteps: number;
-  #finishedEpisodes = 0;
+  #finishedEpisodes: number;
   /** Failed since an episode was finished. */
   #failedInRow = 0;
   #elapsedBefore: number;
   #startedAt: number | undefined;
   readonly #timer: SlotTimer;
   /** Finished episodes whose group has not finished. */
-  #held = 0;
+  #gathered = 0;
   #progressAt = 0;
   #tokens = 0;
   #tokensSeen = 0;
   #calls = 0;
   #decidedTurns = 0;
 
-  constructor(ctx: Context<RolloutCommand>, init: RolloutInit) {
+  constructor(ctx: Context<Internal>, init: RolloutInit) {
     this.#ctx = ctx;
     this.#init = init;
     const { version, horizon, state, episode = 0 } = init.start;
@@ -165,8 +198,9 @@ class Rollouts {
     this.#nextEpisode = state?.nextEpisode ?? episode;
     this.#envSteps = state?.envSteps ?? 0;
     this.#elapsedBefore = state?.elapsedMs ?? 0;
+    this.#finishedEpisodes = state?.episodes ?? 0;
+    this.#saved = state;
     this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
-    this.#relaunch = [...(state?.unfinished ?? [])];
     this.#quarantined = new Set(state?.quarantined);
     if (state) init.sampler.restore(state.sampler);
     ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1, tokens: 0 }));
@@ -178,7 +212,9 @@ class Rollouts {
     this.#pass();
     this.#training = replyTo;
     this.#startedAt = this.#ctx.clock.now();
-    if (!this.#endIfDone()) this.#launch();
+    if (this.#saved) this.#takeUp(this.#saved);
+    if (!this.#endIfDone() && !this.#held) this.#launch();
+    this.#settle();
   }
 
   advance(report: UpdateReport, horizon: number): void {
@@ -194,7 +230,15 @@ class Rollouts {
     for (const group of report.stale) this.#ledger.drop(this.#collect(group));
     this.#ledger.check(this.#inFlight());
     this.#init.onUpdate(report, this.status(), consumedFacts(consumed));
-    if (!this.#endIfDone()) this.#launch();
+    if (this.#endIfDone()) return;
+    const { everyUpdates, plans, onRecord } = this.#init.evaluation ?? { everyUpdates: 0, plans: [], onRecord() {} };
+    if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
+      const version = this.#version;
+      for (const plan of plans) {
+        this.#open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
+      }
+    }
+    this.#launch();
   }
 
   drop(stale: readonly number[]): void {
@@ -202,35 +246,109 @@ class Rollouts {
     this.#launch();
   }
 
+  /** Training ends; what is in flight is held, so that a checkpoint keeps it. */
   end(why: TrainEnded['why']): void {
     const replyTo = this.#training;
     if (!replyTo) return;
     this.#pass();
     const status = this.status();
     this.#training = undefined;
+    this.#held = true;
     this.#elapsedBefore += this.#ctx.clock.now() - this.#startedAt!;
     this.#startedAt = undefined;
-    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
-    for (const group of running) this.#abandon(group);
-    // A run that goes on from here launches them again, before anything new.
-    this.#relaunch.unshift(...running.map(({ task, horizon }) => ({ task, horizon })));
     this.#ctx.reply(replyTo, { why, status });
   }
 
-  snapshot(): RolloutState {
-    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train');
+  snapshot(replyTo: ReplyTo<RolloutState>): void {
+    if (!this.#init.barrier) {
+      this.#ctx.reply(replyTo, this.#state());
+      return;
+    }
+    this.#held = true;
+    this.#snapshot = replyTo;
+    this.#settle();
+  }
+
+  saved(report: SaveReport): void {
+    this.#init.onSaved?.(report);
+    if (this.#init.barrier && this.#training) this.#ctx.after(QUIET_MS, { type: 'goOn' });
+  }
+
+  /** The end of a barrier, or of taking a run up: from here a resumed run and one never stopped do the same. */
+  goOn(): void {
+    if (!this.#training) return;
+    this.#held = false;
+    this.#snapshot = undefined;
+    this.#era++;
+    this.#ctx.system.reorder(this.#version);
+    void this.#inference().tell({ type: 'forget' });
+    for (const { group, progress } of this.#delivered.values()) this.#handOver(group, progress);
+    const waiting = [...this.#episodes.values()].filter(({ request }) => request);
+    this.#ask(
+      waiting,
+      waiting.map((run) => askAgain(run)!),
+    );
+    this.#launch();
+  }
+
+  /** Opens the episodes of a checkpoint again; training goes on when each has been brought back to its last turn. */
+  #takeUp(state: RolloutState): void {
+    this.#saved = undefined;
+    this.#held = this.#takingUp = true;
+    const now = this.#ctx.clock.now();
+    for (const { group, progress } of state.delivered) {
+      const trajectories = group.trajectories.map(revived);
+      const facts = groupFacts(trajectories, this.#init.labelOf(group.task.index));
+      this.#delivered.set(group.group, { group: { ...group, trajectories }, progress, facts });
+    }
+    for (const { group, task, horizon, finished, running } of state.running) {
+      const run = openGroup(group, task, horizon, this.#init.groupSize, this.#trainingPurpose(group));
+      for (const { member, trajectory } of finished) run.finished[member] = revived(trajectory);
+      this.#gathered += finished.length;
+      this.#groups.set(group, run);
+      for (const saved of running) {
+        const episode = reopenEpisode(run, saved, now);
+        this.#episodes.set(episode.episode, episode);
+        const replay = saved.turns.map(({ action }) => action);
+        this.#init.envs.tell({ type: 'open', episode: saved.episode, attempt: saved.attempt, task, replay });
+      }
+    }
+  }
+
+  /** Answers a waiting snapshot, or goes on with a run taken up, once nothing moves. */
+  #settle(): void {
+    if (!this.#held || this.#evaluations.size > 0) return;
+    for (const { request, asked } of this.#episodes.values()) if (!request || asked) return;
+    if (this.#takingUp) {
+      this.#takingUp = false;
+      this.#ctx.after(QUIET_MS, { type: 'goOn' });
+    }
+    if (this.#snapshot) {
+      this.#ctx.reply(this.#snapshot, this.#state());
+      this.#snapshot = undefined;
+    }
+  }
+
+  #state(): RolloutState {
+    if (this.#saved) return this.#saved; // nothing was taken up yet
+    const running = [...this.#groups.values()].filter(isTraining);
+    let inFlight = 0;
+    for (const group of running) inFlight += group.size;
+    for (const { group } of this.#delivered.values()) inFlight += group.trajectories.length;
+    // Evaluations under way are not kept: a resumed run has lost their episodes.
+    const accounting = this.#ledger.account(this.#inFlight());
+    const elsewhere = accounting.inFlight - inFlight;
     return {
-      format: 1,
+      format: 2,
       sampler: this.#init.sampler.state,
       nextGroup: this.#nextGroup,
       nextEpisode: this.#nextEpisode,
       envSteps: this.#envSteps,
+      episodes: this.#finishedEpisodes,
       elapsedMs: this.#elapsed(),
-      accounting: this.#ledger.settled(this.#inFlight()),
-      unfinished: [...this.#delivered.values(), ...running, ...this.#relaunch].map(({ task, horizon }) => ({
-        task,
-        horizon,
-      })),
+      accounting: { ...accounting, filtered: accounting.filtered + elsewhere, inFlight },
+      running: running.map(savedGroup),
+      delivered: [...this.#delivered.values()].map(({ group, progress }) => toJson({ group, progress })),
       quarantined: [...this.#quarantined],
     };
   }
@@ -264,9 +382,9 @@ class Rollouts {
   /** Starts what admission allows. */
   #launch(): void {
     this.#launchEvaluations();
-    if (!this.#training) return;
+    if (!this.#training || this.#held) return;
     const { groupsPerUpdate, maxLag, concurrentGroups } = this.#init;
-    const running = [...this.#groups.values()].filter(({ purpose }) => purpose.name === 'train').length;
+    const running = [...this.#groups.values()].filter(isTraining).length;
     let start = groupsToStart({
       maxLag,
       version: this.#version,
@@ -276,14 +394,21 @@ class Rollouts {
       maxRunning: concurrentGroups,
     });
     for (; start > 0; start--) {
-      const again = this.#relaunch.shift();
-      const task = again?.task ?? this.#nextTask();
-      const seed = seedFrom(this.#init.seed, 'group', this.#nextGroup);
-      const purpose: Purpose = { name: 'train', temperature: 1, seed };
+      const { groupSize } = this.#init;
       this.#startGroup(
-        openGroup(this.#nextGroup++, task, again?.horizon ?? this.#horizon, this.#init.groupSize, purpose),
+        openGroup(
+          this.#nextGroup,
+          this.#nextTask(),
+          this.#horizon,
+          groupSize,
+          this.#trainingPurpose(this.#nextGroup++),
+        ),
       );
     }
+  }
+
+  #trainingPurpose(group: number): Purpose {
+    return { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
   }
 
   #nextTask(): Task {
@@ -300,9 +425,15 @@ class Rollouts {
   // --- evaluation -------------------------------------------------------------------------------------------------
 
   evaluate(plan: EvaluationPlan, replyTo: ReplyTo<EvaluationRecord>): void {
-    this.#evaluations.set(plan.name, { plan, replyTo, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    // Training is over and its checkpoint written: what was held for it makes room.
+    if (!this.#training) for (const group of [...this.#groups.values()]) if (isTraining(group)) this.#abandon(group);
+    this.#open(plan, (record) => this.#ctx.reply(replyTo, record));
     this.#launch();
     this.#answerEvaluations();
+  }
+
+  #open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
+    this.#evaluations.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
   }
 
   #launchEvaluations(): void {
@@ -323,7 +454,7 @@ class Rollouts {
   }
 
   #answerEvaluations(): void {
-    for (const [name, { plan, replyTo, queue, open, failed, trajectories }] of this.#evaluations) {
+    for (const [name, { plan, done, queue, open, failed, trajectories }] of this.#evaluations) {
       if (queue.length > 0 || open > 0) continue;
       this.#evaluations.delete(name);
       const results = plan.tasks.map((task) => {
@@ -335,14 +466,14 @@ class Rollouts {
           turns: own.map(({ turns }) => turns.length),
         };
       });
-      this.#ctx.reply(replyTo, { plan, results, failed });
+      done({ plan, results, failed });
     }
   }
 
   // --- episodes ---------------------------------------------------------------------------------------------------
 
   observed(events: readonly EnvEvent[]): void {
-    const requests = [];
+    const requests: EpisodeRun[] = [];
     const ended: number[] = [];
     const now = this.#pass();
     let batchMs = 0;
@@ -355,19 +486,22 @@ class Rollouts {
         this.#fail(run, event.failure);
         continue;
       }
-      if (event.step.kind !== 'first' && run.group.purpose.name === 'train') this.#envSteps++;
+      if (event.step.kind !== 'first' && !run.restoring && isTraining(run.group)) this.#envSteps++;
       this.#timer.stepped(now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
-      if ('request' in next) requests.push(next.request);
+      if ('request' in next) requests.push(run);
       else {
         ended.push(event.episode);
         if ('broken' in next) this.#fail(run, { ...next.broken, where: this.#ctx.path });
         else this.#finish(run, next.trajectory); // at once: what still comes of it is too late
       }
     }
-    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
-    if (ended.length > 0) void inference.tell({ type: 'release', episodes: ended });
-    if (requests.length > 0) void inference.tell({ type: 'act', requests });
+    if (ended.length > 0) void this.#inference().tell({ type: 'release', episodes: ended });
+    const asking = requests.filter(({ group }) => !this.#held || !isTraining(group));
+    this.#ask(
+      asking,
+      asking.map(({ request }) => request!),
+    );
     if (ended.length > 0) {
       this.#answerEvaluations();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
@@ -376,6 +510,16 @@ class Rollouts {
       this.#progressAt = now;
       this.#init.onProgress(this.status());
     }
+    this.#settle();
+  }
+
+  #ask(runs: readonly EpisodeRun[], requests: readonly ActRequest[]): void {
+    for (const run of runs) run.asked = true;
+    if (requests.length > 0) void this.#inference().tell({ type: 'act', requests });
+  }
+
+  #inference() {
+    return this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
   }
 
   acted({ turns, tokens }: ActedEvent): void {
@@ -396,13 +540,16 @@ class Rollouts {
       this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
+    this.#settle();
   }
 
   /** The policy lost its memory (its actor was restarted): every waiting turn is sent again, with its history. */
   #askAgain(): void {
-    const requests = [...this.#episodes.values()].flatMap((run) => askAgain(run) ?? []);
-    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
-    if (requests.length > 0) void inference.tell({ type: 'act', requests });
+    const asked = [...this.#episodes.values()].filter((run) => run.asked);
+    this.#ask(
+      asked,
+      asked.flatMap((run) => askAgain(run) ?? []),
+    );
   }
 
   #startGroup(group: GroupRun): void {
@@ -421,13 +568,13 @@ class Rollouts {
     const { group } = run;
     this.#close(run);
     group.finished[run.member] = trajectory;
-    this.#held++;
+    this.#gathered++;
     this.#finishedEpisodes++;
     this.#failedInRow = 0;
     const trajectories = group.finished.filter((one) => one !== undefined);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
-    this.#held -= group.size;
+    this.#gathered -= group.size;
     this.#record(trajectories, group.purpose.name);
     const evaluation = this.#evaluations.get(group.purpose.name);
     if (evaluation) {
@@ -442,14 +589,16 @@ class Rollouts {
       this.#ledger.filter(group.size);
       return;
     }
+    const finished: Group = { group: group.group, task, horizon, trajectories };
+    const progress = this.#progress();
     const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
-    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
-    const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner);
-    void learner.tell({
-      type: 'group',
-      group: { group: group.group, task, horizon, trajectories },
-      progress: this.#progress(),
-    });
+    this.#delivered.set(group.group, { group: finished, progress, facts });
+    if (!this.#held) this.#handOver(finished, progress);
+  }
+
+  #handOver(group: Group, progress: number): void {
+    const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner!);
+    void learner.tell({ type: 'group', group, progress, era: this.#era });
   }
 
   #fail(run: EpisodeRun, failure: Failure): void {
@@ -484,10 +633,9 @@ class Rollouts {
     const running = [...group.running.values()];
     for (const run of running) this.#close(run);
     const done = group.finished.filter((one) => one !== undefined).length;
-    this.#held -= done;
+    this.#gathered -= done;
     this.#ledger.filter(running.length + done);
-    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
-    void inference.tell({ type: 'release', episodes: running.map(({ episode }) => episode) });
+    void this.#inference().tell({ type: 'release', episodes: running.map(({ episode }) => episode) });
   }
 
   #close(run: EpisodeRun): void {
@@ -502,7 +650,7 @@ class Rollouts {
   }
 
   #collect(group: number): number {
-    const episodes = this.#delivered.get(group)?.episodes ?? 0;
+    const episodes = this.#delivered.get(group)?.group.trajectories.length ?? 0;
     this.#delivered.delete(group);
     return episodes;
   }
@@ -510,14 +658,14 @@ class Rollouts {
   #inFlight(): number {
     let count = this.#episodes.size;
     for (const { finished } of this.#groups.values()) for (const one of finished) if (one) count++;
-    for (const { episodes } of this.#delivered.values()) count += episodes;
+    for (const { group } of this.#delivered.values()) count += group.trajectories.length;
     return count;
   }
 
   /** Books the time since the last call, under the counts that held until now. */
   #pass(): number {
     const now = this.#ctx.clock.now();
-    this.#timer.pass(now, this.#episodes.size, this.#held, this.#training !== undefined);
+    this.#timer.pass(now, this.#episodes.size, this.#gathered, this.#training !== undefined);
     return now;
   }
 
@@ -536,4 +684,12 @@ class Rollouts {
       ),
     );
   }
+}
+
+function isTraining({ purpose }: GroupRun): boolean {
+  return purpose.name === 'train';
+}
+
+function revived(trajectory: Trajectory): Trajectory {
+  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
 }

@@ -80,7 +80,20 @@ export interface GigpoConfig extends Common {
   readonly stepWeight: number;
 }
 
+/**
+ * AgentEvol: what earned more than `threshold` is imitated, the rest is left out. Nothing is compared; the trainer's
+ * loss is the negative log-likelihood. Differs from the paper in going on from the present weights instead of training
+ * the base model anew in every iteration.
+ * @see Xi et al. 2024 (AgentGym), §4.2, alg. 1. https://arxiv.org/abs/2406.04151
+ */
+export interface AgentEvolConfig extends Common {
+  readonly algorithm: 'agent_evol';
+  /** A trajectory is imitated when its discounted score is above this; −Infinity imitates all (supervised). */
+  readonly threshold: number;
+}
+
 export type EstimatorConfig =
+  | AgentEvolConfig
   | GrpoConfig
   | DrGrpoConfig
   | RlooConfig
@@ -187,11 +200,13 @@ function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | u
     }
     final = extras.finalValue;
   }
+  const returns = returnsToGo(columns.rewards, columns.discounts, final);
+  if (config.algorithm === 'agent_evol' && !((returns[0] ?? 0) > config.threshold)) trained.fill(0);
   if (trajectory.end === 'truncated' && config.truncation === 'mask') {
     if (config.algorithm === 'ppo') trained[D - 1] = 0;
     else trained.fill(0);
   }
-  return { trajectory, columns, final, trained, returns: returnsToGo(columns.rewards, columns.discounts, final) };
+  return { trajectory, columns, final, trained, returns };
 }
 
 function groupAdvantages(
@@ -205,6 +220,7 @@ function groupAdvantages(
     returns.map(({ length }, i) => new Float64Array(length).fill(perTrajectory[i]!));
   const totals = Float64Array.from(group, score);
 
+  if (config.algorithm === 'agent_evol') return broadcast(totals.map((total) => (Number.isFinite(total) ? 1 : total)));
   if (config.algorithm === 'reinforce_pp') {
     if (config.baseline === 'none') return returns.map((G) => G.slice());
     const mean = totals.reduce((sum, R) => sum + R, 0) / totals.length;

@@ -7,6 +7,7 @@ import { envs } from './commands/envs.ts';
 import { evaluate } from './commands/eval.ts';
 import { exportTraces } from './commands/export.ts';
 import { newEnv } from './commands/new-env.ts';
+import { dpo, sft } from './commands/offline.ts';
 import { play } from './commands/play.ts';
 import { replay } from './commands/replay.ts';
 import { rollout } from './commands/rollout.ts';
@@ -24,6 +25,8 @@ const program = new Command('longplay')
 
 const commands = [
   train,
+  sft,
+  dpo,
   evaluate,
   rollout,
   play,

@@ -1,6 +1,6 @@
 /** A training run from start to finish: what `longplay train` and the experiments share. */
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from 'rxjs';
@@ -10,12 +10,12 @@ import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
-import { LongplayError, UserError } from '../core/errors.ts';
+import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
-import { loadNewest } from '../record/checkpoint.ts';
+import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
@@ -55,6 +55,7 @@ export interface TrainOutcome {
 export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   const { config, dir, mode, resume, onNotice } = request;
   const checkpoint = resume ? loadNewest(join(dir, 'checkpoints')) : undefined;
+  const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
   const { recordSchedule, replaySchedule } = request;
@@ -69,9 +70,14 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     ...(record ? { record } : {}),
     ...(replay ? { replay } : {}),
     onNotice,
+    evaluation: {
+      plans: (env) => evaluationPlans(env, config),
+      onRecord: (version, record, env) => recordEvaluation(request, version, summarise(record, env.tasks)),
+    },
+    ...(checkpoint ? { checkpoint } : {}),
+    ...(initial ? { initial } : {}),
     sinks: await openSinks(config.metrics, dir, onNotice),
     ...(request.onProgress ? { onProgress: request.onProgress } : {}),
-    ...(checkpoint ? { checkpoint } : {}),
     ...(request.chaos ? { chaos: request.chaos } : {}),
     ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
@@ -104,6 +110,14 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   } finally {
     await run.stop();
   }
+}
+
+/** The newest good weights of another run. */
+function initialWeights(run: string, onNotice: (message: string) => void): LoadedCheckpoint {
+  const checkpoint = loadNewest(join(run, 'checkpoints'));
+  for (const warning of checkpoint.warnings) onNotice(warning);
+  onNotice(`starting from the weights of ${run}, update ${checkpoint.update}`);
+  return checkpoint;
 }
 
 /** @throws {UserError} BAD_CONFIG when it was recorded under another configuration */
@@ -151,10 +165,24 @@ export async function evaluateRun(
   kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
 ): Promise<EvaluationSummary[]> {
   const summaries: EvaluationSummary[] = [];
-  for (const horizon of config.evaluation.horizons) {
-    for (const kind of kinds) summaries.push(await evaluate(run, evaluationPlan(run.env, config, horizon, kind)));
-  }
+  for (const plan of evaluationPlans(run.env, config, kinds)) summaries.push(await evaluate(run, plan));
   return summaries;
+}
+
+/** An evaluation made while training went on: its episodes may span several versions from `version` on. */
+function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summary: EvaluationSummary): void {
+  const { name, all } = summary;
+  onNotice(
+    `update ${version}, ${name}: success ${(100 * all.success.value).toFixed(1)} % of ${all.episodes} episodes (${all.tasks} tasks)`,
+  );
+  try {
+    appendFileSync(
+      join(dir, 'evaluations.jsonl'),
+      `${JSON.stringify({ format: 1, update: version, evaluation: summary })}\n`,
+    );
+  } catch (thrown) {
+    onNotice(`cannot write evaluations.jsonl: ${messageOf(thrown)}; the run goes on without it`);
+  }
 }
 
 async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
@@ -189,6 +217,16 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
   } finally {
     await run.stop();
   }
+}
+
+function evaluationPlans(
+  env: Env,
+  config: RunConfig,
+  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+): EvaluationPlan[] {
+  return config.evaluation.horizons.flatMap((horizon) =>
+    kinds.map((kind) => evaluationPlan(env, config, horizon, kind)),
+  );
 }
 
 /** Every task of the evaluated split or set, under the seed that all evaluations share. */

@@ -49,7 +49,7 @@ const aggregation = z.discriminatedUnion('type', [
 
 const common = {
   gamma: share.default(1),
-  truncation: z.enum(['terminal', 'mask']).default('terminal'),
+  truncation: z.enum(['terminal', 'bootstrap', 'mask']).default('terminal'),
   aggregation: aggregation.default({ type: 'token-mean' }),
 };
 const credit = z.enum(['trajectory', 'turn']).default('trajectory');
@@ -75,7 +75,41 @@ const estimator = z.discriminatedUnion('algorithm', [
     std: z.boolean().default(true),
     stepWeight: z.number().min(0).default(1),
   }),
+  z.strictObject({
+    algorithm: z.literal('agent_evol'),
+    ...common,
+    /** Episodes that score more are imitated. */
+    threshold: z.number().default(0),
+  }),
 ]);
+
+const offPolicy = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('ratio') }),
+  z.strictObject({
+    type: z.literal('truncated'),
+    /** Largest importance weight. */
+    cap: z.number().min(1).default(2),
+    per: z.enum(['token', 'decision', 'trajectory']).default('decision'),
+  }),
+]);
+
+const kl = z.strictObject({
+  in: z.enum(['loss', 'reward']),
+  estimator: z.enum(['k1', 'k2', 'k3']).default('k3'),
+  control: z
+    .discriminatedUnion('type', [
+      z.strictObject({ type: z.literal('fixed'), coefficient: z.number().min(0) }),
+      z.strictObject({
+        type: z.literal('adaptive'),
+        coefficient: positive,
+        /** KL per decision (nats) to steer to. */
+        target: positive,
+        /** Episodes over which an error is acted on in full. */
+        window: positive,
+      }),
+    ])
+    .default({ type: 'fixed', coefficient: 0.001 }),
+});
 
 const history = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full') }),
@@ -109,6 +143,8 @@ export const runConfigSchema = z.strictObject({
     maxTokens: count.default(32),
     /** What a weight update does to the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
+    /** Folder of a run whose newest weights training starts from; random ones where absent. */
+    init: z.string().exactOptional(),
     model: section({
       hiddenSize: count.exactOptional(),
       layers: count.exactOptional(),
@@ -209,8 +245,19 @@ export const runConfigSchema = z.strictObject({
     entropyCoef: z.number().min(0).default(0.003),
     valueCoef: z.number().min(0).default(0),
     valueClip: positive.default(10),
-    /** Leave out groups whose members all scored the same. */
+    /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
+    /** What is done about decisions made by older weights. */
+    offPolicy: offPolicy.prefault({ type: 'truncated' }),
+    /** KL to the weights the run started from; none where absent. */
+    kl: kl.exactOptional(),
+    /** Updates in which something was not finite. */
+    breaker: section({
+      /** So many in a row restore the weights of the last good checkpoint … */
+      rollbackAfter: count.default(3),
+      /** … and multiply the learning rate by this. */
+      shrink: positive.max(1).default(0.5),
+    }),
   }),
   engine: section({
     name: z.enum(['auto', 'onnxruntime-node', 'onnxruntime-web', 'tfjs', 'reference']).default('auto'),

@@ -14,10 +14,12 @@ import {
   minimum,
   mul,
   neg,
+  reduceMean,
   reduceSum,
+  reshape,
   sub,
 } from '../tensor/ops.ts';
-import type { Shape } from '../tensor/shape.ts';
+import type { Dim, Shape } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 
 /** What the graph computes for each decision; all of one shape. */
@@ -43,7 +45,9 @@ export const lossCoefficients = [
   'entropyCoef',
   'valueCoef',
   'valueClip', // the new value may move this far from the old one
-  'klCoef', // KL to the reference policy, in the loss
+  'klCoef1', // KL to the reference policy in the loss, by estimator k1, k2, k3 (algo/kl.ts)
+  'klCoef2',
+  'klCoef3',
 ] as const;
 export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number], number>>;
 
@@ -51,9 +55,9 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  * Clipped surrogate + value loss − entropy bonus + KL to a reference.
  *
  *   rₜ = exp(log πₜ − log π_oldₜ)
- *   L  = Σₜ wₜ·[ −min(rₜAₜ, clip(rₜ, 1−ε_lo, 1+ε_hi)Aₜ) − c_H·Hₜ + c_KL·k3ₜ ]
+ *   L  = Σₜ wₜ·[ −min(rₜAₜ, clip(rₜ, 1−ε_lo, 1+ε_hi)Aₜ) − c_H·Hₜ + c₁·k1ₜ + c₂·k2ₜ + c₃·k3ₜ ]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
- *   k3 = exp(log π_ref − log π) − (log π_ref − log π) − 1
+ *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
  *
  * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage`, `weight` (w; sums to 1 over the
  * batch for a mean; 0 for padding; truncated importance weights are multiplied in by the caller) and, with values,
@@ -86,7 +90,10 @@ export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
   const policy = total(mul(weight, surrogate));
   const meanEntropy = total(mul(weight, entropy));
   const meanKl = total(mul(weight, kl));
-  let loss = add(sub(policy, mul(scalar('entropyCoef'), meanEntropy)), mul(scalar('klCoef'), meanKl));
+  const k1 = total(mul(weight, neg(toReference)));
+  const k2 = mul(constant(0.5), total(mul(weight, square(toReference))));
+  const klTerms = add(add(mul(scalar('klCoef1'), k1), mul(scalar('klCoef2'), k2)), mul(scalar('klCoef3'), meanKl));
+  let loss = add(sub(policy, mul(scalar('entropyCoef'), meanEntropy)), klTerms);
   const stats: Record<string, Tensor> = {
     policyLoss: policy,
     entropy: meanEntropy,
@@ -113,6 +120,26 @@ export function likelihoodLoss({ logprob, entropy }: DecisionTerms, shape: Shape
   const total = (x: Tensor) => reduceSum(x, allAxes(shape));
   const loss = neg(total(mul(weight, logprob)));
   return { loss, stats: { nll: loss, entropy: total(mul(weight, entropy)) } };
+}
+
+/**
+ * Direct preference optimisation over B pairs of trajectories, each a sum of its decisions' log-probabilities:
+ *
+ *   L = −1/B · Σ_b log σ(β·((log π(chosen) − log π_ref(chosen)) − (log π(rejected) − log π_ref(rejected))))
+ *
+ * Declares `pairs.sign` [B, decisions] (+1 for the decisions of the pair's chosen trajectory, −1 for the rejected
+ * one's, else 0), `pairs.reference` [B] (the same signed sums under the reference policy) and `loss.beta`.
+ * @param rows number of decisions, padding included
+ * @see Rafailov et al. 2023, eq. 7. https://arxiv.org/abs/2305.18290
+ */
+export function preferenceLoss({ logprob }: DecisionTerms, rows: Dim): LossOutputs {
+  const signed = mul(reshape(logprob, [1, rows]), input('pairs.sign', ['B', rows]));
+  const margin = mul(input('loss.beta', []), sub(reduceSum(signed, [1]), input('pairs.reference', ['B'])));
+  const right = sub(constant(1), cast(lessEqual(margin, constant(0)), 'f32'));
+  return {
+    loss: neg(reduceMean(logSigmoid(margin), [0])),
+    stats: { margin: reduceMean(margin, [0]), accuracy: reduceMean(right, [0]) },
+  };
 }
 
 /** −Σ p·log p over the last axis. @param logprobs [..., C], masked entries hugely negative @returns [...] */

@@ -25,7 +25,7 @@ import {
   values,
 } from './heads.ts';
 import { type LoraConfig, loraSpecs, loraTensors } from './lora.ts';
-import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss } from './loss.ts';
+import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss, preferenceLoss } from './loss.ts';
 import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Parameters, tokenInputs, trunk } from './transformer.ts';
@@ -109,7 +109,7 @@ export function decodeGraph(config: ModelConfig): Graph {
 
 export interface TrainOptions {
   readonly decoder: DecoderKind;
-  readonly objective: 'policy' | 'likelihood';
+  readonly objective: 'policy' | 'likelihood' | 'preference';
   readonly adamW: AdamWConfig;
   /** Train these adapters and leave the model as it is. */
   readonly lora?: LoraConfig;
@@ -157,6 +157,7 @@ function episodeLoss(
   { decoder, objective }: Omit<TrainOptions, 'adamW'>,
 ): LossOutputs {
   const { terms, shape } = episodeTerms(config, p, decoder);
+  if (objective === 'preference') return preferenceLoss(terms, decoder === 'choice' ? times('G', 'D') : 'R');
   return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
 }
 

@@ -77,6 +77,8 @@ export interface Policy {
   step(): MaybePromise<readonly Acted[]>;
   /** Forgets episodes that ended or were abandoned; unknown ones are ignored. */
   release(episodes: readonly number[]): void;
+  /** Forgets everything but the weights. */
+  forget(): void;
   /** Tokens computed so far, padding left out. */
   readonly tokens: number;
   dispose(): MaybePromise<void>;

@@ -46,5 +46,10 @@ export class RandomPolicy implements Policy {
     this.#queue = this.#queue.filter(({ episode }) => this.#tables.has(episode));
   }
 
+  forget(): void {
+    this.#tables.clear();
+    this.#queue = [];
+  }
+
   dispose(): void {}
 }

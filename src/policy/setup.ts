@@ -20,6 +20,7 @@ export interface SmallPolicySetup<R, H> {
 
 /**
  * @param checkpoint go on from its weights instead of random ones
+ * @param initial a run's weights to start afresh from: version, moments and all else begin anew
  * @throws {UserError} BAD_CONFIG when the world has no view or the model cannot be; BAD_CHECKPOINT when the checkpoint
  *   belongs to another model
  */
@@ -27,6 +28,7 @@ export function setUpSmallPolicy<R, H>(
   config: RunConfig,
   view: View | undefined,
   checkpoint: LoadedCheckpoint | undefined,
+  initial?: LoadedCheckpoint,
 ): SmallPolicySetup<R, H> {
   if (!view) {
     throw new UserError('BAD_CONFIG', `env.id: '${config.env.id}' has no view, so the small policy cannot read it`);
@@ -50,7 +52,17 @@ export function setUpSmallPolicy<R, H>(
     view,
     model,
     identity,
-    params: saved?.params ?? initialParams(model, seedFrom(config.seed, 'weights')),
+    params: saved?.params ?? startingParams(config, model, identity, initial),
     saved,
   };
+}
+
+function startingParams(
+  config: RunConfig,
+  model: ModelConfig,
+  identity: Identity,
+  initial: LoadedCheckpoint | undefined,
+): ParamSet {
+  if (!initial) return initialParams(model, seedFrom(config.seed, 'weights'));
+  return { version: 0, values: runStateOf(initial, identity).params.values };
 }

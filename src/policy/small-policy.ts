@@ -201,6 +201,13 @@ export class SmallPolicy implements Policy {
     }
   }
 
+  forget(): void {
+    this.#members.clear();
+    this.#groups.clear();
+    this.#lanes.length = 0;
+    this.#waiting = 0;
+  }
+
   async step(): Promise<readonly Acted[]> {
     const lane = this.#busiestLane();
     if (!lane) return [];

@@ -6,26 +6,21 @@
  */
 import { UserError } from '../core/errors.ts';
 import type { Trajectory } from '../core/trajectory.ts';
-import type { View } from '../core/view.ts';
+import type { SeenTurn, View } from '../core/view.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import { candidateFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
-import { type PromptReading, readRendered } from './reading.ts';
+import { type PromptReading, readRendered, readTurn } from './reading.ts';
 import { nextInTrie } from './spellings.ts';
-import { END, PAD, type Tokenizer } from './tokenizer.ts';
-
-/** What the estimator says of one turn; a run of tokens shares it. */
-export interface TurnEstimate {
-  readonly advantage: number;
-  /** Target of the value head. */
-  readonly return: number;
-  /** Weight of the turn's decisions in the loss; weights of a batch are normalised by `trainingFeeds`. */
-  readonly weight: number;
-}
+import { ACT, END, PAD, type Tokenizer } from './tokenizer.ts';
 
 /** One trained decision: a choice, or one token of a run. */
-interface TrainDecision {
+export interface TrainDecision {
+  /** Index of its trajectory in the batch, of its turn, and of its token in the turn's run (0 for a choice). */
+  readonly trajectory: number;
+  readonly turn: number;
+  readonly token: number;
   /** Position in the member's tokens whose hidden state decides. */
   readonly at: number;
   /** Rows of the group's action list, or token ids, that were possible; `undefined` for all tokens. */
@@ -34,9 +29,6 @@ interface TrainDecision {
   readonly chosen: number;
   readonly logprob: number;
   readonly value: number;
-  readonly estimate: TurnEstimate;
-  /** Only the first token of a run trains the value head. */
-  readonly trainsValue: boolean;
 }
 
 interface TrainMember {
@@ -59,6 +51,11 @@ export function decisionCount(groups: readonly TrainGroup[]): number {
   return count;
 }
 
+/** All decisions, in the order of the columns that `trainingFeeds` asks for. */
+export function decisionsOf(groups: readonly TrainGroup[]): TrainDecision[] {
+  return groups.flatMap(({ members }) => members.flatMap(({ decisions }) => decisions));
+}
+
 /** Number of tokens a training step reads, padding left out. */
 export function tokenCount(groups: readonly TrainGroup[]): number {
   let count = 0;
@@ -70,26 +67,57 @@ export function tokenCount(groups: readonly TrainGroup[]): number {
 }
 
 /**
- * @param trajectories members of one group
- * @param estimates per trajectory, per turn
+ * Encodes trajectories of one group. What is returned is cut where a batch may be cut: an append view's group reads
+ * one prompt and stays whole, under a window view every trajectory stands for itself.
+ *
+ * @param first index of the first trajectory in the batch; the others follow
+ * @returns units of a minibatch, each one or more prompts with the members that follow them
  * @throws {UserError} BAD_TRACE when a trajectory was read through another view or vocabulary
  */
-export function trainGroups(
+export function trainUnits(
   view: View,
   tokenizer: Tokenizer,
   trajectories: readonly Trajectory[],
-  estimates: readonly (readonly TurnEstimate[])[],
-): TrainGroup[] {
+  first: number,
+): TrainGroup[][] {
   return view.mode === 'append'
-    ? appendGroup(view, tokenizer, trajectories, estimates)
-    : trajectories.flatMap((trajectory, i) => windowGroups(view, tokenizer, trajectory, estimates[i]!));
+    ? [appendGroup(view, tokenizer, trajectories, first)]
+    : trajectories.map((trajectory, i) => windowGroups(view, tokenizer, trajectory, first + i));
+}
+
+/**
+ * The final observation of a trajectory as a decision that was never made: reading its value is what a truncated
+ * episode is bootstrapped from. The first row (or token) stands in for the choice.
+ */
+export function finalGroup(view: View, tokenizer: Tokenizer, trajectory: Trajectory, index: number): TrainGroup {
+  const opening = { kind: 'first', observation: trajectory.turns[0]?.observation ?? '' } as const;
+  const seen = seenTurns(trajectory);
+  const rendered = view.mode === 'append' ? view.prompt(opening) : view.render(opening, seen);
+  const tokens: number[] = [ACT];
+  if (view.mode === 'append') {
+    seen.forEach((turn, t) => {
+      const { decision } = trajectory.turns[t]!;
+      if (decision?.kind === 'tokens') tokens.push(...decision.tokens);
+      tokens.push(...readTurn(tokenizer, view, turn));
+    });
+  }
+  const never = { at: tokens.length - 1, allowed: [0], chosen: 0, logprob: 0, value: 0 };
+  const decisions = [{ trajectory: index, turn: trajectory.turns.length, token: 0, ...never }];
+  return { reading: readRendered(tokenizer, rendered), actions: [], members: [{ tokens, decisions }] };
+}
+
+function seenTurns(trajectory: Trajectory): SeenTurn[] {
+  return trajectory.turns.map(({ action }, t) => ({
+    action,
+    observation: trajectory.turns[t + 1]?.observation ?? trajectory.finalObservation,
+  }));
 }
 
 function appendGroup(
   view: View & { mode: 'append' },
   tokenizer: Tokenizer,
   trajectories: readonly Trajectory[],
-  estimates: readonly (readonly TurnEstimate[])[],
+  first: number,
 ): TrainGroup[] {
   const observation = trajectories[0]?.turns[0]?.observation;
   if (observation === undefined) return [];
@@ -103,7 +131,7 @@ function appendGroup(
       if (!decision) throw notTrainable(trajectory, `turn ${t} was not decided by a policy of ours`);
       const context = t === 0 ? withoutPrompt(decision.context, reading, trajectory) : decision.context;
       tokens.push(...context);
-      decisions.push(...turnDecisions(tokenizer, trajectory, t, tokens.length - 1, table, estimates[i]![t]!));
+      decisions.push(...turnDecisions(tokenizer, trajectory, first + i, t, tokens.length - 1, table));
       if (decision.kind === 'tokens') tokens.push(...decision.tokens);
     });
     return { tokens, decisions };
@@ -115,20 +143,17 @@ function windowGroups(
   view: View & { mode: 'window' },
   tokenizer: Tokenizer,
   trajectory: Trajectory,
-  estimates: readonly TurnEstimate[],
+  index: number,
 ): TrainGroup[] {
   const first = { kind: 'first', observation: trajectory.turns[0]?.observation ?? '' } as const;
-  const seen = trajectory.turns.map(({ action }, t) => ({
-    action,
-    observation: trajectory.turns[t + 1]?.observation ?? trajectory.finalObservation,
-  }));
+  const seen = seenTurns(trajectory);
   return trajectory.turns.map((turn, t) => {
     const { decision } = turn;
     if (!decision) throw notTrainable(trajectory, `turn ${t} was not decided by a policy of ours`);
     const reading = readRendered(tokenizer, view.render(first, seen.slice(0, t)));
     const table = new ActionRows();
     const tokens = [...withoutPrompt(decision.context, reading, trajectory)];
-    const decisions = turnDecisions(tokenizer, trajectory, t, tokens.length - 1, table, estimates[t]!);
+    const decisions = turnDecisions(tokenizer, trajectory, index, t, tokens.length - 1, table);
     if (decision.kind === 'tokens') tokens.push(...decision.tokens);
     return { reading, actions: table.texts, members: [{ tokens, decisions }] };
   });
@@ -137,28 +162,29 @@ function windowGroups(
 function turnDecisions(
   tokenizer: Tokenizer,
   trajectory: Trajectory,
+  index: number,
   t: number,
   at: number,
   table: ActionRows,
-  estimate: TurnEstimate,
 ): TrainDecision[] {
   const { decision, actions } = trajectory.turns[t]!;
   const texts = Array.from(actions, (action) => trajectory.actionTable[action]!);
+  const place = { trajectory: index, turn: t };
   if (decision!.kind === 'choice') {
     const rows = texts.map((text) => table.row(text));
     const { choice, logprob, value } = decision!;
-    return [{ at, allowed: rows, chosen: rows[choice]!, logprob, value, estimate, trainsValue: true }];
+    return [{ ...place, token: 0, at, allowed: rows, chosen: rows[choice]!, logprob, value }];
   }
   const { tokens, logprobs, masked, value } = decision!;
   const spellings = masked ? texts.map((text) => tokenizer.encode(text)) : [];
   return Array.from(tokens, (chosen, i) => ({
+    ...place,
+    token: i,
     at: at + i,
     allowed: masked ? nextInTrie(spellings, Array.from(tokens.subarray(0, i))) : undefined,
     chosen,
     logprob: logprobs[i]!,
     value,
-    estimate,
-    trainsValue: i === 0,
   }));
 }
 
@@ -188,41 +214,40 @@ function notTrainable(trajectory: Trajectory, why: string): UserError {
   return new UserError('BAD_TRACE', `episode ${trajectory.episode} cannot be trained on: ${why}`);
 }
 
-/** Weights of decisions, for the loss: how the batch is averaged. */
-export interface Normalisation {
-  /** Divides every policy weight: the sum of weights for a mean over decisions, a constant for Dr. GRPO. */
-  readonly policy: number;
-  readonly value: number;
+/** What the loss is fed of one decision, padding aside. */
+export interface DecisionFeed {
+  readonly oldLogprob: number;
+  readonly referenceLogprob: number;
+  readonly advantage: number;
+  readonly weight: number;
+  /** Target of the value head. */
+  readonly return: number;
+  readonly oldValue: number;
+  readonly valueWeight: number;
 }
 
-/** The usual mean: all weights of the batch, and all decisions that train the value. */
-export function meanOver(groups: readonly TrainGroup[]): Normalisation {
-  let policy = 0;
-  let value = 0;
-  for (const { members } of groups) {
-    for (const { decisions } of members) {
-      for (const { estimate, trainsValue } of decisions) {
-        policy += estimate.weight;
-        if (trainsValue) value++;
-      }
-    }
-  }
-  return { policy: Math.max(policy, 1e-8), value: Math.max(value, 1) };
-}
+const NOTHING: DecisionFeed = {
+  oldLogprob: 0,
+  referenceLogprob: 0,
+  advantage: 0,
+  weight: 0,
+  return: 0,
+  oldValue: 0,
+  valueWeight: 0,
+};
 
 /**
  * @param groups at least one, each with at least one decision
- * @param reference log-probabilities under the reference policy, in the order of the decisions; the behaviour
- *   policy's own where absent
+ * @param feedOf what the loss is told of a decision; `at` counts decisions in order. Absent for a pass that only looks
+ * @returns the program's inputs, and the row of each decision in the programs' outputs
  */
 export function trainingFeeds(
   config: ModelConfig,
   tokenizer: Tokenizer,
   decoder: DecoderKind,
   groups: readonly TrainGroup[],
-  normalisation: Normalisation,
-  reference?: ArrayLike<number>,
-): Record<string, HostTensor> {
+  feedOf: (decision: TrainDecision, at: number) => DecisionFeed = () => NOTHING,
+): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
   const G = groups.length;
   const K = Math.max(...groups.map(({ members }) => members.length));
   const T = Math.max(...groups.flatMap(({ members }) => members.map(({ tokens }) => tokens.length)));
@@ -255,6 +280,9 @@ export function trainingFeeds(
     valueWeight: column(),
   };
 
+  const names = Object.keys(columns) as (keyof DecisionFeed)[];
+  const rowOf = new Int32Array(decisionCount(groups));
+
   let n = 0;
   let decided = 0;
   groups.forEach(({ reading, members }, g) => {
@@ -280,14 +308,9 @@ export function trainingFeeds(
         if (decision.allowed) for (const id of decision.allowed) mask[row * width + id] = 0;
         else mask.fill(0, row * width + END, (row + 1) * width);
         chosen[row] = decision.chosen;
-        columns.oldLogprob[row] = decision.logprob;
-        columns.referenceLogprob[row] = reference ? reference[decided]! : decision.logprob;
-        columns.advantage[row] = decision.estimate.advantage;
-        columns.weight[row] = decision.estimate.weight / normalisation.policy;
-        columns.return[row] = decision.estimate.return;
-        columns.oldValue[row] = decision.value;
-        columns.valueWeight[row] = decision.trainsValue ? 1 / normalisation.value : 0;
-        decided++;
+        const fed = feedOf(decision, decided);
+        for (const name of names) columns[name][row] = fed[name];
+        rowOf[decided++] = row;
       }
     });
   });
@@ -316,5 +339,5 @@ export function trainingFeeds(
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
   if (decoder === 'choice') Object.assign(feeds, candidateFeeds(config, tokenizer, groups));
-  return feeds;
+  return { feeds, rows: rowOf };
 }

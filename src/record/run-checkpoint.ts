@@ -1,12 +1,12 @@
 /** What a run keeps in a checkpoint, and the way back. */
 import { UserError } from '../core/errors.ts';
-import type { Moments } from '../learner/trainer.ts';
+import type { Moments, TrainerState } from '../learner/trainer.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import type { CheckpointContent, Json, LoadedCheckpoint } from './checkpoint.ts';
 import type { StoredTensors } from './safetensors.ts';
 
-export const RUN_STATE_FORMAT = 1;
+export const RUN_STATE_FORMAT = 2;
 
 /** What weights are only valid under. */
 export interface Identity {
@@ -17,28 +17,41 @@ export interface Identity {
   readonly model: ModelConfig;
 }
 
+/** What a learner is besides weights and moments; plain JSON. */
+export interface LearnerState {
+  readonly trainer: TrainerState;
+  /** Updates in a row that were taken back. */
+  readonly brokenInARow: number;
+}
+
 /** A run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
 export interface RunState<R, H> {
   readonly identity: Identity;
   readonly params: ParamSet;
   readonly moments: Moments;
+  /** The reference policy's weights, where the run has one. */
+  readonly reference?: ParamSet;
+  readonly learner: LearnerState;
   readonly rollout: R;
   readonly horizon: H;
 }
 
-/** Tensors `<name>`, `m/<name>`, `v/<name>`; everything else as JSON. */
+/** Tensors `<name>`, `m/<name>`, `v/<name>` and, of a reference policy, `reference/<name>`; everything else as JSON. */
 export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent {
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
   for (const { name, shape } of parameterSpecs(run.identity.model)) {
     tensors[name] = { shape, data: run.params.values[name]! };
     tensors[`m/${name}`] = { shape, data: run.moments.m[name]! };
     tensors[`v/${name}`] = { shape, data: run.moments.v[name]! };
+    if (run.reference) tensors[`reference/${name}`] = { shape, data: run.reference.values[name]! };
   }
   const state = {
     format: RUN_STATE_FORMAT,
     identity: run.identity,
     version: run.params.version,
     optimizerSteps: run.moments.steps,
+    ...(run.reference ? { referenceVersion: run.reference.version } : {}),
+    learner: run.learner,
     rollout: run.rollout,
     horizon: run.horizon,
   };
@@ -55,6 +68,8 @@ export function runStateOf<R, H>(checkpoint: LoadedCheckpoint, expected?: Identi
     readonly identity: Identity;
     readonly version: number;
     readonly optimizerSteps: number;
+    readonly referenceVersion?: number;
+    readonly learner: LearnerState;
     readonly rollout: R;
     readonly horizon: H;
   };
@@ -78,6 +93,10 @@ export function runStateOf<R, H>(checkpoint: LoadedCheckpoint, expected?: Identi
     identity: state.identity,
     params: { version: state.version, values: column('') },
     moments: { steps: state.optimizerSteps, m: column('m/'), v: column('v/') },
+    ...(state.referenceVersion === undefined
+      ? {}
+      : { reference: { version: state.referenceVersion, values: column('reference/') } }),
+    learner: state.learner,
     rollout: state.rollout,
     horizon: state.horizon,
   };

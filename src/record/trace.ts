@@ -64,6 +64,20 @@ export function creditLine(update: number, groups: readonly Credit[]): string {
   return `${JSON.stringify(line)}\n`;
 }
 
+/** A record as plain JSON values: typed arrays become plain ones. @returns a copy */
+export function toJson<T>(record: T): T {
+  return JSON.parse(JSON.stringify(record, plainArray)) as T;
+}
+
+/** Turns as they were before `toJson`. */
+export function reviveTurns(turns: readonly Turn[]): Turn[] {
+  return turns.map((turn) => ({
+    ...turn,
+    actions: Int32Array.from(turn.actions ?? []),
+    ...(turn.decision ? { decision: reviveDecision(turn.decision) } : {}),
+  }));
+}
+
 /**
  * Reads a whole file.
  * @returns the header and the episodes, with the advantages the file holds; a truncated last line is left out
@@ -186,14 +200,7 @@ function micro(ms: number): number {
 }
 
 function revive(line: TraceLine): TraceLine {
-  return {
-    ...line,
-    turns: line.turns.map((turn) => ({
-      ...turn,
-      actions: Int32Array.from(turn.actions ?? []),
-      ...(turn.decision ? { decision: reviveDecision(turn.decision) } : {}),
-    })),
-  };
+  return { ...line, turns: reviveTurns(line.turns) };
 }
 
 function reviveDecision(decision: Decision): Decision {
@@ -206,4 +213,8 @@ function reviveDecision(decision: Decision): Decision {
         tokens: Int32Array.from(decision.tokens ?? []),
         logprobs: Float32Array.from(decision.logprobs ?? []),
       };
+}
+
+function plainArray(_key: string, value: unknown): unknown {
+  return ArrayBuffer.isView(value) ? Array.from(value as unknown as ArrayLike<number>) : value;
 }

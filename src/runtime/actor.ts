@@ -237,4 +237,9 @@ export interface ActorSystem {
   run<T = void>(until?: Promise<T>): Promise<T | undefined>;
   /** As `Context.outside`, for the code around the system. */
   outside<T>(work: Promise<T>): Promise<T>;
+  /**
+   * In serial mode, the order of delivery from here on follows from the system's seed and `label` alone, so that a
+   * resumed run goes on like one that was never stopped. Nothing in async mode.
+   */
+  reorder(label: number): void;
 }

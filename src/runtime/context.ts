@@ -89,5 +89,6 @@ function scoped(system: System, cell: ActorCell, executor: LocalExecutor<never>)
     breakOff: (path, message) => system.breakOff(path, message),
     run: (until) => system.run(until),
     outside: (work) => system.outside(work),
+    reorder: (label) => system.reorder(label),
   };
 }

@@ -36,7 +36,7 @@ const OUTSIDE_DEADLINE_MS = 600_000;
 
 export class SerialScheduler implements Scheduler {
   readonly #clock: SimulatedClock;
-  readonly #rng: Rng;
+  #rng: Rng;
   readonly #replay: SchedulePlayer | undefined;
   readonly #ready: Runnable[] = [];
   /** Actors known in a replay, where what may run next depends on the record too. */
@@ -55,6 +55,11 @@ export class SerialScheduler implements Scheduler {
     this.#clock = clock;
     this.#rng = rng;
     this.#replay = replay;
+  }
+
+  /** From here on the order follows from `rng`. */
+  reorder(rng: Rng): void {
+    this.#rng = rng;
   }
 
   wake(actor: Runnable): void {

@@ -225,6 +225,10 @@ export class System implements ActorSystem {
     return this.#serial ? this.#serial.outside(work) : work;
   }
 
+  reorder(label: number): void {
+    this.#serial?.reorder(Rng.fromSeed(seedFrom(this.seed, 'order', label)));
+  }
+
   // — for the cells, contexts and links of this system; not part of `ActorSystem` —
 
   /** Resolves when no declared work goes on outside. */

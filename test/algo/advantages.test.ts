@@ -36,6 +36,7 @@ const anyConfig: fc.Arbitrary<EstimatorConfig> = fc.oneof(
     baseline: fc.constantFrom('none' as const, 'group' as const),
   }),
   fc.record({ ...base, algorithm: fc.constant('ppo' as const), lambda: unit, whiten: fc.boolean() }),
+  fc.record({ ...base, algorithm: fc.constant('agent_evol' as const), threshold: fc.constantFrom(-0.3137, 0.2071) }),
   fc.record({ ...base, algorithm: fc.constant('gigpo' as const), std: fc.boolean(), stepWeight: unit }),
 );
 
@@ -77,7 +78,8 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
       const T = one.turns.length;
       const G = at.map((t) => sum(t, T) + gamma ** (T - t) * final);
       const masked = cut && config.truncation === 'mask';
-      const trained = at.map((_, d) => !masked || (config.algorithm === 'ppo' && d < at.length - 1));
+      const imitated = config.algorithm !== 'agent_evol' || (G[0] ?? 0) > config.threshold;
+      const trained = at.map((_, d) => imitated && (!masked || (config.algorithm === 'ppo' && d < at.length - 1)));
       return { one, at, sum, G, T, final, masked, trained };
     });
     for (const [i, { one, at, sum, G, T, final, masked, trained }] of looked.entries()) {
@@ -107,6 +109,8 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
         returns = advantages.map((a, d) => a + v[d]!);
       } else if (config.algorithm === 'reinforce_pp') {
         advantages = G.map((g) => g - (config.baseline === 'group' ? mean(totals) : 0));
+      } else if (config.algorithm === 'agent_evol') {
+        advantages = G.map(() => 1);
       } else if (config.algorithm === 'gigpo') {
         const same = (t: number) =>
           looked.flatMap((other) =>

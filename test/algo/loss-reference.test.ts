@@ -107,7 +107,8 @@ describe('reference losses', () => {
   });
 
   it('the whole loss and its slopes by every argument', () => {
-    const coefficients = { ...clip, entropyCoef: 0.01, valueCoef: 0.5, valueClip: 0.3, klCoef: 0.1 };
+    const kl = { klCoef1: 0.03, klCoef2: 0.07, klCoef3: 0.1 };
+    const coefficients = { ...clip, entropyCoef: 0.01, valueCoef: 0.5, valueClip: 0.3, ...kl };
     const unit = fc.double({ min: 0, max: 1, noNaN: true });
     const one: fc.Arbitrary<LossDecision> = fc.record({
       logprob: x,

@@ -5,7 +5,7 @@ import type { ModelConfig } from '../../src/model/config.ts';
 import { type ParamSet, parameterSpecs } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
 import type { Tokenizer } from '../../src/policy/tokenizer.ts';
-import { meanOver, type TrainGroup, trainingFeeds } from '../../src/policy/training-batch.ts';
+import { decisionsOf, type TrainDecision, type TrainGroup, trainingFeeds } from '../../src/policy/training-batch.ts';
 
 export const VOCABULARY = 24;
 
@@ -77,6 +77,19 @@ export interface BatchShape {
   readonly tokens: number;
 }
 
+/** A decision with what an estimator might say of it. */
+export interface Estimated extends TrainDecision {
+  readonly estimate: { readonly advantage: number; readonly return: number; readonly weight: number };
+  readonly trainsValue: boolean;
+}
+
+/** Sum of the weights, and number of decisions that train the value. */
+export function meanOver(groups: readonly TrainGroup[]): { readonly policy: number; readonly value: number } {
+  const decisions = decisionsOf(groups) as Estimated[];
+  const policy = decisions.reduce((sum, { estimate }) => sum + estimate.weight, 0);
+  return { policy, value: Math.max(1, decisions.filter(({ trainsValue }) => trainsValue).length) };
+}
+
 /** Groups of random lengths; every member has decisions at random places, some groups fewer members. */
 export function randomGroups(decoder: DecoderKind, shape: BatchShape, seed: number): TrainGroup[] {
   const rng = Rng.fromSeed(seed);
@@ -106,7 +119,10 @@ export function randomGroups(decoder: DecoderKind, shape: BatchShape, seed: numb
           const all = decoder === 'choice' ? actions.map((_, a) => a) : undefined;
           const allowed = all?.filter((a) => a === 0 || rng.float() < 0.7);
           const chosen = allowed ? allowed[rng.int(allowed.length)]! : token();
-          return {
+          const decision: Estimated = {
+            trajectory: 0,
+            turn: at,
+            token: 0,
             at,
             allowed,
             chosen,
@@ -115,6 +131,7 @@ export function randomGroups(decoder: DecoderKind, shape: BatchShape, seed: numb
             estimate: { advantage: rng.normal(), return: rng.normal(), weight: 0.5 + rng.float() },
             trainsValue: rng.float() < 0.8,
           };
+          return decision;
         }),
       };
     });
@@ -128,7 +145,9 @@ export const coefficients = {
   entropyCoef: 0.01,
   valueCoef: 0.5,
   valueClip: 0.4,
-  klCoef: 0.05,
+  klCoef1: 0,
+  klCoef2: 0,
+  klCoef3: 0.05,
 };
 
 export function scalarFeeds(prefix: string, values: Readonly<Record<string, number>>): Record<string, HostTensor> {
@@ -145,8 +164,21 @@ export function episodeFeeds(
   decoder: DecoderKind,
   groups: readonly TrainGroup[],
 ): Record<string, HostTensor> {
+  const mean = meanOver(groups);
+  const feedOf = (decision: TrainDecision) => {
+    const { estimate, trainsValue, logprob, value } = decision as Estimated;
+    return {
+      oldLogprob: logprob,
+      referenceLogprob: logprob, // the behaviour policy stands in for the reference
+      advantage: estimate.advantage,
+      weight: estimate.weight / mean.policy,
+      return: estimate.return,
+      oldValue: value,
+      valueWeight: trainsValue ? 1 / mean.value : 0,
+    };
+  };
   return {
-    ...trainingFeeds(config, letters, decoder, groups, meanOver(groups)),
+    ...trainingFeeds(config, letters, decoder, groups, feedOf).feeds,
     ...scalarFeeds('loss', coefficients),
   };
 }

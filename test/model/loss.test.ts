@@ -5,13 +5,15 @@ import { interpret } from '../../src/engine/reference.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { type DecoderKind, gradientGraph, logprobsGraph } from '../../src/model/programs.ts';
 import { END } from '../../src/policy/tokenizer.ts';
-import { meanOver, type TrainGroup } from '../../src/policy/training-batch.ts';
+import { decisionsOf, type TrainGroup } from '../../src/policy/training-batch.ts';
 import type { Graph } from '../../src/tensor/graph.ts';
 import type { NdArray } from '../../src/tensor/ndarray.ts';
 import {
   coefficients,
+  type Estimated,
   episodeFeeds,
   letters,
+  meanOver,
   optionsConfig,
   plainConfig,
   randomGroups,
@@ -91,7 +93,7 @@ function plainDecisions(
 function plainLoss(decided: readonly Decided[], groups: readonly TrainGroup[]): number {
   const { policy, value: valueCount } = meanOver(groups);
   const { clipLow, clipHigh, entropyCoef, valueCoef, valueClip } = coefficients;
-  const decisions = groups.flatMap(({ members }) => members.flatMap((member) => member.decisions));
+  const decisions = decisionsOf(groups) as Estimated[];
   let loss = 0;
   decisions.forEach(({ logprob, value, estimate, trainsValue }, i) => {
     const now = decided[i]!;
@@ -100,7 +102,7 @@ function plainLoss(decided: readonly Decided[], groups: readonly TrainGroup[]): 
     const surrogate = -Math.min(ratio * estimate.advantage, clipped * estimate.advantage);
     const toReference = logprob - now.logprob; // the behaviour policy stands in for the reference
     const kl = Math.exp(toReference) - toReference - 1;
-    loss += (estimate.weight / policy) * (surrogate - entropyCoef * now.entropy + coefficients.klCoef * kl);
+    loss += (estimate.weight / policy) * (surrogate - entropyCoef * now.entropy + coefficients.klCoef3 * kl);
     const near = Math.min(Math.max(now.value, value - valueClip), value + valueClip);
     const worst = Math.max((now.value - estimate.return) ** 2, (near - estimate.return) ** 2);
     if (trainsValue) loss += (valueCoef * 0.5 * worst) / valueCount;

@@ -98,7 +98,9 @@ export interface LossCoefficients {
   readonly entropyCoef: number;
   readonly valueCoef: number;
   readonly valueClip: number;
-  readonly klCoef: number;
+  readonly klCoef1: number;
+  readonly klCoef2: number;
+  readonly klCoef3: number;
 }
 
 export interface LossReference {
@@ -112,25 +114,28 @@ export interface LossReference {
   readonly slopes: readonly { readonly logprob: number; readonly entropy: number; readonly value: number }[];
 }
 
-/** Σ w·(surrogate − c_H·entropy + c_KL·k3) + c_V·Σ u·valueLoss. */
+/** Σ w·(surrogate − c_H·entropy + c₁·k1 + c₂·k2 + c₃·k3) + c_V·Σ u·valueLoss. */
 export function policyLoss(decisions: readonly LossDecision[], c: LossCoefficients): LossReference {
-  let [policy, entropy, kl, valueLoss, clipFraction] = [0, 0, 0, 0, 0];
+  let [policy, entropy, kl, valueLoss, clipFraction, toReferences] = [0, 0, 0, 0, 0, 0];
   const slopes = decisions.map((d) => {
     const surrogate = clippedSurrogate(d.logprob, d.oldLogprob, d.advantage, c);
-    const toReference = klTerm('k3', d.logprob, d.referenceLogprob);
+    const term = (k: 'k1' | 'k2' | 'k3') => klTerm(k, d.logprob, d.referenceLogprob);
+    const mixed = (of: 'value' | 'slope') =>
+      c.klCoef1 * term('k1')[of] + c.klCoef2 * term('k2')[of] + c.klCoef3 * term('k3')[of];
     const critic = clippedValueLoss(d.value, d.oldValue, d.target, c.valueClip);
     policy += d.weight * surrogate.value;
     entropy += d.weight * d.entropy;
-    kl += d.weight * toReference.value;
+    kl += d.weight * term('k3').value;
+    toReferences += d.weight * mixed('value');
     valueLoss += d.valueWeight * critic.value;
     clipFraction += d.weight * Number(surrogate.clipped);
     return {
-      logprob: d.weight * (surrogate.slope + c.klCoef * toReference.slope),
+      logprob: d.weight * (surrogate.slope + mixed('slope')),
       entropy: -c.entropyCoef * d.weight,
       value: c.valueCoef * d.valueWeight * critic.slope,
     };
   });
-  const loss = policy - c.entropyCoef * entropy + c.klCoef * kl + c.valueCoef * valueLoss;
+  const loss = policy - c.entropyCoef * entropy + toReferences + c.valueCoef * valueLoss;
   return { loss, policyLoss: policy, entropy, kl, valueLoss, clipFraction, slopes };
 }
 

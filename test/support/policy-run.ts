@@ -21,7 +21,8 @@ export async function makePolicyRun(dir: string, env: string, settings: readonly
   );
   const versioned = { version: 7, values: params.values };
   const moments = { steps: 0, m: zeros, v: zeros };
-  const content = checkpointContent({ identity, params: versioned, moments, rollout: null, horizon: null });
+  const learner = { trainer: { rateScale: 1 }, brokenInARow: 0 };
+  const content = checkpointContent({ identity, params: versioned, moments, learner, rollout: null, horizon: null });
   const saved = saveCheckpoint(join(dir, 'checkpoints'), 7, content);
   if (!saved.ok) throw new Error(saved.message);
 }

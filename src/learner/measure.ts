@@ -1,0 +1,78 @@
+/** What decisions are worth under other weights than those that made them: one forward pass, nothing changed. */
+
+import type { Trajectory } from '../core/trajectory.ts';
+import type { View } from '../core/view.ts';
+import type { Program } from '../engine/engine.ts';
+import type { ModelConfig } from '../model/config.ts';
+import type { ParamSet } from '../model/parameters.ts';
+import type { DecoderKind } from '../model/programs.ts';
+import type { Tokenizer } from '../policy/tokenizer.ts';
+import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from '../policy/training-batch.ts';
+import { floats, weightFeeds } from './weights.ts';
+
+export interface Measuring {
+  readonly model: ModelConfig;
+  readonly tokenizer: Tokenizer;
+  readonly view: View;
+  readonly decoder: DecoderKind;
+  /** A compiled `logprobsGraph`. */
+  readonly program: Program;
+}
+
+/** By decision, in the order of `decisionsOf`. */
+export interface Measured {
+  readonly logprobs: Float64Array;
+  /** V at the deciding position; 0 without a value head. */
+  readonly values: Float64Array;
+}
+
+/**
+ * Log-probabilities and values of recorded decisions under `params`.
+ * @param parts passes to spread the work over, ≥ 1: as many as an epoch has minibatches, so that no pass is larger
+ */
+export async function measure(
+  { model, tokenizer, decoder, program }: Measuring,
+  params: ParamSet,
+  units: readonly (readonly TrainGroup[])[],
+  parts = 1,
+): Promise<Measured> {
+  const total = units.reduce((sum, unit) => sum + decisionCount(unit), 0);
+  const logprobs = new Float64Array(total);
+  const values = new Float64Array(total);
+  let at = 0;
+  for (const part of cut(units, parts)) {
+    const groups = part.flat();
+    if (decisionCount(groups) === 0) continue;
+    const { feeds, rows } = trainingFeeds(model, tokenizer, decoder, groups);
+    const out = await program.run({ ...feeds, ...weightFeeds(model, params) });
+    const logprob = floats(out.logprob);
+    const value = model.valueHead ? floats(out.value) : undefined;
+    for (const row of rows) {
+      logprobs[at] = logprob[row]!;
+      if (value) values[at] = value[row]!;
+      at++;
+    }
+  }
+  return { logprobs, values };
+}
+
+/** V of the final observation of each trajectory under `params`. */
+export async function finalValues(
+  measuring: Measuring,
+  params: ParamSet,
+  trajectories: readonly Trajectory[],
+  parts = 1,
+): Promise<Map<Trajectory, number>> {
+  const { view, tokenizer } = measuring;
+  const units = trajectories.map((trajectory, i) => [finalGroup(view, tokenizer, trajectory, i)]);
+  const { values } = await measure(measuring, params, units, parts);
+  return new Map(trajectories.map((trajectory, i) => [trajectory, values[i]!]));
+}
+
+/** Cuts into at most `parts` consecutive parts of nearly equal length, none empty. */
+export function cut<T>(items: readonly T[], parts: number): T[][] {
+  const count = Math.min(parts, items.length);
+  return Array.from({ length: count }, (_, i) =>
+    items.slice(Math.floor((i * items.length) / count), Math.floor(((i + 1) * items.length) / count)),
+  );
+}

@@ -1,0 +1,162 @@
+/**
+ * Direct preference optimisation: pairs of episodes of one task, the better one made likelier than the worse one,
+ * measured against the weights it started from.
+ */
+import { Rng, seedFrom } from '../core/rng.ts';
+import type { Trajectory } from '../core/trajectory.ts';
+import type { Engine, Program } from '../engine/engine.ts';
+import { cut, type Measuring, measure } from '../learner/measure.ts';
+import { type Breakage, type Moments, optimizerFeeds, readStep, scalars, zeroMoments } from '../learner/weights.ts';
+import type { ModelConfig } from '../model/config.ts';
+import { type AdamWConfig, type LearningRate, learningRate } from '../model/optimizer.ts';
+import { checkParams, type ParamSet } from '../model/parameters.ts';
+import { logprobsGraph, trainGraph } from '../model/programs.ts';
+import { f32 } from '../policy/feeds.ts';
+import { decisionsOf, type TrainGroup, trainingFeeds, trainUnits } from '../policy/training-batch.ts';
+import type { Reader } from './teach.ts';
+
+/** Two episodes of one task. */
+export interface Pair {
+  readonly chosen: Trajectory;
+  readonly rejected: Trajectory;
+}
+
+export interface PreferenceOptions extends Reader {
+  readonly model: ModelConfig;
+  /** How far the policy may move from where it started, > 0; smaller is farther. */
+  readonly beta: number;
+  readonly epochs: number;
+  readonly pairsPerStep: number;
+  readonly learningRate: LearningRate;
+  readonly maxGradNorm: number;
+  readonly adamW: AdamWConfig;
+  /** uint32; orders the pairs. */
+  readonly seed: number;
+}
+
+/** One epoch: means over its optimiser steps. */
+export interface PreferenceEpoch {
+  readonly loss: number;
+  /** Share of pairs whose better episode has become relatively likelier. */
+  readonly accuracy: number;
+  /** β times the mean difference of the log-ratios. */
+  readonly margin: number;
+}
+
+/**
+ * Trains on pairs.
+ * @param onEpoch told after each epoch
+ * @returns the new weights, or what was not finite (nothing is changed then)
+ * @see Rafailov et al. 2023, https://arxiv.org/abs/2305.18290
+ */
+export async function trainOnPairs(
+  engine: Engine,
+  options: PreferenceOptions,
+  start: ParamSet,
+  pairs: readonly Pair[],
+  onEpoch: (epoch: PreferenceEpoch) => void = () => {},
+): Promise<{ readonly params: ParamSet; readonly moments: Moments } | { readonly broken: Breakage }> {
+  const { model, decoder, adamW, view, tokenizer, epochs, pairsPerStep, seed } = options;
+  checkParams(model, start);
+  const program = await engine.compile(trainGraph(model, { decoder, objective: 'preference', adamW }));
+  const measuring = { ...options, program: await engine.compile(logprobsGraph(model, decoder)) };
+  try {
+    const units = pairs.map(({ chosen, rejected }) => trainUnits(view, tokenizer, [chosen, rejected], 0).flat());
+    const references = await signedSums(measuring, start, units);
+    let params = start;
+    let moments = zeroMoments(model);
+    const rng = Rng.fromSeed(seedFrom(seed, 'pairs'));
+    const indices = units.map((_, i) => i);
+    const steps = Math.ceil(units.length / pairsPerStep);
+    for (let epoch = 0; epoch < epochs; epoch++) {
+      const sums = { loss: 0, accuracy: 0, margin: 0 };
+      for (const [s, part] of cut(rng.shuffle(indices), steps).entries()) {
+        const progress = (epoch * steps + s) / (epochs * steps);
+        const batch = part.map((i) => ({ groups: units[i]!, reference: references[i]! }));
+        const step = await pairStep(program, options, params, moments, batch, progress);
+        if ('broken' in step) return step;
+        ({ params, moments } = step);
+        for (const name of ['loss', 'accuracy', 'margin'] as const) sums[name] += step.stats[name]! / steps;
+      }
+      onEpoch(sums);
+    }
+    return { params: { version: start.version + epochs * steps, values: params.values }, moments };
+  } finally {
+    await program.dispose();
+    await measuring.program.dispose();
+  }
+}
+
+/** log π(chosen) − log π(rejected) of each pair. */
+async function signedSums(
+  measuring: Measuring,
+  params: ParamSet,
+  units: readonly (readonly TrainGroup[])[],
+): Promise<number[]> {
+  const { logprobs } = await measure(measuring, params, units, units.length);
+  let at = 0;
+  return units.map((unit) =>
+    decisionsOf(unit).reduce((sum, { trajectory }) => sum + (trajectory === 0 ? 1 : -1) * logprobs[at++]!, 0),
+  );
+}
+
+async function pairStep(
+  program: Program,
+  { model, tokenizer, decoder, beta, maxGradNorm, adamW, learningRate: rate }: PreferenceOptions,
+  params: ParamSet,
+  moments: Moments,
+  pairs: readonly { readonly groups: readonly TrainGroup[]; readonly reference: number }[],
+  progress: number,
+) {
+  const { feeds, rows } = trainingFeeds(
+    model,
+    tokenizer,
+    decoder,
+    pairs.flatMap(({ groups }) => groups),
+  );
+  const width = feeds['decisions.chosen']!.data.length;
+  const sign = new Float32Array(pairs.length * width);
+  let at = 0;
+  pairs.forEach(({ groups }, b) => {
+    for (const { trajectory } of decisionsOf(groups)) sign[b * width + rows[at++]!] = trajectory === 0 ? 1 : -1;
+  });
+  const t = moments.steps + 1;
+  const out = await program.run({
+    ...feeds,
+    'pairs.sign': f32([pairs.length, width], sign),
+    'pairs.reference': f32(
+      [pairs.length],
+      Float32Array.from(pairs, ({ reference }) => reference),
+    ),
+    ...scalars('loss', { beta }),
+    ...scalars('adam', {
+      lr: learningRate(rate, moments.steps, progress),
+      maxGradNorm,
+      correction1: 1 - adamW.beta1 ** t,
+      correction2: 1 - adamW.beta2 ** t,
+    }),
+    ...optimizerFeeds(model, params, moments),
+  });
+  return readStep(model, params.version, t, out);
+}
+
+/**
+ * Pairs within each task: its best episode with its worst, its second best with its second worst, and so on, as long
+ * as their scores differ and `sameStart` says that they began alike.
+ */
+export function pairUp<T extends { readonly task: string; readonly score: number }>(
+  episodes: readonly T[],
+  sameStart: (a: T, b: T) => boolean = () => true,
+): { readonly chosen: T; readonly rejected: T }[] {
+  const byTask = new Map<string, T[]>();
+  for (const one of episodes) byTask.set(one.task, [...(byTask.get(one.task) ?? []), one]);
+  return [...byTask.values()].flatMap((own) => {
+    const ranked = own.toSorted((a, b) => b.score - a.score);
+    const pairs: { chosen: T; rejected: T }[] = [];
+    for (let i = 0, j = ranked.length - 1; i < j; i++, j--) {
+      const [chosen, rejected] = [ranked[i]!, ranked[j]!];
+      if (chosen.score > rejected.score && sameStart(chosen, rejected)) pairs.push({ chosen, rejected });
+    }
+    return pairs;
+  });
+}

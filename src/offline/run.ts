@@ -1,0 +1,150 @@
+/** Off-line training of a run's policy from recorded episodes: what `longplay sft` and `longplay dpo` do. */
+import { join } from 'node:path';
+import type { RunConfig } from '../config/run-config.ts';
+import { LongplayError, UserError } from '../core/errors.ts';
+import { Rng, seedFrom } from '../core/rng.ts';
+import type { Group } from '../core/trajectory.ts';
+import type { View } from '../core/view.ts';
+import { openEngine } from '../engine/open.ts';
+import { cut } from '../learner/measure.ts';
+import { Trainer } from '../learner/trainer.ts';
+import type { Moments } from '../learner/weights.ts';
+import { defaultAdamW } from '../model/optimizer.ts';
+import type { ParamSet } from '../model/parameters.ts';
+import { setUpSmallPolicy } from '../policy/setup.ts';
+import { Tokenizer } from '../policy/tokenizer.ts';
+import { loadNewest, saveCheckpoint } from '../record/checkpoint.ts';
+import { checkpointContent, type Identity } from '../record/run-checkpoint.ts';
+import type { Demonstration } from './demonstrations.ts';
+import { type PreferenceEpoch, pairUp, trainOnPairs } from './preference.ts';
+import { taught } from './teach.ts';
+
+export interface OfflineRequest {
+  readonly config: RunConfig;
+  /** The run's folder; a checkpoint is left in it. */
+  readonly dir: string;
+  readonly view: View | undefined;
+  readonly demonstrations: readonly Demonstration[];
+  readonly epochs: number;
+  /** Episodes (or pairs) of one optimiser step. */
+  readonly batch: number;
+}
+
+export interface SupervisedEpoch {
+  /** Mean negative log-likelihood per trained token (or choice), nats. */
+  readonly nll: number;
+}
+
+/**
+ * Supervised fine-tuning: the learner imitates every demonstration.
+ * @throws {UserError} BAD_TRACE when a demonstration does not fit the policy
+ */
+export async function superviseRun(request: OfflineRequest, onEpoch: (epoch: SupervisedEpoch) => void): Promise<void> {
+  const { config, demonstrations, epochs, batch } = request;
+  const setup = setUp(request);
+  const groups = demonstrations.map((one, i): Group => {
+    const trajectory = taught(setup.reader, one, i, i);
+    return { group: i, task: trajectory.task, horizon: trajectory.horizon, trajectories: [trajectory] };
+  });
+  need(groups.length > 0, 'no demonstrations');
+  const engine = await openEngine(setup.engine);
+  const trainer = await Trainer.create(
+    engine,
+    {
+      ...setup.training,
+      estimator: {
+        algorithm: 'agent_evol',
+        threshold: Number.NEGATIVE_INFINITY,
+        gamma: 1,
+        truncation: 'terminal',
+        aggregation: config.learner.estimator.aggregation,
+      },
+      epochs: 1,
+      minibatches: 1,
+      coefficients: { clipLow: 0, clipHigh: 0, entropyCoef: 0, valueCoef: 0, valueClip: 1 },
+      offPolicy: { type: 'ratio' },
+      filterGroups: false,
+    },
+    { params: setup.params },
+  );
+  try {
+    const rng = Rng.fromSeed(seedFrom(config.seed, 'supervised'));
+    const steps = Math.ceil(groups.length / batch);
+    for (let epoch = 0; epoch < epochs; epoch++) {
+      let nll = 0;
+      for (const [s, part] of cut(rng.shuffle(groups), steps).entries()) {
+        const result = await trainer.update(part, (epoch * steps + s) / (epochs * steps));
+        if (result.broken) throw brokenError(result.broken.where, result.broken.message);
+        nll += result.stats.nll! / steps;
+      }
+      onEpoch({ nll });
+    }
+    save(request, setup.identity, trainer.params, trainer.moments);
+  } finally {
+    await trainer.dispose();
+    await engine.dispose();
+  }
+}
+
+/** DPO from pairs of episodes of one task whose scores differ. @returns how many pairs there were */
+export async function preferRun(
+  request: OfflineRequest & { readonly beta: number },
+  onEpoch: (epoch: PreferenceEpoch) => void,
+): Promise<number> {
+  const { demonstrations, epochs, batch, beta } = request;
+  const setup = setUp(request);
+  const opening = ({ turns }: Demonstration) => turns[0]?.observation;
+  const pairs = pairUp(demonstrations, (a, b) => opening(a) === opening(b)).map(({ chosen, rejected }, i) => ({
+    chosen: taught(setup.reader, chosen, 2 * i, i),
+    rejected: taught(setup.reader, rejected, 2 * i + 1, i),
+  }));
+  need(pairs.length > 0, 'no two episodes of one task with different scores');
+  const engine = await openEngine(setup.engine);
+  try {
+    const options = { ...setup.training, ...setup.reader, beta, epochs, pairsPerStep: batch };
+    const result = await trainOnPairs(engine, options, setup.params, pairs, onEpoch);
+    if ('broken' in result) throw brokenError(result.broken.where, result.broken.message);
+    save(request, setup.identity, result.params, result.moments);
+    return pairs.length;
+  } finally {
+    await engine.dispose();
+  }
+}
+
+function setUp({ config, view }: OfflineRequest) {
+  const { init, decoder, masked } = config.policy;
+  const checkpoint = init === undefined ? undefined : loadNewest(join(init, 'checkpoints'));
+  const { model, identity, params, view: read } = setUpSmallPolicy(config, view, undefined, checkpoint);
+  const reader = { view: read, tokenizer: new Tokenizer(read), decoder, masked };
+  const { learner, engine, seed } = config;
+  const { learningRate: peak, warmupSteps, decay, finalRate: final, maxGradNorm, weightDecay } = learner;
+  return {
+    reader,
+    identity,
+    params,
+    engine: { name: engine.name, device: engine.device, threads: engine.learnerThreads },
+    training: {
+      ...reader,
+      model,
+      learningRate: { peak, warmupSteps, decay, final },
+      maxGradNorm,
+      adamW: { ...defaultAdamW, weightDecay },
+      seed,
+    },
+  };
+}
+
+function save({ config, dir }: OfflineRequest, identity: Identity, params: ParamSet, moments: Moments): void {
+  const learner = { trainer: { rateScale: 1 }, brokenInARow: 0 };
+  const content = checkpointContent({ identity, params, moments, learner, rollout: null, horizon: null });
+  const saved = saveCheckpoint(join(dir, 'checkpoints'), params.version, content, { keep: config.checkpoint.keep });
+  if (!saved.ok) throw new LongplayError('NO_PERMISSION', `${saved.code}: ${saved.message}`);
+}
+
+function need(ok: boolean, what: string): void {
+  if (!ok) throw new UserError('BAD_TRACE', `there is nothing to learn from: ${what}`);
+}
+
+function brokenError(where: string, message: string): LongplayError {
+  return new LongplayError('BAD_WEIGHTS', `not finite: ${where}: ${message}; try a smaller learner.learningRate`);
+}

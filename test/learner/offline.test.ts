@@ -1,0 +1,183 @@
+/** Learning from recorded episodes: imitation and preference, from AgentTraj-style JSON and from our own traces. */
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { RunConfig } from '../../src/config/run-config.ts';
+import { type Demonstration, ofAgentTraj, readDemonstrations } from '../../src/offline/demonstrations.ts';
+import { pairUp } from '../../src/offline/preference.ts';
+import { type OfflineRequest, preferRun, superviseRun } from '../../src/offline/run.ts';
+import { taught } from '../../src/offline/teach.ts';
+import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { loadNewest } from '../../src/record/checkpoint.ts';
+import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
+import { view } from '../support/toy-worlds.ts';
+
+const say = (from: string, value: string, loss: boolean | null) => ({ from, loss, value });
+
+/** Solved `memory` tasks as AgentTraj has them: instruction, acknowledgement, then ReAct replies. */
+const agentTraj = ['red', 'blue'].flatMap((colour) =>
+  Array.from({ length: 4 }, (_, i) => ({
+    item_id: `memory_${colour}_${i}`,
+    conversations: [
+      say('human', 'You are in a room. Answer with Thought and Action.', null),
+      say('gpt', "OK. I'll follow your instructions.", false),
+      say('human', colour, null),
+      say('gpt', 'Thought: nothing to see.\nAction: go', true),
+      say('human', 'which', null),
+      say('gpt', `Thought: it was ${colour}. Action: no.\nAction: ${colour}`, true),
+    ],
+  })),
+);
+
+function request(config: RunConfig, dir: string, demonstrations: readonly Demonstration[]): OfflineRequest {
+  return { config, dir, view, demonstrations, epochs: 20, batch: 8 };
+}
+
+/** Mean return of the newest weights of `from`. */
+function scoreOf(config: RunConfig, from: string, dir: string): Promise<number> {
+  return withToyRun(
+    config,
+    dir,
+    async ({ run }) => {
+      const tasks = Array.from({ length: 20 }, (_, seed) => ({ env: 'toy', index: seed % 4, seed: 500 + seed }));
+      const { results } = await run.evaluate({ name: 'x', tasks, episodes: 2, horizon: 8, temperature: 1, seed: 1 });
+      const returns = results.flatMap((result) => result.returns);
+      return returns.reduce((a, b) => a + b, 0) / returns.length;
+    },
+    { learn: false, initial: loadNewest(join(from, 'checkpoints')) },
+  );
+}
+
+/** Traces of an untrained policy. */
+async function traces(config: RunConfig, dir: string): Promise<Demonstration[]> {
+  mkdirSync(dir, { recursive: true });
+  await withToyRun({ ...config, trace: { ...config.trace, everyGroups: 1 } }, dir, ({ run }) => run.train());
+  const files = readdirSync(join(dir, 'traces')).filter((name) => /^\d+\.jsonl$/.test(name));
+  return files.flatMap((name) => readDemonstrations(join(dir, 'traces', name)));
+}
+
+describe('demonstrations', () => {
+  it('reads AgentTraj: only replies with loss are learnt, actions cut out of the ReAct form', () => {
+    const [first] = ofAgentTraj(agentTraj, 'file');
+    expect(first).toEqual({
+      source: 'file, memory_red_0',
+      task: 'memory_red_0',
+      turns: [
+        { observation: 'red', action: 'go' },
+        { observation: 'which', action: 'red' },
+      ],
+      finalObservation: '',
+      score: 1,
+    });
+    expect(() => ofAgentTraj({}, 'file')).toThrow('file: the file: expected a list');
+    expect(() => ofAgentTraj([{ conversations: [say('gpt', 'x', true)] }], 'file')).toThrow('message 0');
+  });
+
+  it('says what does not fit the policy', () => {
+    const reader = { view, tokenizer: new Tokenizer(view), decoder: 'choice', masked: true } as const;
+    const [one] = ofAgentTraj(agentTraj, 'file');
+    expect(() => taught(reader, one!, 0, 0)).toThrow('lists no actions, which decoder choice needs');
+    const listed = { ...one!, turns: [{ observation: 'red', action: 'fly', actions: ['go'] }] };
+    expect(() => taught(reader, listed, 0, 0)).toThrow("'fly' is not among the 1 listed actions");
+  });
+
+  it('keeps the token ids that were sampled, and reads other episodes exactly as a rollout does', async () => {
+    await inFolder(async (dir) => {
+      for (const decoder of ['choice', 'tokens'] as const) {
+        const config = toyConfig('chain', { policy: { decoder }, stop: { updates: 1 } });
+        const demonstrations = await traces(config, join(dir, decoder));
+        const reader = { view, tokenizer: new Tokenizer(view), decoder, masked: true };
+        for (const one of demonstrations) {
+          const kept = taught(reader, one, 7, 3);
+          expect(kept.turns).toEqual(one.trajectory!.turns);
+          const { trajectory: _, ...words } = one;
+          const read = taught(reader, words, 7, 3);
+          const ids = ({ turns }: typeof kept) =>
+            turns.map(({ decision: d }) => [[...d!.context], d!.kind === 'choice' ? d!.choice : [...d!.tokens]]);
+          expect(ids(read)).toEqual(ids(kept));
+        }
+      }
+    });
+  }, 60_000);
+
+  it('pairs the best with the worst of each task', () => {
+    const scored = (task: string, ...scores: number[]) => scores.map((score) => ({ task, score }));
+    const pairs = pairUp([...scored('a', 0, 1, 0, 0.5), ...scored('b', 1, 1), ...scored('c', 2)]);
+    expect(pairs.map(({ chosen, rejected }) => [chosen.task, chosen.score, rejected.score])).toEqual([
+      ['a', 1, 0],
+      ['a', 0.5, 0],
+    ]);
+  });
+});
+
+describe('off-line learning', () => {
+  it('imitates AgentTraj through the tokens decoder', async () => {
+    await inFolder(async (dir) => {
+      const config = toyConfig('memory', {
+        policy: { decoder: 'tokens', masked: false, maxTokens: 4 },
+        learner: { learningRate: 0.02 },
+      });
+      writeFileSync(join(dir, 'data.json'), JSON.stringify(agentTraj));
+      const losses: number[] = [];
+      const learning = { ...request(config, dir, readDemonstrations(join(dir, 'data.json'))), epochs: 40 };
+      await superviseRun(learning, ({ nll }) => losses.push(nll));
+      expect(losses[0]).toBeGreaterThan(1);
+      expect(losses.at(-1)).toBeLessThan(0.3);
+      expect(await scoreOf(config, dir, dir)).toBeGreaterThan(0.9);
+    });
+  }, 60_000);
+
+  it('imitates the good episodes of a trace, and training goes on from there', async () => {
+    await inFolder(async (dir) => {
+      const config = toyConfig('memory', { learner: { learningRate: 0.02 }, stop: { updates: 3 } });
+      const all = await traces(config, join(dir, 'random'));
+      const good = all.filter(({ score }) => score > 0);
+      expect(good.length).toBeLessThan(all.length);
+      await superviseRun(request(config, join(dir, 'sft'), good), () => {});
+      expect(await scoreOf(config, join(dir, 'sft'), dir)).toBeGreaterThan(0.95);
+      const rows = await withToyRun(
+        config,
+        join(dir, 'sft'),
+        async ({ run, rows }) => {
+          await run.train();
+          await run.save(); // the last row is in by then
+          return rows;
+        },
+        { initial: loadNewest(join(dir, 'sft', 'checkpoints')) },
+      );
+      expect(rows.map(({ update }) => update)).toEqual([1, 2, 3]);
+      expect(rows[0]!.success).toBeGreaterThan(0.9);
+    });
+  }, 60_000);
+
+  for (const decoder of ['choice', 'tokens'] as const) {
+    it(`prefers the better of two episodes: ${decoder}`, async () => {
+      await inFolder(async (dir) => {
+        const config = toyConfig('memory', {
+          policy: { decoder },
+          learner: { learningRate: 0.02 },
+          stop: { updates: 3 },
+        });
+        const all = await traces(config, join(dir, 'random'));
+        const epochs: { loss: number; accuracy: number }[] = [];
+        const pairs = await preferRun({ ...request(config, join(dir, 'dpo'), all), beta: 0.5 }, (one) =>
+          epochs.push(one),
+        );
+        expect(pairs).toBeGreaterThan(8);
+        expect(epochs.at(-1)!.loss).toBeLessThan(0.5 * epochs[0]!.loss);
+        expect(epochs.at(-1)!.accuracy).toBeGreaterThan(0.95);
+        expect(await scoreOf(config, join(dir, 'dpo'), dir)).toBeGreaterThan(0.9);
+      });
+    }, 60_000);
+  }
+
+  it('says when there is nothing to learn from, and leaves no checkpoint', async () => {
+    await inFolder(async (dir) => {
+      const config = toyConfig('memory', {});
+      await expect(superviseRun(request(config, dir, []), () => {})).rejects.toThrow('nothing to learn from');
+      const alike = ofAgentTraj(agentTraj, 'file');
+      await expect(preferRun({ ...request(config, dir, alike), beta: 1 }, () => {})).rejects.toThrow('no two episodes');
+      expect(existsSync(join(dir, 'checkpoints'))).toBe(false);
+    });
+  });
+});
