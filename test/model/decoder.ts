@@ -52,7 +52,7 @@ export class Decoder {
       cache[`prompt.v${layer}`] = out[`v${layer}`]!;
     }
     const mask = new Float32Array(sequences.length * P).fill(MASKED);
-    sequences.forEach(({ prompt }, g) => mask.fill(0, g * P, g * P + prompt.length));
+    for (const [g, { prompt }] of sequences.entries()) mask.fill(0, g * P, g * P + prompt.length);
     cache['prompt.mask'] = f32([sequences.length, P], mask);
     return new DecodingBatch(this.#config, this.#weights, this.#decode, sequences, cache);
   }
@@ -139,7 +139,7 @@ export class DecodingBatch {
       'decisions.inverse': i32([N], decidingInverse),
       'past.mask': f32([G, K, S], pastMask),
     };
-    this.#k[0]!.forEach((rows, at) => pastMask.fill(0, at * S, at * S + rows.length));
+    for (const [at, rows] of this.#k[0]!.entries()) pastMask.fill(0, at * S, at * S + rows.length);
     if (tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
     if (tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
     if (focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
