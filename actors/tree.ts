@@ -22,19 +22,24 @@ import type { ConsumedFacts } from '../src/record/group-facts.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
 import { earlierRows, type RowBefore, updateRow } from '../src/record/update-row.ts';
+import { type Connection, connect } from '../src/remote/connect.ts';
+import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
+import { SchedulePlayer } from '../src/runtime/schedule.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl, workerUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { create, type HorizonState, horizon, restore } from '../src/schedule/horizon-schedule.ts';
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env/env-pool.ts';
-import type { EnvEvent } from './env/protocol.ts';
+import type { EnvEvent, EnvSpec } from './env/protocol.ts';
+import { ReplayedAnswers } from './env/replayed-answers.ts';
 import { horizonActor } from './horizon/horizon-actor.ts';
 import type { InferenceCommand, InferenceInit, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import { recorderActor } from './recorder/recorder-actor.ts';
+import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
 import type {
   EvaluationPlan,
   EvaluationRecord,
@@ -46,6 +51,7 @@ import type {
 import { rolloutActor } from './rollout/rollout-actor.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
+export { servePolicyActors } from './inference/served-policy.ts';
 
 type Policy = SmallPolicySetup<RolloutState, HorizonState>;
 type Paths = LearnerInit['paths'];
@@ -65,10 +71,16 @@ export interface RunOptions {
   readonly metrics$?: Subject<MetricsRow>;
   /** Faults to inject, into the user's own environment too. */
   readonly chaos?: ChaosSpec;
+  /** Keeps the order of messages. */
+  readonly record?: ScheduleRecorder;
+  /** Repeats a recorded order bit for bit; `mode` must be `serial`, and nothing else may differ. */
+  readonly replay?: Schedule;
   /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
   readonly sinks?: readonly MetricSink[];
   /** Gets the state of the rollouts a few times a second, between updates too. */
   readonly onProgress?: (status: RolloutStatus) => void;
+  /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
+  readonly firstEpisode?: number;
   /** Things a person should know, one line each. */
   readonly onNotice?: (message: string) => void;
 }
@@ -88,13 +100,18 @@ export interface Run {
   inference(): Promise<InferenceReport>;
   /** What was injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
+  /** Resolves when every finished episode told so far is on disk. */
+  flush(): Promise<void>;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
+  /** Sends a message to any actor of the run, by path; for tests and tools. */
+  tell(path: string, message: Message): void;
   stop(): Promise<void>;
 }
 
 /** A training run may take days; asks that span it have this deadline, in milliseconds. */
 const RUN_MS = 2 ** 31 - 1;
 const CONTROL_MS = 60_000;
+const FLUSH_MS = 5_000;
 
 export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, envModule } = options;
@@ -107,9 +124,19 @@ export async function startRun(options: RunOptions): Promise<Run> {
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }
+  const { openai } = config.policy;
+  const remote =
+    config.policy.kind === 'openai' ? await connect(openai, process.env[openai.apiKeyEnv], module.view) : undefined;
   const saved = small?.saved;
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
-  const system = createSystem({ mode, seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
+  const { record, replay } = options;
+  const system = createSystem({
+    mode,
+    seed: config.seed,
+    supervision: { intensity: 3, periodMs: 60_000 },
+    ...(record ? { record: record.begun } : {}),
+    ...(replay ? { replay: new SchedulePlayer(replay.orders) } : {}),
+  });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const sampler = new TaskSampler(env.id, trainingTasks(env, config), config.seed, config.tasks.sampling);
   const schedule = saved?.horizon ? restore(config.horizon, saved.horizon) : create(config.horizon);
@@ -122,7 +149,11 @@ export async function startRun(options: RunOptions): Promise<Run> {
   };
 
   const chaos = options.chaos && new ChaosLedger(options.chaos);
-  const pool = await system.outside(createEnvPool(poolOptions(options, system, chaos)));
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos)));
+  const tellRollouts = (events: readonly EnvEvent[]) => {
+    void system.resolve<RolloutCommand>(paths.rollout).tell({ type: 'observed', events });
+  };
+  const replayed = replay && new ReplayedAnswers(replay.batches, (command) => pool.tell(command), tellRollouts);
   try {
     const recorder = await system.spawn<RecorderCommand>(
       'recorder',
@@ -138,13 +169,13 @@ export async function startRun(options: RunOptions): Promise<Run> {
       { mailbox: { capacity: 100_000, overflow: 'drop-oldest' } },
     );
     await system.spawn('horizon', horizonActor({ state: schedule, rolloutPath: paths.rollout }));
-    const rollout = await system.spawn<RolloutCommand>(
+    await system.spawn<RolloutCommand>(
       'rollout',
       rolloutActor({
-        envs: pool,
+        envs: replayed ?? pool,
         sampler,
         seed: config.seed,
-        view: small?.view.id,
+        view: small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined),
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,
         envThreads: config.rollout.envThreads,
@@ -154,7 +185,12 @@ export async function startRun(options: RunOptions): Promise<Run> {
         maxAttempts: config.rollout.maxAttempts,
         maxFailures: config.rollout.maxFailures,
         stop: config.stop,
-        start: { version: saved?.params.version ?? 0, horizon: horizon(schedule), state: saved?.rollout },
+        start: {
+          version: saved?.params.version ?? 0,
+          horizon: horizon(schedule),
+          state: saved?.rollout,
+          episode: options.firstEpisode,
+        },
         paths: {
           inference: paths.inference,
           learner: options.learn ? paths.learner : undefined,
@@ -181,13 +217,19 @@ export async function startRun(options: RunOptions): Promise<Run> {
       replyPath: paths.rollout,
       ...(options.learn ? { learnerPath: paths.learner } : {}),
     };
-    await system.spawnModule<InferenceCommand, InferenceInit>(
+    await system.spawnModule<InferenceCommand, InferenceInit | RemoteInferenceInit>(
       'inference',
-      {
-        url: new URL('./inference/inference-actor.js', import.meta.url),
-        init: inferenceInit,
-        placement: small ? 'thread' : 'local',
-      },
+      remote
+        ? {
+            url: new URL('./remote-inference/remote-inference-actor.js', import.meta.url),
+            init: remoteInit(options, env, remote, paths.rollout),
+            placement: 'local',
+          }
+        : {
+            url: new URL('./inference/inference-actor.js', import.meta.url),
+            init: inferenceInit,
+            placement: small ? 'thread' : 'local',
+          },
       {
         killable: false,
         startMs: 120_000,
@@ -206,7 +248,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         { killable: false, startMs: 120_000, shutdownMs: 60_000, restart: 'temporary' },
       );
     }
-    const fatal = watch(pool, rollout, system);
+    const fatal = watch(pool, system, replayed ? (event) => replayed.arrived(event) : batched(tellRollouts, record));
     return running(system, pool, env, metrics$, fatal, chaos, options);
   } catch (thrown) {
     await pool.close();
@@ -215,25 +257,30 @@ export async function startRun(options: RunOptions): Promise<Run> {
   }
 }
 
-/** Feeds the hosts' answers to the rollouts, one message per tick; whatever ends the hosts for good ends the run. */
-function watch(pool: EnvPool, rollout: ActorRef<RolloutCommand>, system: ActorSystem): Promise<never> {
+/** Collects the hosts' answers of one tick. */
+function batched(tell: (events: readonly EnvEvent[]) => void, record: ScheduleRecorder | undefined) {
   let batch: EnvEvent[] = [];
+  return (event: EnvEvent): void => {
+    if (batch.push(event) > 1) return;
+    queueMicrotask(() => {
+      const events = batch;
+      batch = [];
+      record?.answered(
+        events.map((one) => (one.type === 'failed' ? { episode: one.episode, failure: one.failure } : one.episode)),
+      );
+      tell(events);
+    });
+  };
+}
+
+/** Passes on the hosts' answers; rejects with whatever ends the run for good. */
+function watch(pool: EnvPool, system: ActorSystem, answered: (event: EnvEvent) => void): Promise<never> {
   return new Promise((_, reject) => {
     system.terminated.catch(reject);
     system.inspect$.subscribe((event) => {
       if (event.type === 'stopped' && event.final && event.reason.kind === 'crashed') reject(event.reason.error);
     });
-    pool.observations$.subscribe({
-      next(event) {
-        if (batch.push(event) > 1) return;
-        queueMicrotask(() => {
-          const events = batch;
-          batch = [];
-          void rollout.tell({ type: 'observed', events });
-        });
-      },
-      error: reject,
-    });
+    pool.observations$.subscribe({ next: answered, error: reject });
   });
 }
 
@@ -244,7 +291,7 @@ function running(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { config, onNotice }: RunOptions,
+  { config, onNotice, record }: RunOptions,
 ): Run {
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
@@ -289,12 +336,23 @@ function running(
     inference: () =>
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
     chaos: () => chaos?.report(),
+    flush: async () => {
+      await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
+    },
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
+    tell: (path, message) => void ref(path).tell(message),
     stop() {
       endWatchdog();
       stopped ??= (async () => {
+        // What was told to the recorder is written before anything ends; after a fatal error it may be gone.
+        await system
+          .ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), {
+            deadlineMs: FLUSH_MS,
+          })
+          .catch(() => {});
         await system.stop();
         await pool.close();
+        record?.flush();
         metrics$.complete();
       })();
       return stopped;
@@ -331,11 +389,14 @@ function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
   return env.tasks.split(tasks.split).filter((index) => !tasks.labels || tasks.labels.includes(env.tasks.label(index)));
 }
 
-function smallInference({ config, mode, envModule }: RunOptions, { model, params }: Policy): InferenceInit['policy'] {
+function smallInference(
+  { config, mode, replay, envModule }: RunOptions,
+  { model, params }: Policy,
+): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
     kind: 'small',
-    engine: engineOptions(config, mode, config.engine.inferenceThreads),
+    engine: engineOptions(config, mode, config.engine.inferenceThreads, replay),
     model,
     envModule: workerUrl(envModule).href,
     decoder,
@@ -347,14 +408,32 @@ function smallInference({ config, mode, envModule }: RunOptions, { model, params
   };
 }
 
+function remoteInit(
+  { config, envModule }: RunOptions,
+  env: Env,
+  remote: Connection,
+  replyPath: string,
+): RemoteInferenceInit {
+  const { world } = config.env.options;
+  return {
+    openai: config.policy.openai,
+    ...remote,
+    world: { id: typeof world === 'string' ? world : env.id, description: env.description },
+    envModule: envModule.href,
+    replyPath,
+  };
+}
+
 function poolOptions(
-  { config, mode, envModule }: RunOptions,
+  options: RunOptions,
+  env: Env,
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
 ): EnvPoolOptions {
+  const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
-    envs: [{ id: config.env.id, url: envModule, options: config.env.options }],
+    envs: [hostedEnv(options, env)],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
@@ -367,11 +446,31 @@ function poolOptions(
   };
 }
 
-function learnerInit({ config, dir, mode, envModule, chaos }: RunOptions, policy: Policy, paths: Paths): LearnerInit {
+/** What the hosts load: the world itself, or the way to the server that has it. */
+function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservationChars }: Env): EnvSpec {
+  const { id, options } = config.env;
+  const { envServer: url, stepDeadlineMs } = config.rollout;
+  if (url === undefined) return { id, url: envModule, options };
+  if (Object.keys(options).length > 0) {
+    throw new UserError('BAD_CONFIG', 'env.options: the env server has its own; leave them out with rollout.envServer');
+  }
+  const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
+  return {
+    id,
+    url: new URL('../src/remote-env/uniform.js', import.meta.url),
+    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
+  };
+}
+
+function learnerInit(
+  { config, dir, mode, replay, envModule, chaos }: RunOptions,
+  policy: Policy,
+  paths: Paths,
+): LearnerInit {
   const { learner, checkpoint } = config;
   const { params, saved, model, identity } = policy;
   return {
-    engine: engineOptions(config, mode, config.engine.learnerThreads),
+    engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
     trainer: {
       model,
@@ -412,9 +511,17 @@ function replaced(pool: EnvPool): number {
   return pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
 }
 
-/** In serial mode both engines compute on one thread each, so that a run repeats bit for bit on any machine. */
-function engineOptions({ engine }: RunConfig, mode: RunOptions['mode'], threads: number): EngineOptions {
-  return { name: engine.name, device: engine.device, threads: mode === 'serial' ? 1 : threads };
+/**
+ * In serial mode both engines compute on one thread each, so that a run repeats bit for bit on any machine; a repeated
+ * async run computes as it did.
+ */
+function engineOptions(
+  { engine }: RunConfig,
+  mode: RunOptions['mode'],
+  threads: number,
+  replay: Schedule | undefined,
+): EngineOptions {
+  return { name: engine.name, device: engine.device, threads: mode === 'serial' && !replay ? 1 : threads };
 }
 
 /** Turns update reports into rows of metrics, and says loudly what deserves it. */

@@ -2,30 +2,46 @@
 import { parseArgs } from 'node:util';
 import { runCommand } from '../src/cli/fail.ts';
 import { UserError } from '../src/core/errors.ts';
+import { babyai } from './babyai.ts';
 import { textcraftHorizon } from './textcraft-horizon.ts';
 
+type Flags = ReturnType<typeof flags>;
+
+const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
+  'textcraft-horizon': ({ seeds, envSteps }) => textcraftHorizon({ seeds: seeds ?? 5, envSteps: envSteps ?? 90_000 }),
+  babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
+};
+
 await runCommand(async () => {
-  const { name, seeds, envSteps } = flags();
-  if (name !== 'textcraft-horizon') {
-    throw new UserError('BAD_ARGUMENT', `unknown experiment '${name ?? ''}'; known: textcraft-horizon`);
+  const given = flags();
+  const study = studies[given.name ?? ''];
+  if (!study) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `unknown experiment '${given.name ?? ''}'; known: ${Object.keys(studies).join(', ')}`,
+    );
   }
-  await textcraftHorizon({ seeds, envSteps });
+  await study(given);
 });
 
-function flags(): { name: string | undefined; seeds: number; envSteps: number } {
+function flags() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { seeds: { type: 'string', default: '5' }, 'env-steps': { type: 'string', default: '90000' } },
+    options: { seeds: { type: 'string' }, 'env-steps': { type: 'string' }, minutes: { type: 'string' } },
   });
-  const count = (text: string, flag: string) => {
+  const number = (flag: keyof typeof values, whole: boolean) => {
+    const text = values[flag];
+    if (text === undefined) return undefined;
     const n = Number(text);
-    if (!Number.isInteger(n) || n < 1)
-      throw new UserError('BAD_ARGUMENT', `--${flag}: expected a whole number ≥ 1, got ${text}`);
+    if (!(n > 0) || (whole && !Number.isInteger(n))) {
+      throw new UserError('BAD_ARGUMENT', `--${flag}: expected a ${whole ? 'whole ' : ''}number above 0, got ${text}`);
+    }
     return n;
   };
   return {
     name: positionals[0],
-    seeds: count(values.seeds, 'seeds'),
-    envSteps: count(values['env-steps'], 'env-steps'),
+    seeds: number('seeds', true),
+    envSteps: number('env-steps', true),
+    minutes: number('minutes', false),
   };
 }

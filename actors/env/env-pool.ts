@@ -17,6 +17,7 @@ import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open, Step } from './protocol.ts';
+import { deadlineOf, type Held, judge, newHeld, newSlot, type Slot, suspects } from './slot.ts';
 
 export interface EnvPoolOptions {
   readonly envs: readonly EnvSpec[];
@@ -76,42 +77,6 @@ export interface EnvPool {
   readonly observations$: Observable<EnvEvent>;
   stats(): EnvPoolStats;
   close(): Promise<void>;
-}
-
-interface Slot {
-  readonly where: string;
-  readonly episodes: Set<Held>;
-  host: Host | undefined;
-  /** Commands of this turn, or waiting for the host to start. */
-  outbox: EnvCommand[];
-  /** Commands given to the present host. */
-  sent: number;
-  /** Calls its beacon had shown when it last moved, and when that was. */
-  calls: number;
-  movedAt: number;
-  replaced: number;
-  failedStarts: number;
-}
-
-/** An open episode. */
-interface Held {
-  readonly open: Open;
-  readonly slot: Slot;
-  /** Actions that were answered. */
-  readonly actions: string[];
-  /** Last answer given out. */
-  last: Observed | undefined;
-  pending: 'open' | 'step' | undefined;
-  /** The step in hand. */
-  step: Step | undefined;
-  /** Place of the command in hand among those sent to the host. */
-  ordinal: number;
-  /** When it was seen to have begun. */
-  begunAt: number | undefined;
-  /** Its deadline had passed at the last look; the answer may be in the queue. */
-  suspect: boolean;
-  /** Being brought back: the next answer is a repetition. */
-  restoring: boolean;
 }
 
 /** Starts that may fail in a row before the pool gives up. */
@@ -233,18 +198,7 @@ class Pool implements EnvPool {
       throw new LongplayError('BAD_ARGUMENT', `no env '${command.task.env}'; there are ${[...this.#ids].join(', ')}`);
     }
     const slot = this.#slots.reduce((least, other) => (other.episodes.size < least.episodes.size ? other : least));
-    const record: Held = {
-      open: command,
-      slot,
-      actions: [...(command.replay ?? [])],
-      last: undefined,
-      pending: 'open',
-      step: undefined,
-      ordinal: 0,
-      begunAt: undefined,
-      suspect: false,
-      restoring: false,
-    };
+    const record = newHeld(command, slot);
     this.#episodes.set(command.episode, record);
     slot.episodes.add(record);
     this.#sendPending(record, command);
@@ -283,7 +237,8 @@ class Pool implements EnvPool {
     const listener = {
       events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
       died: (cause: FailureCause, message: string) => {
-        if (slot.host === host) this.#replace(slot, this.#suspect(slot), cause, message);
+        if (slot.host === host)
+          this.#replace(slot, suspects(slot, slot.host?.beacon(), this.#episodes), cause, message);
       },
     };
     const where = slot.where;
@@ -291,7 +246,7 @@ class Pool implements EnvPool {
     const made = { envs, listActions, where, chaos: faults };
     if (this.#factory) host = await this.#factory.start(made, listener, startMs);
     else {
-      const deadlineMs = (episode: number) => this.#deadlineMs(this.#episodes.get(episode));
+      const deadlineMs = (episode: number) => deadlineOf(this.#episodes.get(episode), this.#options);
       const clock = this.#clock;
       const starting = startInlineHost({ ...made, clock, deadlineMs, outside }, listener);
       host = await (outside ? outside(starting) : starting);
@@ -422,85 +377,15 @@ class Pool implements EnvPool {
     await this.close();
   }
 
-  /** Whose code a dead host was running: the one its beacon shows, else the oldest command begun and not answered. */
-  #suspect(slot: Slot): readonly Held[] {
-    const seen = slot.host?.beacon();
-    if (!seen) return [];
-    const current = this.#episodes.get(seen.current);
-    if (current) return [current];
-    let oldest: Held | undefined;
-    for (const record of slot.episodes) {
-      const begun = (record.pending || record.restoring) && record.ordinal <= seen.began;
-      if (begun && (!oldest || record.ordinal < oldest.ordinal)) oldest = record;
-    }
-    return oldest ? [oldest] : [];
-  }
-
-  #deadlineMs(record: Held | undefined): number {
-    const { stepDeadlineMs, openDeadlineMs } = this.#options;
-    if (!record) return stepDeadlineMs;
-    if (record.restoring || record.pending === 'open') return openDeadlineMs + record.actions.length * stepDeadlineMs;
-    return stepDeadlineMs;
-  }
-
   #poll(): void {
     const now = this.#clock.now();
     // This thread was busy itself: answers may be waiting unread, so nobody is late yet.
     const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
     this.#polledAt = now;
-    for (const slot of this.#slots) if (slot.host) this.#watch(slot, slot.host, now, wasBusy);
+    for (const slot of this.#slots) {
+      const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, wasBusy);
+      if (found) this.#replace(slot, found.culprits, found.cause, found.message);
+    }
     if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#pollMs, () => this.#poll());
   }
-
-  #watch(slot: Slot, host: Host, now: number, wasBusy: boolean): void {
-    const seen = host.beacon()!;
-    if ((host.overweight?.() ?? 0) > 0) {
-      this.#replace(slot, this.#suspect(slot), 'out-of-memory', 'the host holds more memory than it may');
-      return;
-    }
-    if (seen.current < 0 || seen.calls !== slot.calls || wasBusy) {
-      slot.calls = seen.calls;
-      slot.movedAt = now;
-    }
-    if (seen.current >= 0) {
-      // Inside one call since `movedAt`: the thread is blocked, and only this episode can be blamed.
-      const record = this.#episodes.get(seen.current);
-      const { stepDeadlineMs, openDeadlineMs } = this.#options;
-      const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
-      const heldMs = now - slot.movedAt;
-      if (heldMs > deadlineMs) {
-        this.#replace(slot, record ? [record] : [], 'timeout', `no return for ${Math.round(heldMs)} ms`);
-      }
-      return;
-    }
-    // The thread is free, so whoever is late is so by itself: they go together, not one deadline after the other.
-    const late: Held[] = [];
-    let lateMs = 0;
-    for (const record of slot.episodes) {
-      if (!(record.pending || record.restoring) || record.ordinal > seen.began) continue;
-      if (record.begunAt === undefined || wasBusy) record.begunAt = now;
-      else if (now - record.begunAt > this.#deadlineMs(record)) {
-        if (record.suspect) {
-          late.push(record);
-          lateMs = Math.max(lateMs, now - record.begunAt);
-        }
-        record.suspect = true;
-      }
-    }
-    if (late.length > 0) this.#replace(slot, late, 'timeout', `no answer for ${Math.round(lateMs)} ms`);
-  }
-}
-
-function newSlot(where: string): Slot {
-  return {
-    where,
-    episodes: new Set(),
-    host: undefined,
-    outbox: [],
-    sent: 0,
-    calls: -1,
-    movedAt: 0,
-    replaced: 0,
-    failedStarts: 0,
-  };
 }

@@ -4,6 +4,7 @@ import type { ModelConfig } from '../../src/model/config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import type { RemoteUsage } from '../../src/remote/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | LoadWeights | Report;
@@ -43,6 +44,8 @@ export interface InferenceReport {
   /** Milliseconds between the end of a call and the start of the next. */
   readonly idleMs: number;
   readonly engine: string;
+  /** Of a policy behind a server. */
+  readonly remote?: RemoteUsage;
 }
 
 /** What the actor is made from; plain data. */

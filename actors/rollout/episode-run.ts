@@ -116,6 +116,7 @@ export function observe(
     actions: run.actions,
     action: acted.action,
     ...(acted.decision ? { decision: acted.decision } : {}),
+    ...(acted.response ? { response: acted.response } : {}),
     reward: step.reward,
     actMs,
     envMs,

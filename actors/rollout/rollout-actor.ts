@@ -64,7 +64,12 @@ export interface RolloutInit {
   /** Failed episodes in a row that end the run. */
   readonly maxFailures: number;
   readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
-  readonly start: { readonly version: number; readonly horizon: number; readonly state: RolloutState | undefined };
+  readonly start: {
+    readonly version: number;
+    readonly horizon: number;
+    readonly state: RolloutState | undefined;
+    readonly episode?: number | undefined;
+  };
   readonly paths: { readonly inference: string; readonly learner: string | undefined; readonly recorder: string };
   /** Tells what happened, for metrics; called after every update. */
   readonly onUpdate: (report: UpdateReport, status: RolloutStatus, consumed: ConsumedFacts) => void;
@@ -152,12 +157,12 @@ class Rollouts {
   constructor(ctx: Context<RolloutCommand>, init: RolloutInit) {
     this.#ctx = ctx;
     this.#init = init;
-    const { version, horizon, state } = init.start;
+    const { version, horizon, state, episode = 0 } = init.start;
     this.#version = version;
     this.#horizon = horizon;
     this.#ledger = new Ledger(state?.accounting);
-    this.#nextGroup = state?.nextGroup ?? 0;
-    this.#nextEpisode = state?.nextEpisode ?? 0;
+    this.#nextGroup = state?.nextGroup ?? episode;
+    this.#nextEpisode = state?.nextEpisode ?? episode;
     this.#envSteps = state?.envSteps ?? 0;
     this.#elapsedBefore = state?.elapsedMs ?? 0;
     this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
@@ -433,12 +438,12 @@ class Rollouts {
     }
     const { task, horizon } = group;
     this.#init.sampler.observe(task.index, trajectories.filter(({ success }) => success).length / group.size);
-    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
-    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
     if (!this.#init.paths.learner) {
-      this.#ledger.filter(this.#collect(group.group));
+      this.#ledger.filter(group.size);
       return;
     }
+    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
+    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
     const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner);
     void learner.tell({
       type: 'group',

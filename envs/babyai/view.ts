@@ -1,8 +1,11 @@
 /**
  * What the small policy reads of a turn: the goal without its articles, the last three actions, what is in sight and
- * in hand; some 30 to 40 tokens instead of the observation's 300. Rendered anew every turn.
+ * in hand; some 20 to 30 tokens instead of the observation's 300. Rendered anew every turn.
  *
- *   go to red ball | turn left ; go to red ball 1 ; see red ball 1 3 left 2 ; blue key 1 4 ahead ; facing wall 5 ;
+ *   go to red ball | turn left go to red ball 1 see red ball 3 left 2 blue key 4 ahead facing wall 5
+ *
+ * Nothing separates the parts: each begins with a word that no part ends with. Which of two red balls an action means
+ * is told by where it points (`mentions`), so the observation's numbers are left out.
  */
 import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
@@ -18,7 +21,7 @@ const THING =
 
 /** The compact rendering of both text worlds. */
 export const view: WindowView = {
-  id: 'babyai-compact-1',
+  id: 'babyai-compact-2',
   mode: 'window',
   lexicon: [
     'toggle and go through',
@@ -39,7 +42,7 @@ export const view: WindowView = {
     ...TYPES,
     ...['object', 'wall', 'open', 'closed', 'locked'],
     ...['pickup', 'put', 'drop', 'toggle', 'then', 'and'],
-    ...['left', 'right', 'ahead', 'see', 'facing', 'clear', 'carrying', 'refused', '|', ';'],
+    ...['left', 'right', 'ahead', 'see', 'facing', 'clear', 'carrying', 'refused', '|'],
     ...Array.from({ length: 13 }, (_, n) => String(n)),
   ],
   render,
@@ -48,11 +51,11 @@ export const view: WindowView = {
 function render(first: First, turns: readonly SeenTurn[]): Rendered {
   const goal = goalWords(first.observation);
   const segments = [`${goal} |`];
-  for (const { action } of turns.slice(-REMEMBERED)) segments.push(` ${shorten(action)} ;`);
+  for (const { action } of turns.slice(-REMEMBERED)) segments.push(` ${shorten(action)}`);
 
   let seen = first.observation;
   for (const { observation } of turns) if (describes(observation)) seen = observation;
-  if (turns.length > 0 && !describes(turns.at(-1)!.observation)) segments.push(' refused ;');
+  if (turns.length > 0 && !describes(turns.at(-1)!.observation)) segments.push(' refused');
 
   segments.push(' see');
   const places = new Map<string, number>();
@@ -62,14 +65,14 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
     const where = straight === undefined ? `${front} ${side} ${aside}` : `${straight} ahead`;
     places.set(`${name} ${number}`, segments.length);
     if (straight === '1') ahead = segments.length;
-    segments.push(` ${name} ${number} ${where} ;`);
+    segments.push(` ${name} ${where}`);
   }
   const barrier = /You are facing a (\w+) (\d+) steps away/.exec(seen);
   const facing = segments.length;
-  segments.push(barrier ? ` facing ${barrier[1]} ${barrier[2]} ;` : ' clear ;');
+  segments.push(barrier ? ` facing ${barrier[1]} ${barrier[2]}` : ' clear');
   const held = /You are carrying a (\w+ \w+)\./.exec(seen);
   const hand = held ? segments.length : -1;
-  if (held) segments.push(` carrying ${held[1]} ;`);
+  if (held) segments.push(` carrying ${held[1]}`);
 
   return {
     segments,

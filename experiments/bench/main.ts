@@ -13,7 +13,10 @@ const benches: Readonly<
   Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>
 > = {
   envs: () => import('./envs.ts'),
+  messages: () => import('./messages.ts'),
+  observe: () => import('./observe.ts'),
   rollout: () => import('./rollout.ts'),
+  servers: () => import('./servers.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
 

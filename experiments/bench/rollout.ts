@@ -36,7 +36,7 @@ async function rolloutFigures(dir: string): Promise<Figure[]> {
   const config = quickstart();
   const run = await startRun({ config, dir, mode: 'async', envModule: envModuleUrl('textcraft'), learn: false });
   try {
-    const rates: { tokens: number; engine: number; share: number; steps: number; batch: number }[] = [];
+    const rates: { tokens: number; engine: number; share: number; around: number; steps: number; batch: number }[] = [];
     for (let repeat = -1; repeat < 5; repeat++) {
       const before = await run.inference();
       const start = performance.now();
@@ -51,6 +51,7 @@ async function rolloutFigures(dir: string): Promise<Figure[]> {
         tokens: tokens / seconds,
         engine: tokens / engineSeconds,
         share: engineSeconds / seconds,
+        around: (after.busyMs - before.busyMs) / 1000 / seconds - engineSeconds / seconds,
         steps: steps / seconds,
         batch: (after.turns - before.turns) / (after.calls - before.calls),
       });
@@ -70,6 +71,12 @@ async function rolloutFigures(dir: string): Promise<Figure[]> {
         reference: { name: "the original's HTTP step rate", value: 945 },
       },
       { name: 'share of the time inside the engine', value: 100 * median('share'), unit: '%' },
+      {
+        name: 'share of the time building inputs and sampling',
+        value: 100 * median('around'),
+        unit: '%',
+        note: 'the rest: messages, and waiting for environments',
+      },
       { name: 'turns per engine call', value: median('batch'), unit: 'turns' },
     ];
   } finally {

@@ -1,12 +1,19 @@
 #!/usr/bin/env node
 /** The command line. */
 import { Command } from 'commander';
+import { checkEnv } from './commands/check-env.ts';
 import { doctor } from './commands/doctor.ts';
 import { envs } from './commands/envs.ts';
 import { evaluate } from './commands/eval.ts';
+import { exportTraces } from './commands/export.ts';
+import { newEnv } from './commands/new-env.ts';
 import { play } from './commands/play.ts';
+import { replay } from './commands/replay.ts';
+import { rollout } from './commands/rollout.ts';
 import { serveEnv } from './commands/serve-env.ts';
+import { servePolicy } from './commands/serve-policy.ts';
 import { train } from './commands/train.ts';
+import { view } from './commands/view.ts';
 
 const program = new Command('longplay')
   .description('Train and evaluate language agents over many turns.')
@@ -15,6 +22,21 @@ const program = new Command('longplay')
     process.exit(error.exitCode === 0 ? 0 : 2);
   });
 
-for (const command of [train, evaluate, play, envs, serveEnv, doctor]) command(program);
+const commands = [
+  train,
+  evaluate,
+  rollout,
+  play,
+  replay,
+  view,
+  exportTraces,
+  envs,
+  checkEnv,
+  newEnv,
+  serveEnv,
+  servePolicy,
+  doctor,
+];
+for (const command of commands) command(program);
 
 await program.parseAsync();

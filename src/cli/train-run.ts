@@ -1,6 +1,8 @@
 /** A training run from start to finish: what `longplay train` and the experiments share. */
-import { writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from 'rxjs';
 import type { EvaluationPlan, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
@@ -8,7 +10,7 @@ import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { Env } from '../core/env.ts';
-import { LongplayError } from '../core/errors.ts';
+import { LongplayError, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
@@ -16,6 +18,7 @@ import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { openSinks } from '../record/sinks/open.ts';
+import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
 import { envModuleUrl } from './world.ts';
 
 export interface TrainRequest {
@@ -27,6 +30,10 @@ export interface TrainRequest {
   readonly resume: boolean;
   readonly metrics$?: Subject<MetricsRow>;
   readonly chaos?: ChaosSpec;
+  /** Keeps the order of messages in this file. */
+  readonly recordSchedule?: string;
+  /** Repeats the run recorded there; `mode` must be `serial`. */
+  readonly replaySchedule?: string;
   readonly onProgress?: (status: RolloutStatus) => void;
   readonly onNotice: (message: string) => void;
   /** Ends the run early: what runs is given up, a checkpoint is written, evaluations are left out. */
@@ -50,12 +57,17 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   const checkpoint = resume ? loadNewest(join(dir, 'checkpoints')) : undefined;
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
+  const { recordSchedule, replaySchedule } = request;
+  const record = recordSchedule === undefined ? undefined : new ScheduleRecorder(recordSchedule, config);
+  const replay = replaySchedule === undefined ? undefined : scheduleOf(replaySchedule, config);
   const run = await startRun({
     config,
     dir,
     mode,
     envModule: envModuleUrl(config.env.id),
     learn: true,
+    ...(record ? { record } : {}),
+    ...(replay ? { replay } : {}),
     onNotice,
     sinks: await openSinks(config.metrics, dir, onNotice),
     ...(request.onProgress ? { onProgress: request.onProgress } : {}),
@@ -73,6 +85,9 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     const ended = await training;
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
+    const sha256 = record || replay ? weightsDigest(join(dir, 'checkpoints', String(saved.update))) : '';
+    record?.weights(sha256);
+    if (replay) onNotice(compared(replay, sha256));
     await request.beforeEvaluation?.();
     const trained = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trained : `${trained}; evaluating`);
@@ -89,6 +104,29 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
   } finally {
     await run.stop();
   }
+}
+
+/** @throws {UserError} BAD_CONFIG when it was recorded under another configuration */
+function scheduleOf(path: string, config: RunConfig): Schedule {
+  const schedule = readSchedule(path);
+  if (!isDeepStrictEqual(schedule.config, JSON.parse(JSON.stringify(config)))) {
+    throw new UserError('BAD_CONFIG', `--replay-schedule ${path}: it was recorded under another configuration`);
+  }
+  return schedule;
+}
+
+/** SHA-256 of the weights and moments of a checkpoint. */
+function weightsDigest(folder: string): string {
+  return createHash('sha256')
+    .update(readFileSync(join(folder, 'tensors.safetensors')))
+    .digest('hex');
+}
+
+/** @throws {LongplayError} BAD_TRACE when the repetition ended elsewhere */
+function compared({ weights }: Schedule, sha256: string): string {
+  if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
+  if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
+  throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);
 }
 
 /** The evaluations, or none once the run is interrupted: what they have under way ends with the run. */

@@ -77,6 +77,12 @@ const estimator = z.discriminatedUnion('algorithm', [
   }),
 ]);
 
+const history = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('full') }),
+  z.strictObject({ type: z.literal('window'), turns: z.int().min(0) }),
+  z.strictObject({ type: z.literal('budget'), promptTokens: count }),
+]);
+
 /** Sub-objects default to what their own keys default to. */
 function section<S extends z.ZodRawShape>(shape: S) {
   const object = z.strictObject(shape);
@@ -95,7 +101,7 @@ export const runConfigSchema = z.strictObject({
   }),
   horizon,
   policy: section({
-    kind: z.enum(['small', 'random']).default('small'),
+    kind: z.enum(['small', 'random', 'openai']).default('small'),
     decoder: z.enum(['choice', 'tokens']).default('choice'),
     /** With `decoder: tokens`: sample only spellings of listed actions. */
     masked: z.boolean().default(true),
@@ -114,6 +120,50 @@ export const runConfigSchema = z.strictObject({
       focusBit: z.boolean().exactOptional(),
       prefixBidirectional: z.boolean().exactOptional(),
     }),
+    /** With `kind: openai`: a model behind an OpenAI-compatible server. */
+    openai: section({
+      baseUrl: z.string().default('http://127.0.0.1:8000/v1'),
+      /** Empty: the one model the server has. */
+      model: z.string().default(''),
+      api: z.enum(['chat', 'completions']).default('chat'),
+      /** `tokens`: token ids of the world's view, for our own policies behind `serve-policy` (with `api: completions`). */
+      prompt: z.enum(['text', 'tokens']).default('text'),
+      /** How a conversation becomes text, with `api: completions`. */
+      template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
+      /** How the answer must look; `world`: as the original asks for in that world. */
+      format: z.enum(['world', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      /** A system message before everything else. */
+      system: z.string().exactOptional(),
+      /** Tell the model the available actions in every turn. */
+      listActions: z.boolean().default(false),
+      /** Let the server choose among the available actions only, by the parameter it knows. */
+      guided: z.enum(['none', 'guided_choice', 'structured_outputs']).default('none'),
+      history: history.default({ type: 'full' }),
+      topP: positive.max(1).default(1),
+      /** Longest answer, in tokens. */
+      maxTokens: count.default(1024),
+      /** Prompt and completion tokens that an episode may use; once spent, its remaining turns are empty actions. */
+      episodeTokens: count.exactOptional(),
+      /** Requests in flight at most. */
+      concurrency: count.default(64),
+      /** Times one turn is asked for before its episode fails. */
+      attempts: count.default(6),
+      /** Milliseconds of one attempt, and of all attempts of a turn with their waits. */
+      attemptMs: positive.default(120_000),
+      turnMs: positive.default(600_000),
+      /** First and longest wait between attempts, in milliseconds. */
+      minRetryMs: positive.default(500),
+      maxRetryMs: positive.default(30_000),
+      /** Ask for log-probabilities, and for token ids (vLLM), so that others can train on the traces. */
+      logprobs: z.boolean().default(false),
+      tokenIds: z.boolean().default(false),
+      /** Environment variable that holds the key; none is sent where it is unset. */
+      apiKeyEnv: z.string().default('OPENAI_API_KEY'),
+      /** Per million tokens, in your currency. */
+      price: section({ prompt: z.number().min(0).default(0), completion: z.number().min(0).default(0) }),
+      /** Merged into every request, e.g. `{ top_k: 20 }`. */
+      body: z.record(z.string(), z.unknown()).default({}),
+    }),
   }),
   rollout: section({
     /** Episodes of one task that are compared with each other. */
@@ -123,6 +173,8 @@ export const runConfigSchema = z.strictObject({
     envThreads: count.default(1),
     /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
     isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
+    /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
+    envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
     maxBatch: count.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
@@ -207,4 +259,6 @@ export const runConfigSchema = z.strictObject({
 });
 
 export type RunConfig = z.infer<typeof runConfigSchema>;
+/** `policy.openai`. */
+export type OpenAIConfig = RunConfig['policy']['openai'];
 export type RunConfigInput = z.input<typeof runConfigSchema>;

@@ -37,6 +37,16 @@ export interface TokensDecision extends DecisionBase {
   readonly masked: boolean;
 }
 
+/** What a language model answered, where the action is only a part of it. */
+export interface ModelResponse {
+  /** The whole answer, reasoning included where the server tells it. */
+  readonly text: string;
+  /** Why no action could be read from it; the env was then sent an empty action. */
+  readonly formatError?: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
 /** One observation and the action that answers it. */
 export interface Turn {
   readonly observation: string;
@@ -46,6 +56,8 @@ export interface Turn {
   readonly action: string;
   /** Absent for scripted and random policies. */
   readonly decision?: Decision;
+  /** Present where a language model decided. */
+  readonly response?: ModelResponse;
   /** Reward of the step that answered the action. */
   readonly reward: number;
   /** Milliseconds: waiting for the batch and computing it, and the env's answer. */

@@ -51,7 +51,7 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
 function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary {
   const played = outcomes.filter(({ successes }) => successes.length > 0);
   const rates = played.map(({ successes }) => count(successes) / successes.length);
-  const most = Math.min(...played.map(({ successes }) => successes.length));
+  const most = played.length === 0 ? 0 : Math.min(...played.map(({ successes }) => successes.length));
   const passes: Record<string, number> = {};
   for (let k = 1; k <= most; k *= 2) {
     passes[k] = mean(played.map(({ successes }) => passAtK(successes.length, count(successes), k)));

@@ -4,7 +4,23 @@
  */
 
 import type { MaybePromise } from '../core/env.ts';
-import type { Decision, TurnStages } from '../core/trajectory.ts';
+import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts';
+
+/** What the policy reads in one turn, told by a client that rendered the view itself; nothing is remembered of it. */
+export interface GivenPrompt {
+  /** [P] token ids of the prompt, P ≥ 1. */
+  readonly prompt: Int32Array;
+  /** [T] token ids after it, up to the position that decides, T ≥ 1. */
+  readonly after: Int32Array;
+  /** Token ids that carry the focus bit. */
+  readonly focus: readonly number[];
+  /** By action text: positions in the prompt that mention it; none counts as position 0. */
+  readonly mentions: ReadonlyMap<string, readonly number[]>;
+  /** uint32; fixes the draw, in place of `samplingSeed` and `turn`. */
+  readonly seed: number;
+  /** Longest run of tokens; at most what the policy allows anyway. */
+  readonly maxTokens: number;
+}
 
 /** A turn that waits for its action. */
 export interface ActRequest {
@@ -27,6 +43,8 @@ export interface ActRequest {
   readonly samplingSeed: number;
   /** 0 is greedy. */
   readonly temperature: number;
+  /** In place of an observation; the episode has this one turn. */
+  readonly given?: GivenPrompt;
   /**
    * The finished turns, sent when an episode comes to a policy that has not seen its beginning (a restart, a resume).
    */
@@ -40,6 +58,7 @@ export interface Acted {
   readonly action: string;
   readonly decision?: Decision;
   readonly stages?: TurnStages;
+  readonly response?: ModelResponse;
 }
 
 export interface Policy {

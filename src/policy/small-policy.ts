@@ -15,7 +15,7 @@ import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.
 import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
 import { actionFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
 import { Lane } from './lane.ts';
-import type { Acted, ActRequest, Policy } from './policy.ts';
+import type { Acted, ActRequest, GivenPrompt, Policy } from './policy.ts';
 import { MAX_MENTIONS, type PromptReading, readRendered, readTurn } from './reading.ts';
 import { drawFrom } from './sampling.ts';
 import { allTokens, nextInTrie } from './spellings.ts';
@@ -172,7 +172,7 @@ export class SmallPolicy implements Policy {
       member.turns.push(turn);
       if (view.mode === 'append') member.tokens.push(...readTurn(tokenizer, view, turn));
     }
-    if (view.mode === 'window') this.#renderWindow(member);
+    if (view.mode === 'window' && !request.given) this.#renderWindow(member);
     if (decoder === 'choice') {
       if (request.actions.length === 0) {
         throw new RangeError(
@@ -242,7 +242,7 @@ export class SmallPolicy implements Policy {
     const { view } = this.#options;
     const [first] = request.history ?? [];
     const firstObservation = first ? first.observation : request.observation;
-    const shared = view.mode === 'append';
+    const shared = view.mode === 'append' && !request.given;
     const key = shared ? `g${request.group}` : `e${request.episode}`;
     const group = this.#groups.get(key) ?? this.#openGroup(key, request, firstObservation, shared);
     group.live++;
@@ -253,7 +253,7 @@ export class SmallPolicy implements Policy {
       table: [],
       turns: [],
       firstObservation,
-      tokens: [ACT],
+      tokens: request.given ? [...request.given.after] : [ACT],
       told: 0,
       request: undefined,
       since: 0,
@@ -276,14 +276,14 @@ export class SmallPolicy implements Policy {
       this.#lanes.push(lane);
     }
     const first = { kind: 'first', observation: firstObservation } as const;
-    const rendered = view.mode === 'append' ? view.prompt(first) : view.render(first, []);
+    const read = () => readRendered(tokenizer, view.mode === 'append' ? view.prompt(first) : view.render(first, []));
     const slot = lane.acquire();
     lane.clearActions(slot);
     const group: GroupState = {
       key,
       lane,
       slot,
-      reading: readRendered(tokenizer, rendered),
+      reading: request.given ? readGiven(request.given) : read(),
       promptKeys: undefined,
       dirty: true,
       actions: [],
@@ -529,8 +529,7 @@ export class SmallPolicy implements Policy {
   #choose(member: MemberState, request: ActRequest, scores: Float32Array, value: number): Acted {
     const { group, table } = member;
     const listed = Float32Array.from(request.actions, (action) => scores[group.rows.get(table[action]!)!]!);
-    const rng = Rng.fromSeed(seedFrom(request.samplingSeed, request.turn));
-    const { at, logprob } = drawFrom(listed, request.temperature, rng);
+    const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
     const decision: Decision = {
       kind: 'choice',
       version: this.#version,
@@ -551,7 +550,7 @@ export class SmallPolicy implements Policy {
       logprobs: [],
       value,
       from: member.tokens.length,
-      rng: Rng.fromSeed(seedFrom(request.samplingSeed, request.turn)),
+      rng: drawOf(request),
     };
     const { run } = member;
     const allowed = masked
@@ -568,7 +567,8 @@ export class SmallPolicy implements Policy {
     const id = allowed[at]!;
     run.tokens.push(id);
     run.logprobs.push(logprob);
-    const ended = id === END || (!masked && run.tokens.length >= maxTokens);
+    const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
+    const ended = id === END || (!masked && run.tokens.length >= most);
     if (!ended) {
       member.tokens.push(id);
       return undefined;
@@ -595,6 +595,22 @@ export class SmallPolicy implements Policy {
     member.told = until;
     return told === 0 ? Int32Array.from([...group.reading.tokens, ...fresh]) : Int32Array.from(fresh);
   }
+}
+
+/** The generator of a turn's draw. */
+function drawOf({ given, samplingSeed, turn }: ActRequest): Rng {
+  return Rng.fromSeed(given ? given.seed : seedFrom(samplingSeed, turn));
+}
+
+function readGiven({ prompt, focus, mentions }: GivenPrompt): PromptReading {
+  return {
+    tokens: prompt,
+    focus: new Set(focus),
+    mentions(action) {
+      const places = mentions.get(action)?.slice(0, MAX_MENTIONS) ?? [];
+      return places.length > 0 ? places : [0];
+    },
+  };
 }
 
 function floats(tensor: HostTensor | undefined): Float32Array {

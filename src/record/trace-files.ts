@@ -122,3 +122,8 @@ function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at);
 }
+
+/** Paths of the trace files in a folder, oldest first; the indexes beside them are not among them. */
+export function tracePaths(dir: string): string[] {
+  return traceNumbers(dir).map((number) => join(dir, traceName(number)));
+}

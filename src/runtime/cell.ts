@@ -75,6 +75,11 @@ export class ActorCell implements Child, Runnable {
     const executor = this.#executor;
     if (this.state !== 'running' || !executor) return false;
     const { mailbox } = this;
+    const { replay } = this.#system;
+    if (replay) {
+      const next = replay.next(this.path);
+      return next !== undefined && executor.accepts(false) && mailbox.has(({ message }) => message.type === next.type);
+    }
     if (mailbox.hasControl) return executor.accepts(true);
     return mailbox.length > 0 && executor.accepts(false);
   }
@@ -103,11 +108,23 @@ export class ActorCell implements Child, Runnable {
   }
 
   step(): void {
-    const envelope = this.mailbox.shift();
+    const envelope = this.#next();
     if (!envelope) return;
+    if (this.#executor!.placement === 'local') {
+      this.#system.begun?.(this.path, { type: envelope.message.type, self: envelope.self === true });
+    }
     if (envelope.ask) this.#owe(envelope.ask);
     this.onBegin?.(this, envelope);
     this.#executor!.deliver(envelope);
+  }
+
+  /** The first in line, or, in a run that is repeated, the one that was. */
+  #next(): Envelope | undefined {
+    const { replay } = this.#system;
+    const next = replay?.next(this.path);
+    if (!next) return replay ? undefined : this.mailbox.shift();
+    replay!.took(this.path);
+    return this.mailbox.take(({ message }) => message.type === next.type);
   }
 
   /** The executor has handled `count` messages. */

@@ -15,12 +15,13 @@ export function actorContext<M extends Message>(
 ): Context<M> {
   const { path } = cell;
   const { clock } = system;
+  const own = (message: M) => ({ message, ask: undefined, transfer: undefined, at: clock.now(), self: true }) as const;
   const toSelf = (message: M) => {
-    if (!executor.dead) void cell.receive({ message, ask: undefined, transfer: undefined, at: clock.now() }, true);
+    if (!executor.dead) void cell.receive(own(message), true);
   };
   const settled = (key: string) => cell.owed.delete(key);
   return {
-    self: system.resolve<M>(path),
+    self: { path, tell: (message) => cell.receive(own(message)) },
     path,
     incarnation,
     clock,

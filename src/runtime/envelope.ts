@@ -17,6 +17,8 @@ export interface Envelope {
   readonly at: number;
   /** In a thread: the main thread delivered it and counts on an acknowledgement. */
   readonly windowed?: true;
+  /** The actor sent it to itself. */
+  readonly self?: true;
 }
 
 /** Return address without its type. */

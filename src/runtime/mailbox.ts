@@ -128,6 +128,22 @@ export class Mailbox<T> {
     return item;
   }
 
+  /** Whether an item that `matches` may be taken. */
+  has(matches: (item: T) => boolean): boolean {
+    return this.#control.items().some(matches) || this.#data.items().some(matches);
+  }
+
+  /** Takes out the first item that `matches`, from either lane, past those before it. */
+  take(matches: (item: T) => boolean): T | undefined {
+    const item = this.#control.remove(matches) ?? this.#data.remove(matches);
+    const next = this.#waiting.length > 0 && this.#data.length < this.capacity ? this.#waiting.shift() : undefined;
+    if (next) {
+      this.#data.push(next.item);
+      next.admitted();
+    }
+    return item;
+  }
+
   /** Takes everything out, waiting senders' items included; those senders go on. */
   drain(): T[] {
     const out: T[] = [];

@@ -10,6 +10,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { SimulatedClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
+import type { SchedulePlayer } from './schedule.ts';
 import type { Runnable, Scheduler } from './scheduler.ts';
 
 /** User code under way: a handler, a factory, a `stopped`. */
@@ -27,13 +28,19 @@ interface Driver {
   readonly fail: (error: Error) => void;
 }
 
+/** In a replay: timers farther away than this are deadlines, which the record has no use for. Virtual milliseconds. */
+const TICK_MS = 1000;
+
 /** Real milliseconds that work outside the system may take before the run is called stalled. */
 const OUTSIDE_DEADLINE_MS = 600_000;
 
 export class SerialScheduler implements Scheduler {
   readonly #clock: SimulatedClock;
   readonly #rng: Rng;
+  readonly #replay: SchedulePlayer | undefined;
   readonly #ready: Runnable[] = [];
+  /** Actors known in a replay, where what may run next depends on the record too. */
+  readonly #known = new Set<Runnable>();
   readonly #current = new AsyncLocalStorage<Activity>();
   readonly #running = new Set<Activity>();
   #outside = 0;
@@ -43,12 +50,15 @@ export class SerialScheduler implements Scheduler {
   /** Messages delivered so far. */
   delivered = 0;
 
-  constructor(clock: SimulatedClock, rng: Rng) {
+  /** @param replay a recorded order, which then takes the place of the rng's */
+  constructor(clock: SimulatedClock, rng: Rng, replay?: SchedulePlayer) {
     this.#clock = clock;
     this.#rng = rng;
+    this.#replay = replay;
   }
 
   wake(actor: Runnable): void {
+    if (this.#replay) this.#known.add(actor);
     if (actor.queued || !actor.deliverable) return;
     actor.queued = true;
     this.#ready.push(actor);
@@ -121,6 +131,16 @@ export class SerialScheduler implements Scheduler {
           continue;
         }
         const ms = this.#clock.untilNext;
+        if (this.#replay && (ms === undefined || ms > TICK_MS)) {
+          // No tick is near: the next one in the record was not needed here, or the record does not fit.
+          if (!this.#replay.skipTick()) {
+            const stuck = new LongplayError('STALLED', `the recorded order does not fit: ${this.#replay.describe()}`);
+            for (const driver of this.#driving) driver.fail(stuck);
+            await macrotask();
+          }
+          for (const actor of this.#known) this.wake(actor);
+          continue;
+        }
         if (ms === undefined) {
           for (const driver of this.#driving) driver.idle();
           await macrotask();

@@ -21,9 +21,10 @@ import type {
   SupervisorRef,
   SystemEvent,
 } from './actor.ts';
-import { AskTable, askTimeout, type Wait } from './ask.ts';
+import { AskTable } from './ask.ts';
 import { ActorCell, type Launch } from './cell.ts';
 import { actorContext } from './context.ts';
+import { Credits } from './credit.ts';
 import {
   type Address,
   type Answer,
@@ -34,10 +35,14 @@ import {
   toError,
 } from './envelope.ts';
 import { type LocalExecutor, launchLocal } from './local.ts';
+import { plainDown, plainEvent } from './plain.ts';
+import { Ref } from './ref.ts';
+import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
 import { AsyncScheduler, type Scheduler } from './scheduler.ts';
 import { SerialScheduler } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
 import { launchThread, localUrl } from './thread.ts';
+import { WaitGraph } from './wait-graph.ts';
 import type { Frame } from './wire.ts';
 
 export interface SystemOptions {
@@ -49,6 +54,10 @@ export interface SystemOptions {
   readonly seed?: number;
   /** Of the root supervisor, which escalates to a fatal error. */
   readonly supervision?: Omit<SupervisorOptions, 'supervisor'>;
+  /** Hears of every message begun, here and in threads, for a record of the order. */
+  readonly record?: ScheduleSink;
+  /** A recorded order to repeat; serial mode only. */
+  readonly replay?: SchedulePlayer;
 }
 
 /** A running actor system. */
@@ -69,11 +78,6 @@ interface ThreadSide {
 }
 
 const OUTSIDE = '/';
-/** Messages to one address in another thread that may be under way before the sender must wait. */
-const CREDIT = 256;
-/** Milliseconds the main thread gets to tell a thread who waits for whom. */
-const CHAIN_MS = 250;
-
 export class System implements ActorSystem {
   readonly mode: 'async' | 'serial';
   readonly clock: Clock;
@@ -91,19 +95,16 @@ export class System implements ActorSystem {
     fatal: 0,
   };
   readonly terminated: Promise<void>;
+  readonly begun: ScheduleSink | undefined;
+  readonly replay: SchedulePlayer | undefined;
   readonly #serial: SerialScheduler | undefined;
   readonly #thread: ThreadSide | undefined;
   readonly #cells = new Map<string, ActorCell>();
   readonly #links = new Map<string, Link>();
   readonly #asks: AskTable;
-  /** Asks of other threads that passed through here. */
-  readonly #remoteWaits = new Map<string, Wait & { readonly expires: number }>();
   readonly #watchers = new Map<string, Set<(down: Down) => void>>();
-  /** Messages told to addresses elsewhere that have no place there yet. */
-  readonly #credits = new Map<string, { out: number; gate: Gate | undefined }>();
-  /** Credits to give back, by thread and address. */
-  readonly #taken = new Map<Link, Map<string, number>>();
-  readonly #chains = new Map<number, (error: Error) => void>();
+  readonly #credits = new Credits();
+  readonly #waits: WaitGraph;
   readonly #root: Supervisor;
   #rootCell: ActorCell | undefined;
   #outsideCount = 0;
@@ -115,13 +116,22 @@ export class System implements ActorSystem {
   constructor(options: SystemOptions & Partial<ThreadSide>) {
     this.mode = options.mode;
     this.seed = options.seed ?? 0;
+    this.begun = options.record;
+    this.replay = options.replay;
+    if (options.replay && options.mode !== 'serial') {
+      throw new LongplayError('BAD_ARGUMENT', 'a recorded order is repeated in serial mode');
+    }
     if (options.mode === 'serial') {
       const clock = options.clock ?? new SimulatedClock();
       if (!(clock instanceof SimulatedClock)) {
         throw new LongplayError('BAD_ARGUMENT', 'serial mode needs a SimulatedClock');
       }
       this.clock = clock;
-      this.scheduler = this.#serial = new SerialScheduler(clock, Rng.fromSeed(seedFrom(this.seed, 'order')));
+      this.scheduler = this.#serial = new SerialScheduler(
+        clock,
+        Rng.fromSeed(seedFrom(this.seed, 'order')),
+        options.replay,
+      );
     } else {
       this.clock = options.clock ?? systemClock;
       this.scheduler = new AsyncScheduler();
@@ -129,6 +139,7 @@ export class System implements ActorSystem {
     const { root, uplink } = options;
     this.#thread = root !== undefined && uplink ? { root, uplink } : undefined;
     this.#asks = new AskTable(this.clock);
+    this.#waits = new WaitGraph(this.clock, this.#asks, this.#thread?.uplink, (path) => this.#cells.get(path)?.stats());
     this.#root = this.#supervisorAt(root ?? OUTSIDE, options.supervision ?? {}, (reason) => {
       this.fatal(OUTSIDE, reason.kind === 'crashed' ? reason.error : new Error(reason.kind));
     });
@@ -252,11 +263,8 @@ export class System implements ActorSystem {
     const link = this.#linkTo(path);
     if (!link) return this.deadLetter(path, { message, ask, transfer, at: 0 }, 'nobody lives there');
     link.post(['tell', path, message, ask], transfer);
-    let credit = this.#credits.get(path);
-    if (!credit) this.#credits.set(path, (credit = { out: 0, gate: undefined }));
-    if (++credit.out < CREDIT) return;
-    credit.gate ??= makeGate();
-    return this.waiting(credit.gate.opened);
+    const gate = this.#credits.spend(path);
+    return gate && this.waiting(gate);
   }
 
   heartbeat(): void {
@@ -283,7 +291,7 @@ export class System implements ActorSystem {
     const id = this.#asks.nextId();
     const message = make({ path: from, id });
     const wait = { from, to: ref.path, message: message.type };
-    const answered = this.#asks.open<R>(id, wait, deadlineMs, (waitedMs) => this.#timeout(id, wait, waitedMs));
+    const answered = this.#asks.open<R>(id, wait, deadlineMs, (waitedMs) => this.#waits.timeout(id, wait, waitedMs));
     try {
       // A full mailbox makes the ask itself wait; its deadline counts.
       void this.send(ref.path, message, transfer, { path: from, id, deadlineMs });
@@ -294,7 +302,7 @@ export class System implements ActorSystem {
   }
 
   answer(to: Address, answer: Answer, transfer?: readonly ArrayBuffer[]): void {
-    this.#remoteWaits.delete(`${to.path}#${to.id}`);
+    this.#waits.forget(to);
     const link = this.#linkTo(to.path);
     if (link) link.post(['answer', { path: to.path, id: to.id }, answer], transfer);
     else if (!this.#asks.settle(to.id, answer)) {
@@ -331,9 +339,7 @@ export class System implements ActorSystem {
   }
 
   waitingFor(path: string): readonly string[] {
-    const targets = new Set<string>();
-    for (const wait of this.#waits()) if (wait.from === path) targets.add(wait.to);
-    return [...targets];
+    return this.#waits.waitingFor(path);
   }
 
   watch(path: string, told: (down: Down) => void): () => void {
@@ -407,7 +413,7 @@ export class System implements ActorSystem {
         this.answer(frame[1], frame[2]);
         break;
       case 'took':
-        this.#restoreCredit(frame[1], frame[2]);
+        this.#credits.restore(frame[1], frame[2]);
         break;
       case 'watch':
         this.watch(frame[1], (down) => from.post(['down', plainDown(down)]));
@@ -417,11 +423,11 @@ export class System implements ActorSystem {
         break;
       case 'chain': {
         const [, id, wait, waitedMs] = frame;
-        from.post(['chained', id, recordError(this.#timeoutHere(wait, waitedMs))]);
+        from.post(['chained', id, recordError(this.#waits.timeoutHere(wait, waitedMs))]);
         break;
       }
       case 'chained':
-        this.#chains.get(frame[1])?.(reviveError(frame[2]));
+        this.#waits.chained(frame[1], reviveError(frame[2]));
         break;
       case 'event':
         // The life of the thread's own actor is told by its proxy.
@@ -514,126 +520,14 @@ export class System implements ActorSystem {
 
   /** Sends on what a thread sent, and gives the credit back once it has a place. */
   #route(path: string, message: Message, ask: AskTag | undefined, from: Link): void {
-    if (ask) this.#noteWait(path, message, ask);
+    if (ask) this.#waits.note(path, message, ask);
     try {
       const waiting = this.send(path, message, undefined, ask);
-      if (waiting) void waiting.then(() => this.#took(path, from));
-      else this.#took(path, from);
+      if (waiting) void waiting.then(() => this.#credits.took(path, from));
+      else this.#credits.took(path, from);
     } catch (thrown) {
       this.deadLetter(path, { message, ask, transfer: undefined, at: 0 }, toError(thrown).message);
-      this.#took(path, from);
+      this.#credits.took(path, from);
     }
   }
-
-  /** Counts a credit to be given back; they go out together at the end of the turn. */
-  #took(path: string, from: Link): void {
-    if (this.#taken.size === 0) setImmediate(() => this.#giveCreditBack());
-    let counts = this.#taken.get(from);
-    if (!counts) this.#taken.set(from, (counts = new Map()));
-    counts.set(path, (counts.get(path) ?? 0) + 1);
-  }
-
-  #giveCreditBack(): void {
-    for (const [link, counts] of this.#taken) for (const [path, n] of counts) link.post(['took', path, n]);
-    this.#taken.clear();
-  }
-
-  #restoreCredit(path: string, count: number): void {
-    const credit = this.#credits.get(path);
-    if (!credit) return;
-    credit.out -= count;
-    if (credit.out < CREDIT / 2) {
-      credit.gate?.open();
-      credit.gate = undefined;
-    }
-    if (credit.out <= 0) this.#credits.delete(path);
-  }
-
-  #noteWait(to: string, message: Message, ask: AskTag): void {
-    const at = this.clock.now();
-    this.#remoteWaits.set(`${ask.path}#${ask.id}`, {
-      from: ask.path,
-      to,
-      message: message.type,
-      at,
-      expires: at + ask.deadlineMs,
-    });
-    if (this.#remoteWaits.size % 1024 !== 0) return;
-    for (const [key, { expires }] of this.#remoteWaits) if (expires < at) this.#remoteWaits.delete(key);
-  }
-
-  *#waits(): Iterable<Wait> {
-    yield* this.#asks.waits();
-    yield* this.#remoteWaits.values();
-  }
-
-  #timeout(id: number, wait: Omit<Wait, 'at'>, waitedMs: number): Promise<Error> | Error {
-    const whole = { ...wait, at: this.clock.now() - waitedMs };
-    if (!this.#thread) return this.#timeoutHere(whole, waitedMs);
-    this.#thread.uplink.post(['chain', id, whole, waitedMs]);
-    return new Promise<Error>((resolve) => {
-      const cancel = this.clock.after(CHAIN_MS, () => resolve(this.#timeoutHere(whole, waitedMs)));
-      this.#chains.set(id, (error) => {
-        cancel();
-        resolve(error);
-      });
-    }).finally(() => this.#chains.delete(id));
-  }
-
-  #timeoutHere(wait: Wait, waitedMs: number): LongplayError {
-    return askTimeout(wait, waitedMs, this.#waits(), (path) => {
-      const stats = this.#cells.get(path)?.stats();
-      if (!stats) return 'does not exist here';
-      const { state, depth, message, oldestMs } = stats;
-      const what = message ? `, oldest message ${message} for ${Math.round(oldestMs)} ms` : '';
-      return `is ${state} with ${depth} waiting${what}`;
-    });
-  }
-}
-
-/** An address. Looks its actor up once and again only after that one is gone. */
-class Ref<M extends Message> implements ActorRef<M> {
-  readonly path: string;
-  readonly #system: System;
-  #cell: ActorCell | undefined;
-
-  constructor(system: System, path: string) {
-    this.#system = system;
-    this.path = path;
-  }
-
-  tell(message: M, transfer?: readonly ArrayBuffer[]): void | Promise<void> {
-    let cell = this.#cell;
-    if (!cell || cell.state === 'stopped') cell = this.#cell = this.#system.cellAt(this.path);
-    if (cell) return cell.receive({ message, ask: undefined, transfer, at: this.#system.clock.now() });
-    return this.#system.send(this.path, message, transfer, undefined);
-  }
-}
-
-interface Gate {
-  readonly opened: Promise<void>;
-  readonly open: () => void;
-}
-
-function makeGate(): Gate {
-  let open!: () => void;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
-
-/** Errors lose their class on the way between threads; name, message and code stay. */
-function plainEvent(event: SystemEvent): SystemEvent {
-  if ('error' in event) return { ...event, error: reviveError(recordError(event.error)) };
-  if ('reason' in event) return { ...event, reason: plainReason(event.reason) };
-  return event;
-}
-
-function plainDown(down: Down): Down {
-  return { ...down, reason: plainReason(down.reason) };
-}
-
-function plainReason(reason: StopReason): StopReason {
-  return reason.kind === 'crashed' ? { kind: 'crashed', error: new Error(reason.error.message) } : reason;
 }

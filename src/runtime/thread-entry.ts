@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { ActorModule, Message, StopReason } from './actor.ts';
 import type { ActorCell } from './cell.ts';
 import { type Envelope, recordError } from './envelope.ts';
+import type { Begun } from './schedule.ts';
 import { System } from './system.ts';
 import type { ThreadData } from './thread.ts';
 import { type Frame, type Lane, Outbox } from './wire.ts';
@@ -10,11 +11,16 @@ import { type Frame, type Lane, Outbox } from './wire.ts';
 const data = workerData as ThreadData;
 const port = parentPort!;
 const handled = { data: 0, control: 0, busyMs: 0 };
+let begun: Begun[] = [];
 
 const outbox = new Outbox(
   port,
   (frame, error) => system.unsendable(frame, error),
   () => {
+    if (begun.length > 0) {
+      outbox.post(['begun', begun]);
+      begun = [];
+    }
     if (handled.data + handled.control === 0) return;
     const { data: plain, control, busyMs } = handled;
     handled.data = handled.control = handled.busyMs = 0;
@@ -51,6 +57,7 @@ async function start(): Promise<void> {
     let lane: Lane | undefined;
     const hooks = {
       onBegin(cell: ActorCell, envelope: Envelope) {
+        if (data.record) begun.push({ type: envelope.message.type, self: envelope.self === true });
         lane = envelope.windowed && (cell.isControl(envelope.message) ? 'control' : 'data');
       },
       onHandled(cell: ActorCell, envelope: Envelope, busyMs: number) {

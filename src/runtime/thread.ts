@@ -48,6 +48,8 @@ export interface ThreadData {
   readonly seed: number;
   readonly incarnation: number;
   readonly control: readonly string[];
+  /** Tell of every message begun. */
+  readonly record: boolean;
 }
 
 /** Launches the actor a module exports in a thread of its own. */
@@ -94,6 +96,7 @@ class ThreadExecutor implements Executor, Link {
       seed: system.seed,
       incarnation,
       control: cell.options.control ?? [],
+      record: system.begun !== undefined,
     };
     this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
       workerData: data,
@@ -168,6 +171,9 @@ class ThreadExecutor implements Executor, Link {
         this.#cell.progressed(this, data + control, busyMs);
         return;
       }
+      case 'begun':
+        for (const begun of frame[1]) this.#system.begun?.(this.#cell.path, begun);
+        return;
       case 'pong':
         this.#pingedAt = undefined;
         return;

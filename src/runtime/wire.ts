@@ -2,6 +2,7 @@
 import type { Down, Message, StopReason, SystemEvent } from './actor.ts';
 import type { Wait } from './ask.ts';
 import type { Address, Answer, AskTag, ErrorRecord } from './envelope.ts';
+import type { Begun } from './schedule.ts';
 
 export type Lane = 'data' | 'control';
 
@@ -20,6 +21,8 @@ export type Frame =
   | readonly ['crashed', lane: Lane | undefined, error: ErrorRecord]
   | readonly ['ended']
   | readonly ['stop', reason: StopReason]
+  // Messages begun in the thread, in order, where the order is recorded.
+  | readonly ['begun', begun: readonly Begun[]]
   // A sign of life, asked for and given.
   | readonly ['ping']
   | readonly ['pong']

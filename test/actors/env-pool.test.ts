@@ -223,6 +223,19 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
   });
 });
 
+it.skipIf(process.platform !== 'linux')(
+  'a process that hoards memory beside its heap is ended for it',
+  async () => {
+    const play = await player({ isolation: 'process', stepDeadlineMs: 10_000 });
+    await Promise.all([play.open(1), play.open(2)]);
+    await play.step(2, 1, '+1');
+    const failed = await play.step(1, 1, 'buffers');
+    expect(failed).toMatchObject({ type: 'failed', episode: 1, failure: { cause: 'out-of-memory' } });
+    expect(said(await play.step(2, 2, '+1'))).toBe('task 2: sum 2');
+  },
+  20_000,
+);
+
 it('an env that cannot be loaded fails the pool, naming the reason', async () => {
   const url = new URL('../support/no-such-env.ts', import.meta.url);
   await expect(player({ envs: [{ id: 'faulty', url }] })).rejects.toMatchObject({ code: 'ENV_BROKEN' });

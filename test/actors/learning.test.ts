@@ -82,3 +82,20 @@ it('learns by spelling actions under a trie, so that turns join and leave runnin
   console.log(`tokens: ${before.toFixed(2)} → ${after.toFixed(2)}`);
   expect(after).toBeGreaterThan(before + 0.05);
 });
+
+it.skipIf(!long)('learns as well in threads as in serial mode, over five seeds', { timeout: 1_800_000 }, async () => {
+  const after: Record<'async' | 'serial', number[]> = { async: [], serial: [] };
+  for (let seed = 1; seed <= 5; seed++) {
+    for (const mode of ['serial', 'async'] as const) {
+      after[mode].push((await heldOutSuccess({ seed, stop: { updates: 60 } }, mode))[1]);
+    }
+  }
+  const mean = (values: number[]) => values.reduce((a, b) => a + b) / values.length;
+  const spread = (values: number[]) => values.reduce((a, b) => a + (b - mean(values)) ** 2, 0) / (values.length - 1);
+  const difference = mean(after.async) - mean(after.serial);
+  const noise = Math.sqrt((spread(after.async) + spread(after.serial)) / 5);
+  console.log(
+    `serial ${after.serial.map((x) => x.toFixed(2))}, async ${after.async.map((x) => x.toFixed(2))}: difference ${difference.toFixed(3)}, standard error ${noise.toFixed(3)}`,
+  );
+  expect(Math.abs(difference)).toBeLessThan(Math.max(0.05, 3 * noise));
+});

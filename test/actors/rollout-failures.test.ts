@@ -127,5 +127,5 @@ describe('a learner that is slower than the rollouts', () => {
     await new Promise((resolve) => setTimeout(resolve, 1000));
     expect(bench.updates.length - updatesBefore).toBeGreaterThan(10);
     expect(identities(bench).every((missing) => missing === 0)).toBe(true);
-  });
+  }, 120_000);
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Run, startRun } from '../../actors/tree.ts';
@@ -9,6 +9,7 @@ import { oldestVersion } from '../../src/core/trajectory.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { readTrace, type TraceLine } from '../../src/record/trace.ts';
+import { tracePaths } from '../../src/record/trace-files.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const folders: string[] = [];
@@ -43,16 +44,13 @@ async function trained(config: RunConfig, mode: 'async' | 'serial', resumeFrom?:
   } finally {
     await run.stop();
   }
-  const files = readdirSync(join(dir, 'traces'))
-    .filter((name) => /^\d+\.jsonl$/.test(name))
-    .sort();
   const { tensors } = loadNewest(join(dir, 'checkpoints'));
   const hash = createHash('sha256');
   for (const name of Object.keys(tensors).sort()) hash.update(name).update(tensors[name]!.data as Float32Array);
   return {
     dir,
     rows,
-    traces: files.flatMap((file) => readTrace(join(dir, 'traces', file)).episodes),
+    traces: tracePaths(join(dir, 'traces')).flatMap((path) => readTrace(path).episodes),
     weights: hash.digest('hex'),
   };
 }

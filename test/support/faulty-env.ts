@@ -23,6 +23,8 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
         for (;;);
       case 'oom':
         for (;;) hoard.push(new Array(10_000).fill(steps++));
+      case 'buffers': // outside the JavaScript heap and its limit
+        for (;;) hoard.push(new Uint8Array(4_000_000).fill(1));
       case 'exit':
         process.exit(3);
         break;

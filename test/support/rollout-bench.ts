@@ -26,6 +26,8 @@ export interface BenchOptions {
   readonly rollout?: Partial<RolloutInit>;
   /** Milliseconds an update takes. */
   readonly updateMs?: number;
+  /** Sees every finished group, which is then not kept. */
+  readonly onGroup?: (group: Group) => void;
 }
 
 export interface RolloutBench {
@@ -74,9 +76,12 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
 
   await system.spawn<RecorderCommand>('recorder', () => {
     const take = (message: RecorderCommand) => void recorded.push(message);
-    return { handlers: { episodes: take, credit: take, metrics: take, quarantined: take, flush() {} } };
+    return { handlers: { episodes: () => {}, credit: take, metrics: take, quarantined: take, flush() {} } };
   });
-  await system.spawn<LearnerMessage>('learner', countingLearner(groups, flags, options.updateMs ?? 0));
+  await system.spawn<LearnerMessage>(
+    'learner',
+    countingLearner(options.onGroup ?? ((group) => groups.push(group)), flags, options.updateMs ?? 0),
+  );
   const rollout = await system.spawn<RolloutCommand>(
     'rollout',
     rolloutActor({
@@ -165,7 +170,7 @@ const soon = () => new Promise<void>((resolve) => setTimeout(resolve, 200));
 
 /** Takes an update's worth of groups at a time and says that it trained on them. */
 function countingLearner(
-  groups: Group[],
+  keep: (group: Group) => void,
   flags: { readonly stalled: boolean },
   updateMs: number,
 ): BehaviorFactory<LearnerMessage> {
@@ -187,7 +192,7 @@ function countingLearner(
     return {
       handlers: {
         group({ group }) {
-          groups.push(group);
+          keep(group);
           waiting.push(group);
           return work();
         },

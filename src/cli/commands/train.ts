@@ -8,6 +8,7 @@ import type { Run } from '../../../actors/tree.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
+import type { RunConfig } from '../../config/run-config.ts';
 import { openConsole } from '../../console/console.ts';
 import type { ActorLine } from '../../console/state.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
@@ -38,6 +39,8 @@ interface TrainFlags {
   readonly serial?: boolean;
   readonly json?: boolean;
   readonly chaos?: string;
+  readonly recordSchedule?: string;
+  readonly replaySchedule?: string;
 }
 
 /** Adds the command. */
@@ -55,6 +58,8 @@ export function train(program: Command): void {
       '--chaos <spec>',
       'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
     )
+    .option('--record-schedule <file>', 'keep the order of all messages, to repeat the run bit for bit')
+    .option('--replay-schedule <file>', 'repeat a recorded run of the same configuration')
     .option('--json', 'one JSON object per line')
     .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
 }
@@ -65,6 +70,8 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
   }
   const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
   const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
+  const { recordSchedule, replaySchedule } = flags;
+  if (recordSchedule !== undefined || replaySchedule !== undefined) checkScheduleFlags(flags, prepared.config);
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
     throw new UserError(
       'BAD_CONFIG',
@@ -73,10 +80,26 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
   }
   await trainAndReport({
     ...prepared,
-    mode: flags.serial ? 'serial' : 'async',
+    mode: flags.serial || replaySchedule !== undefined ? 'serial' : 'async',
     json: flags.json === true,
+    ...(recordSchedule === undefined ? {} : { recordSchedule }),
+    ...(replaySchedule === undefined ? {} : { replaySchedule }),
     ...(chaos ? { chaos } : {}),
   });
+}
+
+/** @throws {UserError} for what an order of messages alone does not determine */
+function checkScheduleFlags(flags: TrainFlags, config: RunConfig): void {
+  const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-schedule and --replay-schedule: ${why}`);
+  if (flags.recordSchedule !== undefined && flags.replaySchedule !== undefined) throw refuse('give one of them');
+  if (flags.resume !== undefined) throw refuse('a run is recorded from its start; leave --resume out');
+  if (flags.serial) throw refuse('a serial run repeats by its seed; leave --serial out');
+  if (flags.replaySchedule !== undefined && flags.chaos !== undefined) {
+    throw refuse('what chaos broke is in the record; leave --chaos out');
+  }
+  if (config.stop.minutes !== undefined) {
+    throw refuse('a run that ends by the clock does not repeat; use stop.updates or stop.envSteps');
+  }
 }
 
 function fresh(path: string, flags: TrainFlags) {
@@ -106,6 +129,8 @@ export async function trainAndReport(request: {
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
   readonly chaos?: ChaosSpec;
+  readonly recordSchedule?: string;
+  readonly replaySchedule?: string;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const display = openConsole(metrics$, {

@@ -1,0 +1,156 @@
+/** A host's place in the pool with the episodes that live there, and who is at fault when the host misbehaves. */
+import type { FailureCause } from '../../src/core/failure.ts';
+import type { BeaconReading } from './beacon.ts';
+import type { Host } from './hosts.ts';
+import type { EnvCommand, Observed, Open, Step } from './protocol.ts';
+
+/** Outlives its hosts. */
+export interface Slot {
+  readonly where: string;
+  readonly episodes: Set<Held>;
+  host: Host | undefined;
+  /** Commands of this turn, or waiting for the host to start. */
+  outbox: EnvCommand[];
+  /** Commands given to the present host. */
+  sent: number;
+  /** Calls its beacon had shown when it last moved, and when that was. */
+  calls: number;
+  movedAt: number;
+  replaced: number;
+  failedStarts: number;
+}
+
+/** An open episode. */
+export interface Held {
+  readonly open: Open;
+  readonly slot: Slot;
+  /** Actions that were answered. */
+  readonly actions: string[];
+  /** Last answer given out. */
+  last: Observed | undefined;
+  pending: 'open' | 'step' | undefined;
+  /** The step in hand. */
+  step: Step | undefined;
+  /** Place of the command in hand among those sent to the host. */
+  ordinal: number;
+  /** When it was seen to have begun. */
+  begunAt: number | undefined;
+  /** Its deadline had passed at the last look; the answer may be in the queue. */
+  suspect: boolean;
+  /** Being brought back: the next answer is a repetition. */
+  restoring: boolean;
+}
+
+export interface Deadlines {
+  readonly stepDeadlineMs: number;
+  readonly openDeadlineMs: number;
+}
+
+/** Why a host must be ended, and who is to blame; nobody where that cannot be known. */
+export interface Verdict {
+  readonly culprits: readonly Held[];
+  readonly cause: FailureCause;
+  readonly message: string;
+}
+
+type Episodes = ReadonlyMap<number, Held>;
+
+export function newSlot(where: string): Slot {
+  return {
+    where,
+    episodes: new Set(),
+    host: undefined,
+    outbox: [],
+    sent: 0,
+    calls: -1,
+    movedAt: 0,
+    replaced: 0,
+    failedStarts: 0,
+  };
+}
+
+export function newHeld(open: Open, slot: Slot): Held {
+  return {
+    open,
+    slot,
+    actions: [...(open.replay ?? [])],
+    last: undefined,
+    pending: 'open',
+    step: undefined,
+    ordinal: 0,
+    begunAt: undefined,
+    suspect: false,
+    restoring: false,
+  };
+}
+
+/** Milliseconds the command in hand may take. */
+export function deadlineOf(record: Held | undefined, { stepDeadlineMs, openDeadlineMs }: Deadlines): number {
+  if (!record) return stepDeadlineMs;
+  if (record.restoring || record.pending === 'open') return openDeadlineMs + record.actions.length * stepDeadlineMs;
+  return stepDeadlineMs;
+}
+
+/** Whose code a dead host was running: the one its beacon shows, else the oldest command begun and not answered. */
+export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): readonly Held[] {
+  if (!seen) return [];
+  const current = episodes.get(seen.current);
+  if (current) return [current];
+  let oldest: Held | undefined;
+  for (const record of slot.episodes) {
+    const begun = (record.pending || record.restoring) && record.ordinal <= seen.began;
+    if (begun && (!oldest || record.ordinal < oldest.ordinal)) oldest = record;
+  }
+  return oldest ? [oldest] : [];
+}
+
+/**
+ * Looks at a live host; notes in its slot and episodes what the next look must know.
+ * @param now milliseconds
+ * @param wasBusy the looking thread was away itself: answers may lie unread, so nobody is late yet
+ */
+export function judge(
+  slot: Slot,
+  host: Host,
+  episodes: Episodes,
+  deadlines: Deadlines,
+  now: number,
+  wasBusy: boolean,
+): Verdict | undefined {
+  const seen = host.beacon()!;
+  if ((host.overweight?.() ?? 0) > 0) {
+    const message = 'the host holds more memory than it may';
+    return { culprits: suspects(slot, seen, episodes), cause: 'out-of-memory', message };
+  }
+  if (seen.current < 0 || seen.calls !== slot.calls || wasBusy) {
+    slot.calls = seen.calls;
+    slot.movedAt = now;
+  }
+  if (seen.current < 0) return late(slot, seen.began, deadlines, now, wasBusy);
+  // Inside one call since `movedAt`: the thread is blocked, and only this episode can be blamed.
+  const record = episodes.get(seen.current);
+  const { stepDeadlineMs, openDeadlineMs } = deadlines;
+  const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
+  const heldMs = now - slot.movedAt;
+  if (heldMs <= deadlineMs) return undefined;
+  return { culprits: record ? [record] : [], cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
+}
+
+/** The thread is free, so whoever is late is so by itself: they go together, not one deadline after the other. */
+function late(slot: Slot, began: number, deadlines: Deadlines, now: number, wasBusy: boolean): Verdict | undefined {
+  const culprits: Held[] = [];
+  let lateMs = 0;
+  for (const record of slot.episodes) {
+    if (!(record.pending || record.restoring) || record.ordinal > began) continue;
+    if (record.begunAt === undefined || wasBusy) record.begunAt = now;
+    else if (now - record.begunAt > deadlineOf(record, deadlines)) {
+      if (record.suspect) {
+        culprits.push(record);
+        lateMs = Math.max(lateMs, now - record.begunAt);
+      }
+      record.suspect = true;
+    }
+  }
+  if (culprits.length === 0) return undefined;
+  return { culprits, cause: 'timeout', message: `no answer for ${Math.round(lateMs)} ms` };
+}

@@ -1,0 +1,68 @@
+/** `longplay check-env`: does a world keep the laws, what does it cost, and how far do simple agents come? */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type Command, InvalidArgumentError } from 'commander';
+import { parse } from 'yaml';
+import { reportLines } from '../../conformance/report.ts';
+import { checkWatched } from '../../conformance/watch.ts';
+import { UserError } from '../../core/errors.ts';
+import { runCommand } from '../fail.ts';
+import { envModuleUrl } from '../world.ts';
+
+interface CheckFlags {
+  readonly cases: number;
+  readonly seed: number;
+  readonly episodes: number;
+  readonly horizon: number;
+  readonly deadline: number;
+  readonly option: readonly string[];
+  readonly json?: boolean;
+}
+
+/** Adds the command. */
+export function checkEnv(program: Command): void {
+  program
+    .command('check-env')
+    .description('check that an environment keeps the laws every environment must keep, and what it costs')
+    .argument('<module|id>', 'a JavaScript module that exports createEnv, or a world of this package')
+    .option('--cases <n>', 'scripts each law is tried on', whole(1), 1000)
+    .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', whole(0), 1)
+    .option('--episodes <n>', 'episodes of the leak check', whole(10), 10_000)
+    .option('--horizon <turns>', 'turns the agents may take', whole(1), 30)
+    .option('--deadline <seconds>', 'longest time for one case before the env counts as hanging', whole(1), 30)
+    .option('--option <key=value...>', 'options of the env, e.g. fidelity=original', [])
+    .option('--json', 'one JSON object')
+    .action((target: string, flags: CheckFlags) => runCommand(() => checkCommand(target, flags)));
+}
+
+async function checkCommand(target: string, flags: CheckFlags): Promise<void> {
+  const { cases, seed, episodes, horizon } = flags;
+  const options = Object.fromEntries(flags.option.map(keyValue));
+  const url = moduleUrl(target).href;
+  const report = await checkWatched({ url, options, cases, seed, episodes, horizon }, flags.deadline * 1000);
+  process.stdout.write(`${flags.json ? JSON.stringify(report) : reportLines(report).join('\n')}\n`);
+  if (!report.ok) process.exitCode = 1;
+}
+
+/** A file where there is one or the argument looks like one, else a world of the registry. */
+function moduleUrl(target: string): URL {
+  const path = resolve(target);
+  if (existsSync(path)) return pathToFileURL(path);
+  if (/[/\\]|\.[cm]?[jt]s$/.test(target)) throw new UserError('BAD_ARGUMENT', `check-env: there is no file ${path}`);
+  return envModuleUrl(target);
+}
+
+function keyValue(text: string): [string, unknown] {
+  const cut = text.indexOf('=');
+  if (cut < 1) throw new UserError('BAD_ARGUMENT', `--option ${text}: expected key=value`);
+  return [text.slice(0, cut), parse(text.slice(cut + 1))];
+}
+
+function whole(least: number) {
+  return (value: string): number => {
+    const n = Number(value);
+    if (!Number.isSafeInteger(n) || n < least) throw new InvalidArgumentError(`expected a whole number ≥ ${least}`);
+    return n;
+  };
+}

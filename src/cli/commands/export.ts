@@ -1,0 +1,76 @@
+/** `longplay export`: episodes for other trainers and tools. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { type Command, Option } from 'commander';
+import { messageOf, UserError } from '../../core/errors.ts';
+import { agentTraj, chatRecord } from '../../record/export.ts';
+import { writeParquet } from '../../record/parquet.ts';
+import type { TraceLine } from '../../record/trace.ts';
+import { TraceStore } from '../../record/trace-store.ts';
+import { runCommand } from '../fail.ts';
+
+interface ExportFlags {
+  readonly format: 'agenttraj' | 'chatml' | 'parquet';
+  readonly out: string;
+  readonly purpose?: string;
+  readonly success?: boolean;
+}
+
+/** Adds the command. */
+export function exportTraces(program: Command): void {
+  program
+    .command('export')
+    .description('write recorded episodes for other trainers and tools')
+    .argument('<trace>', 'a run, its traces folder, or a trace file')
+    .addOption(
+      new Option('--format <format>', 'AgentTraj JSON, ChatML JSONL, or Parquet with a row per turn')
+        .choices(['agenttraj', 'chatml', 'parquet'])
+        .default('agenttraj'),
+    )
+    .requiredOption('--out <file>', 'where to write')
+    .option('--purpose <purpose>', 'only episodes of this purpose: train, or the name of an evaluation')
+    .option('--success', 'only episodes that solved their task')
+    .action((path: string, flags: ExportFlags) => runCommand(async () => exportCommand(path, flags)));
+}
+
+function exportCommand(path: string, flags: ExportFlags): void {
+  const store = TraceStore.open(path);
+  const chosen = store.episodes.filter(
+    ({ purpose, success }) => (flags.purpose === undefined || purpose === flags.purpose) && (!flags.success || success),
+  );
+  if (chosen.length === 0) {
+    const purposes = [...new Set(store.episodes.map(({ purpose }) => purpose))].join(', ');
+    throw new UserError('BAD_ARGUMENT', `${path}: no episode matches; it holds ${store.size} of purpose ${purposes}`);
+  }
+  let turns = 0;
+  const episodes = function* (): Generator<TraceLine> {
+    for (const { at } of chosen) {
+      const episode = store.read(at);
+      turns += episode.turns.length;
+      yield episode;
+    }
+  };
+  try {
+    if (flags.format === 'parquet') writeParquet(flags.out, episodes());
+    else writeText(flags.out, flags.format, episodes());
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
+    throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
+  }
+  process.stdout.write(`${chosen.length} episodes, ${turns} turns → ${flags.out}\n`);
+}
+
+/** AgentTraj is one JSON list, ChatML one object per line; both are written episode by episode. */
+function writeText(path: string, format: 'agenttraj' | 'chatml', episodes: Iterable<TraceLine>): void {
+  const file = openSync(path, 'w');
+  try {
+    let first = true;
+    for (const episode of episodes) {
+      if (format === 'chatml') writeSync(file, `${JSON.stringify(chatRecord(episode))}\n`);
+      else writeSync(file, `${first ? '[\n' : ',\n'}${JSON.stringify(agentTraj(episode))}`);
+      first = false;
+    }
+    if (format === 'agenttraj') writeSync(file, '\n]\n');
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,153 @@
+/** `longplay replay`: steps through recorded episodes, or plays them again and says where they differ. */
+import { emitKeypressEvents } from 'node:readline';
+import type { Command } from 'commander';
+import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
+import { Painter } from '../../console/painter.ts';
+import { render } from '../../console/text.ts';
+import type { Draw, Drawing } from '../../core/draw.ts';
+import type { EnvModule, EnvOptions } from '../../core/env.ts';
+import { UserError } from '../../core/errors.ts';
+import { taskName } from '../../core/task.ts';
+import { type Difference, recheck } from '../../record/recheck.ts';
+import type { TraceLine } from '../../record/trace.ts';
+import { TraceStore } from '../../record/trace-store.ts';
+import { runCommand } from '../fail.ts';
+import { loadWorld } from '../world.ts';
+
+interface ReplayFlags {
+  readonly episode?: string;
+  readonly check?: boolean;
+}
+
+/** Adds the command. */
+export function replay(program: Command): void {
+  program
+    .command('replay')
+    .description('step through recorded episodes, or play them again in their env')
+    .argument('<trace>', 'a run, its traces folder, or a trace file')
+    .option('--episode <id>', 'start with this episode, or check it alone')
+    .option('--check', 'play again and say where the env answers otherwise than recorded')
+    .action((path: string, flags: ReplayFlags) => runCommand(() => replayCommand(path, flags)));
+}
+
+async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
+  const store = TraceStore.open(path);
+  const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
+  if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
+  if (flags.check) await check(store, flags.episode === undefined ? undefined : start);
+  else if (process.stdout.isTTY && process.stdin.isTTY) await step(store, start);
+  else {
+    const width = process.stdout.columns ?? 100;
+    const text = episodeLines(store.read(start), width).map((line) => `${render(line, false)}\n`);
+    process.stdout.write(text.join(''));
+  }
+}
+
+function find(store: TraceStore, id: string, path: string): number {
+  const at = store.episodes.findIndex(({ episode }) => String(episode) === id);
+  if (at >= 0) return at;
+  const [first, last] = [store.episodes[0], store.episodes.at(-1)];
+  const range = first && last ? `; it holds ${store.size}, the first ${first.episode}, the last ${last.episode}` : '';
+  throw new UserError('BAD_TRACE', `${path} has no episode ${id}${range}`);
+}
+
+/** Prints the first differences and a last line with the counts. Sets the exit code to 1 when there is one. */
+async function check(store: TraceStore, only: number | undefined): Promise<void> {
+  let differing = 0;
+  let steps = 0;
+  const all = only === undefined ? store.episodes.map(({ at }) => at) : [only];
+  const envs = new Map<string, Awaited<ReturnType<typeof loadWorld>>>();
+  for (const at of all) {
+    const episode = store.read(at);
+    const { env: id } = episode.task;
+    const world = envs.get(id) ?? (await loadWorld(id, envOptions(store.config)));
+    envs.set(id, world);
+    steps += episode.turns.length;
+    const difference = await recheck(world.env, episode);
+    if (difference && differing++ < 5) process.stdout.write(`${told(episode, difference)}\n`);
+  }
+  process.stdout.write(`episodes ${all.length}, steps ${steps}, differing ${differing}\n`);
+  if (differing > 0) process.exitCode = 1;
+}
+
+function told({ episode, task }: TraceLine, { turn, what, recorded, now }: Difference): string {
+  return [
+    `episode ${episode} (${taskName(task)}), turn ${turn}: another ${what}`,
+    `  recorded ${JSON.stringify(recorded)}`,
+    `  now      ${JSON.stringify(now)}`,
+  ].join('\n');
+}
+
+/** Options of the env as the run was configured with. */
+function envOptions(config: unknown): EnvOptions {
+  return (config as { env?: { options?: EnvOptions } } | undefined)?.env?.options ?? {};
+}
+
+/** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */
+export function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number): Drawing | undefined {
+  if (!draw) return undefined;
+  const { turns, finalObservation, task } = episode;
+  const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;
+  const seen = turns
+    .slice(0, turn)
+    .map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
+  try {
+    return draw(task, first, seen);
+  } catch {
+    return undefined; // a trace of another version of the world: the text is still there
+  }
+}
+
+async function step(store: TraceStore, start: number): Promise<void> {
+  const painter = new Painter(process.stdout, !process.env.NO_COLOR);
+  const modules = new Map<string, EnvModule | undefined>();
+  let at = start;
+  let turn = 0;
+  let episode = store.read(at);
+  const show = async () => {
+    const { env } = episode.task;
+    if (!modules.has(env))
+      modules.set(
+        env,
+        await loadWorld(env).then(
+          (world) => world.module,
+          () => undefined,
+        ),
+      );
+    const drawing = drawingOf(modules.get(env)?.draw, episode, turn);
+    const { columns: width, rows: height } = process.stdout;
+    painter.paint(episodeFrame(episode, turn, drawing, { width, height }));
+  };
+  const move = (to: number) => {
+    at = Math.min(store.size - 1, Math.max(0, to));
+    episode = store.read(at);
+    turn = 0;
+  };
+  const { stdin } = process;
+  emitKeypressEvents(stdin);
+  stdin.setRawMode(true);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      stdin.on('keypress', (_: string, key: { name?: string; ctrl?: boolean }) => {
+        if (key.name === 'q' || key.name === 'escape' || (key.ctrl && key.name === 'c')) return resolve();
+        if (key.name === 'right' || key.name === 'n' || key.name === 'space') {
+          turn = Math.min(episode.turns.length, turn + 1);
+        } else if (key.name === 'left' || key.name === 'p') turn = Math.max(0, turn - 1);
+        else if (key.name === 'home') turn = 0;
+        else if (key.name === 'end') turn = episode.turns.length;
+        else if (key.name === 'down' || key.name === 'pagedown') move(at + 1);
+        else if (key.name === 'up' || key.name === 'pageup') move(at - 1);
+        else return;
+        show().catch(reject);
+      });
+      process.stdout.on('resize', () => void show().catch(reject));
+      show().catch(reject);
+    });
+  } finally {
+    painter.close();
+    stdin.setRawMode(false);
+    stdin.pause();
+    stdin.removeAllListeners('keypress');
+    process.stdout.removeAllListeners('resize');
+  }
+}

@@ -1,0 +1,231 @@
+/** `longplay rollout`. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { type Run, startRun } from '../../../actors/tree.ts';
+import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
+import type { RunConfig } from '../../config/run-config.ts';
+import { UserError } from '../../core/errors.ts';
+import { evaluationTable } from '../../evaluation/table.ts';
+import { loadNewest } from '../../record/checkpoint.ts';
+import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { runCommand } from '../fail.ts';
+import { number, wholeNumber } from '../flags.ts';
+import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from '../rollout-plan.ts';
+import { rolloutLine } from '../rollout-progress.ts';
+import { envModuleUrl, loadWorld } from '../world.ts';
+
+interface RolloutFlags {
+  readonly env?: string;
+  readonly policy: string;
+  readonly baseUrl?: string;
+  readonly model?: string;
+  readonly episodes: number;
+  readonly concurrency: number;
+  readonly horizon: number;
+  readonly temperature: number;
+  readonly split: string;
+  readonly seed: number;
+  readonly name?: string;
+  readonly runs: string;
+  readonly resume?: string;
+  readonly set: readonly string[];
+  readonly json?: boolean;
+}
+
+const PLAN_FILE = 'rollout.json';
+const PROGRESS_MS = 2000;
+
+/** Adds the command. */
+export function rollout(program: Command): void {
+  program
+    .command('rollout')
+    .description('play episodes with a model behind a server, a trained policy or at random, and keep their traces')
+    .option('--env <id>', 'world')
+    .option('--policy <openai|random|run>', "openai: --base-url and --model; else 'random' or a run's folder", 'openai')
+    .option('--base-url <url>', 'of the OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1')
+    .option('--model <name>', 'as the server calls it; may be left out where it has only one')
+    .option('--episodes <n>', 'episodes in all, spread over the tasks of the split', wholeNumber(1), 100)
+    .option('--concurrency <n>', 'episodes at once', wholeNumber(1), 64)
+    .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1), 20)
+    .option('--temperature <t>', '0 is greedy', number(0), 1)
+    .option('--split <split>', 'train or test', 'test')
+    .option('--seed <n>', 'of tasks and sampling', wholeNumber(0), 1)
+    .option('--set <key=value...>', 'a key of the configuration, e.g. policy.openai.format=code', [])
+    .option('--name <name>', "the run's name; by default rollout-<env>")
+    .option('--runs <folder>', 'where runs live', 'runs')
+    .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
+    .option('--json', 'one JSON object at the end')
+    .action((flags: RolloutFlags) => runCommand(() => rolloutCommand(flags)));
+}
+
+interface Prepared {
+  readonly dir: string;
+  readonly config: RunConfig;
+  readonly plan: RolloutPlan;
+}
+
+async function rolloutCommand(flags: RolloutFlags): Promise<void> {
+  const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, flags.set);
+  const say = (line: string) => process.stderr.write(`${line}\n`);
+  const outcome = await playRollout(prepared, {
+    onNotice: say,
+    onProgress: flags.json ? () => {} : say,
+    signals: true,
+  });
+  const { summary, usage, finished } = outcome;
+  if (flags.json) {
+    process.stdout.write(`${JSON.stringify({ format: 1, run: prepared.dir, finished, summary, usage })}\n`);
+  } else {
+    process.stdout.write(`${evaluationTable([summary]).join('\n')}\nrun ${prepared.dir}\n`);
+  }
+  const missing = prepared.plan.episodes - finished;
+  if (missing > 0) {
+    say(`${missing} episodes are missing; go on with: longplay rollout --resume ${prepared.dir}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Plays what a plan has left to play, and sums up everything its traces hold. */
+export async function playRollout(
+  { dir, config, plan }: Prepared,
+  {
+    onNotice,
+    onProgress = () => {},
+    signals = false,
+  }: {
+    readonly onNotice: (line: string) => void;
+    readonly onProgress?: (line: string) => void;
+    readonly signals?: boolean;
+  },
+) {
+  const { env } = await loadWorld(config.env.id, config.env.options);
+  const before = finishedEpisodes(join(dir, 'traces'));
+  const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
+  if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
+  let usage: unknown;
+  if (left.length > 0) {
+    const checkpoint = plan.policyRun === undefined ? undefined : loadNewest(join(plan.policyRun, 'checkpoints'));
+    for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
+    const run = await startRun({
+      config,
+      dir,
+      mode: 'async',
+      envModule: envModuleUrl(config.env.id),
+      learn: false,
+      onNotice,
+      firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
+      ...(checkpoint ? { checkpoint } : {}),
+    });
+    const { horizon, temperature, seed } = plan;
+    const progress = report(run, { before: before.size, total: plan.episodes }, onProgress);
+    const interrupted = signals ? firstSignal() : undefined;
+    try {
+      const playing = run.evaluate({ name: 'rollout', tasks: left, episodes: 1, horizon, temperature, seed });
+      const signal = await Promise.race([playing.then(() => undefined), ...(interrupted ? [interrupted.signal] : [])]);
+      if (signal) onNotice(`${signal}: finished episodes are kept`);
+      usage = (await run.inference()).remote;
+      await run.flush();
+    } finally {
+      interrupted?.stop();
+      await progress.stop();
+      await run.stop();
+    }
+  }
+  const { summary, finished } = summariseRollout(join(dir, 'traces'), plan, env);
+  writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, finished, summary, usage }, null, 2)}\n`);
+  return { summary, finished, usage, played: finished - before.size };
+}
+
+function fresh(flags: RolloutFlags): Prepared {
+  const policyRun = flags.policy === 'openai' || flags.policy === 'random' ? undefined : flags.policy;
+  const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
+  const id = flags.env ?? trained?.env.id;
+  if (id === undefined) throw new UserError('BAD_ARGUMENT', 'rollout: say which world: --env textcraft');
+  envModuleUrl(id);
+  if (trained && trained.env.id !== id) {
+    throw new UserError('BAD_ARGUMENT', `rollout: ${policyRun} was trained on ${trained.env.id}, not on ${id}`);
+  }
+  if (flags.split !== 'train' && flags.split !== 'test') {
+    throw new UserError('BAD_ARGUMENT', `rollout: --split: expected train or test, got ${flags.split}`);
+  }
+  const raw = trained ?? { env: { id }, horizon: { type: 'fixed', rounds: flags.horizon }, stop: { updates: 1 } };
+  const settings = [
+    ...(trained ? [] : [`policy.kind=${flags.policy}`]),
+    ...(flags.baseUrl === undefined ? [] : [`policy.openai.baseUrl=${JSON.stringify(flags.baseUrl)}`]),
+    ...(flags.model === undefined ? [] : [`policy.openai.model=${JSON.stringify(flags.model)}`]),
+    `policy.openai.concurrency=${flags.concurrency}`,
+    `rollout.concurrentGroups=${flags.concurrency}`,
+    'trace.everyGroups=1',
+    'trace.keepFiles=1000000', // a rollout's traces are its result
+    `seed=${flags.seed}`,
+    ...flags.set,
+  ];
+  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
+  const name = flags.name ?? freeRunName(flags.runs, `rollout-${id}`);
+  const dir = join(flags.runs, name);
+  createRunFolder(dir, config);
+  const plan: RolloutPlan = {
+    format: 1,
+    episodes: flags.episodes,
+    split: flags.split,
+    horizon: flags.horizon,
+    temperature: flags.temperature,
+    seed: flags.seed,
+    ...(policyRun === undefined ? {} : { policyRun }),
+  };
+  writeFileSync(join(dir, PLAN_FILE), `${JSON.stringify(plan, null, 2)}\n`);
+  return { dir, config, plan };
+}
+
+function resumed(dir: string, set: readonly string[]): Prepared {
+  const config = checkRunConfig(readRunConfig(dir, set), dir);
+  const path = join(dir, PLAN_FILE);
+  if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${dir} is no rollout: it has no ${PLAN_FILE}`);
+  return { dir, config, plan: JSON.parse(readFileSync(path, 'utf8')) as RolloutPlan };
+}
+
+function report(run: Run, counts: { before: number; total: number }, onProgress: (line: string) => void) {
+  let stopped = false;
+  let wake = () => {};
+  const loop = async () => {
+    while (!stopped) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, PROGRESS_MS);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      if (stopped) return;
+      const [status, inference] = await Promise.all([run.status(), run.inference()]);
+      onProgress(rolloutLine(status, inference, counts));
+    }
+  };
+  const ended = loop().catch(() => {}); // whatever ends the run is told by the run
+  return {
+    async stop() {
+      stopped = true;
+      wake();
+      await ended;
+    },
+  };
+}
+
+function firstSignal(): { readonly signal: Promise<NodeJS.Signals>; stop(): void } {
+  let stop = () => {};
+  const signal = new Promise<NodeJS.Signals>((resolve) => {
+    const seen = { count: 0 };
+    const onSignal = (name: NodeJS.Signals) => {
+      if (++seen.count > 1) process.exit(128 + (name === 'SIGINT' ? 2 : 15));
+      resolve(name);
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+    stop = () => {
+      process.off('SIGINT', onSignal);
+      process.off('SIGTERM', onSignal);
+    };
+  });
+  return { signal, stop: () => stop() };
+}

@@ -1,0 +1,101 @@
+/** `longplay serve-policy`. */
+import { basename, join, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { servePolicyActors } from '../../../actors/tree.ts';
+import { setUpSmallPolicy } from '../../policy/setup.ts';
+import { Tokenizer } from '../../policy/tokenizer.ts';
+import { worldPrompt } from '../../prompts/worlds.ts';
+import { loadNewest } from '../../record/checkpoint.ts';
+import { readRunConfig } from '../../run/run-folder.ts';
+import { workerUrl } from '../../runtime/thread.ts';
+import { servePolicy as listenForPolicy } from '../../serve/policy-server.ts';
+import { runCommand } from '../fail.ts';
+import { untilSignal, wholeNumber } from '../flags.ts';
+import { envModuleUrl, loadWorld } from '../world.ts';
+
+interface ServePolicyFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly maxBatch: number;
+  readonly maxWaitMs: number;
+  readonly name?: string;
+}
+
+/** Adds the command. */
+export function servePolicy(program: Command): void {
+  program
+    .command('serve-policy')
+    .description('serve a trained policy as OpenAI’s API: /v1/completions, /v1/chat/completions')
+    .argument('<run>', "the run's folder; its newest good checkpoint is served")
+    .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
+    .option('--port <n>', 'port', wholeNumber(0), 8000)
+    .option('--name <name>', "the model's name; by default the run's")
+    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1), 64)
+    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0), 0)
+    .action((run: string, flags: ServePolicyFlags) =>
+      runCommand(async () => {
+        const started = await startPolicyServer(run, flags);
+        for (const warning of started.warnings) process.stderr.write(`${warning}\n`);
+        process.stdout.write(`serving ${started.name} (update ${started.version}) on ${started.url}/v1\n`);
+        await untilSignal();
+        await started.close();
+      }),
+    );
+}
+
+/** Starts policy and server; tests use it too. @throws {UserError} for a run without a good checkpoint */
+export async function startPolicyServer(dir: string, flags: Partial<ServePolicyFlags> = {}) {
+  const config = readRunConfig(dir);
+  const { module, env } = await loadWorld(config.env.id, config.env.options);
+  const checkpoint = loadNewest(join(dir, 'checkpoints'));
+  const { view, model, params } = setUpSmallPolicy(config, module.view, checkpoint);
+  const { decoder, masked, maxTokens } = config.policy;
+  const decisions = await servePolicyActors({
+    policy: {
+      kind: 'small',
+      engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
+      model,
+      envModule: workerUrl(envModuleUrl(config.env.id)).href,
+      decoder,
+      masked,
+      maxTokens,
+      groupSize: 1,
+      cacheOnUpdate: 'keep',
+      params,
+    },
+    maxBatch: flags.maxBatch ?? 64,
+    maxWaitMs: flags.maxWaitMs ?? 0,
+  });
+  const name = flags.name ?? basename(resolve(dir));
+  try {
+    const server = await listenForPolicy({
+      decisions,
+      model: {
+        name,
+        view,
+        tokenizer: new Tokenizer(view),
+        decoder,
+        maxTokens,
+        maxPositions: model.maxPositions,
+        version: params.version,
+        world: worldPrompt(env.id, env.description),
+      },
+      host: flags.host ?? '127.0.0.1',
+      port: flags.port ?? 0,
+      token: process.env.LONGPLAY_SERVER_TOKEN,
+    });
+    return {
+      url: server.url,
+      name,
+      version: params.version,
+      warnings: checkpoint.warnings,
+      async close() {
+        await server.close();
+        await decisions.stop();
+      },
+    };
+  } catch (thrown) {
+    await decisions.stop();
+    throw thrown;
+  }
+}

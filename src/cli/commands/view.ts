@@ -1,0 +1,80 @@
+/** `longplay view`: a page over runs, served on this machine or written as one file. */
+import { writeFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { EnvModule } from '../../core/env.ts';
+import { messageOf, UserError } from '../../core/errors.ts';
+import { Tokenizer } from '../../policy/tokenizer.ts';
+import { reportHtml } from '../../view/report.ts';
+import { RunSource, type WorldsOf, type WorldTools } from '../../view/run-source.ts';
+import { serveViewer } from '../../view/server.ts';
+import { runCommand } from '../fail.ts';
+import { loadWorld } from '../world.ts';
+
+interface ViewFlags {
+  readonly port: string;
+  readonly out?: string;
+  readonly episodes: string;
+}
+
+/** Adds the command. */
+export function view(program: Command): void {
+  program
+    .command('view')
+    .description('look at runs: curves, episodes turn by turn, groups side by side, where the time went')
+    .argument('<run...>', 'runs, or trace files')
+    .option('--port <port>', 'of the loopback address; 0 picks a free one', '7333')
+    .option('--out <file>', 'write one HTML file instead, to keep or to send')
+    .option('--episodes <n>', 'with --out: episodes of a run that are in it with their turns', '200')
+    .action((paths: string[], flags: ViewFlags) => runCommand(() => viewCommand(paths, flags)));
+}
+
+async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<void> {
+  const worlds = worldTools();
+  const sources = paths.map((path, id) => new RunSource(path, id, worlds));
+  if (flags.out !== undefined) {
+    const html = await reportHtml(sources, { episodes: count(flags.episodes, '--episodes') });
+    try {
+      writeFileSync(flags.out, html);
+    } catch (thrown) {
+      throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
+    }
+    process.stdout.write(`${flags.out} (${(Buffer.byteLength(html) / 1e6).toFixed(1)} MB)\n`);
+    return;
+  }
+  const server = await serveViewer(sources, count(flags.port, '--port'));
+  process.stdout.write(`${server.url}  (Ctrl-C ends it)\n`);
+  const end = () => void server.close();
+  process.once('SIGINT', end);
+  process.once('SIGTERM', end);
+}
+
+function count(text: string, flag: string): number {
+  const n = Number(text);
+  if (!Number.isSafeInteger(n) || n < 0)
+    throw new UserError('BAD_ARGUMENT', `${flag}: expected a whole number, got '${text}'`);
+  return n;
+}
+
+/** Drawings and spellings of worlds, each loaded once; one that is not installed draws nothing. */
+export function worldTools(): WorldsOf {
+  const known = new Map<string, Promise<WorldTools>>();
+  const load = async (env: string): Promise<WorldTools> => {
+    let module: EnvModule;
+    try {
+      module = (await loadWorld(env)).module;
+    } catch {
+      return {};
+    }
+    const { draw, view: read } = module;
+    const tokenizer = read ? new Tokenizer(read) : undefined;
+    return {
+      ...(draw ? { draw } : {}),
+      ...(tokenizer ? { spell: (id: number) => tokenizer.decode([id]) } : {}),
+    };
+  };
+  return (env) => {
+    let tools = known.get(env);
+    if (!tools) known.set(env, (tools = load(env)));
+    return tools;
+  };
+}

@@ -1,0 +1,173 @@
+/**
+ * The world that `longplay new-env` writes: small, whole, and right. It has everything a world can have (options, a
+ * task table, listed actions, an oracle, a view for the small policy) and keeps the laws, so that whoever changes it
+ * step by step into their own sees at once which step broke one.
+ */
+
+/** Files by their name within the new folder. @param name `^[a-z][a-z0-9-]*$` */
+export function skeleton(name: string): Readonly<Record<string, string>> {
+  return { 'env.mjs': env(name), 'env.test.mjs': tests(name), 'README.md': readme(name) };
+}
+
+const env = (name: string) => `// @ts-check
+/**
+ * ${name}: find a number by being told where to look.
+ *
+ * Observation  The range that is left, or why nothing happened.
+ * Action       \`guess N\`; anything else is a wasted turn.
+ * Reward       1 on the turn the number is found, else 0.
+ * Terminates   when the number is found. Truncation belongs to the horizon, never to the env.
+ * Randomness   the number, drawn from the task's index and seed. Steps are deterministic.
+ */
+
+/** Sizes of the range; one sub-task each. */
+const SIZES = [4, 8, 16, 32];
+const TASKS = 80;
+
+/** @param {number} index */
+function sizeOf(index) {
+  if (!Number.isInteger(index) || index < 0 || index >= TASKS) {
+    throw new RangeError(\`${name}: task index must be in [0, \${TASKS}), got \${index}\`);
+  }
+  return SIZES[index % SIZES.length] ?? 0;
+}
+
+/** A number in [1, size] that depends on the task alone: no Math.random, no clock. @param {import('longplay').Task} task */
+function secretOf({ index, seed }) {
+  let x = (seed ^ Math.imul(index + 1, 0x9e3779b1)) >>> 0;
+  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b) >>> 0;
+  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35) >>> 0;
+  return ((x ^ (x >>> 16)) >>> 0) % sizeOf(index) + 1;
+}
+
+const indices = Array.from({ length: TASKS }, (_, index) => index);
+const held = (/** @type {number} */ index) => Math.floor(index / SIZES.length) % 5 === 4;
+
+/** @type {import('longplay').EnvModule['createEnv']} */
+export function createEnv(options = {}) {
+  for (const key of Object.keys(options)) throw new Error(\`${name}: unknown option '\${key}'; it has none\`);
+  return {
+    id: '${name}',
+    description: 'Find a number by being told where to look.',
+    rewardRange: [0, 1],
+    maxObservationChars: 200,
+    tasks: {
+      count: TASKS,
+      labels: SIZES.map((size) => \`1 to \${size}\`),
+      label: (index) => \`1 to \${sizeOf(index)}\`,
+      split: (split) => indices.filter((index) => held(index) === (split === 'test')),
+      evalSeed: 0,
+    },
+    open(task) {
+      const secret = secretOf(task);
+      let low = 1;
+      let high = sizeOf(task.index);
+      let found = false;
+      const left = () => \`The number is from \${low} to \${high}.\`;
+      return {
+        first: { kind: 'first', observation: left() },
+        step(text) {
+          // A step after the end must do no harm; it means nothing.
+          if (found) return { kind: 'terminated', observation: 'You have found it.', reward: 0, success: true };
+          const guess = /^guess (\\d{1,3})$/.exec(text.trim())?.[1];
+          if (guess === undefined) {
+            return { kind: 'mid', observation: \`That is no guess. Say: guess N. \${left()}\`, reward: 0 };
+          }
+          const n = Number(guess);
+          if (n === secret) {
+            found = true;
+            return { kind: 'terminated', observation: 'You have found it.', reward: 1, success: true };
+          }
+          if (n < secret) low = Math.max(low, n + 1);
+          else high = Math.min(high, n - 1);
+          return { kind: 'mid', observation: left(), reward: 0 };
+        },
+        actions: () => (found ? [] : Array.from({ length: high - low + 1 }, (_, i) => \`guess \${low + i}\`)),
+        close() {},
+      };
+    },
+  };
+}
+
+/** Halves the range until the number is found. @type {NonNullable<import('longplay').EnvModule['createOracle']>} */
+export function createOracle() {
+  return () => (step) => {
+    const range = /from (\\d+) to (\\d+)/.exec(step.observation);
+    return range ? \`guess \${Math.floor((Number(range[1]) + Number(range[2])) / 2)}\` : undefined;
+  };
+}
+
+/**
+ * What the small policy reads: every token costs time, so say it short. Change the id whenever the text changes.
+ * @type {import('longplay').View}
+ */
+export const view = {
+  id: '${name}-1',
+  mode: 'window',
+  lexicon: [],
+  words: ['guess', 'from', 'to', ...Array.from({ length: 33 }, (_, n) => String(n))],
+  render(first, turns) {
+    const seen = turns.at(-1)?.observation ?? first.observation;
+    const range = /from (\\d+) to (\\d+)/.exec(seen);
+    return {
+      segments: range ? [\`from \${range[1]}\`, \` to \${range[2]}\`] : ['to'],
+      focus: '',
+      mentions: (action) => (range && action === \`guess \${range[1]}\` ? [0] : []),
+    };
+  },
+};
+`;
+
+const tests = (name: string) => `// Run: node --test
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { envLaws } from 'longplay';
+import * as ${camel(name)} from './env.mjs';
+
+const { createEnv, createOracle } = ${camel(name)};
+
+// Texts a policy of this world might send, the nearly right ones above all.
+const nearly = ['guess', 'guess 0', 'guess -1', 'guess 999', 'guess 4.5', 'guess four', 'Guess 4', '4'];
+const texts = (rng) => (rng.int(2) === 0 ? rng.pick(nearly) : \`guess \${rng.int(40)}\`);
+
+test('keeps the laws of every environment', () => envLaws(() => createEnv(), { texts, module: ${camel(name)} }));
+
+test('the oracle finds every number in the turns that halving takes', async () => {
+  const env = createEnv();
+  for (let index = 0; index < env.tasks.count; index++) {
+    const task = { env: env.id, index, seed: 7 };
+    const session = await env.open(task);
+    const oracle = createOracle()(task);
+    let step = session.first;
+    for (let turn = 1; turn <= 6 && step.kind !== 'terminated'; turn++) {
+      step = await session.step(oracle(step) ?? '');
+    }
+    assert.equal(step.kind, 'terminated', \`task \${index} is not solved in 6 turns\`);
+  }
+});
+
+test('a guess outside the range that is left changes nothing', async () => {
+  const session = await createEnv().open({ env: '${name}', index: 0, seed: 1 });
+  const before = session.actions();
+  await session.step('guess 999');
+  assert.deepEqual(session.actions(), before);
+});
+`;
+
+const readme = (name: string) => `# ${name}
+
+A world for longplay. \`env.mjs\` is the world, \`env.test.mjs\` its tests.
+
+\`\`\`
+node --test                              # its tests, the laws of every environment among them
+npx longplay check-env ${name}/env.mjs     # the laws, what it costs, a random agent, the oracle
+\`\`\`
+
+Change it step by step into your own: first \`open\` and \`step\`, then the task table, then \`actions\`, the oracle and the
+view. Keep the three rules that the laws rest on: an episode depends on nothing but its task and its actions; any string
+may come as an action; only the horizon cuts an episode off.
+`;
+
+function camel(name: string): string {
+  return name.replace(/-+([a-z0-9]?)/g, (_, letter: string) => letter.toUpperCase());
+}

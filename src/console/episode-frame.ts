@@ -1,0 +1,162 @@
+/** One turn of a recorded episode as a screen, and a whole episode as plain lines. Pure. */
+import type { Drawing, Panel } from '../core/draw.ts';
+import { taskName } from '../core/task.ts';
+import { episodeReturn } from '../core/trajectory.ts';
+import { logprobOf } from '../record/parquet.ts';
+import type { TraceLine, TraceTurn } from '../record/trace.ts';
+import { compact } from './numbers.ts';
+import { clip, cut, fill, type Line, lineWidth, pad, type Style, span, widthOf } from './text.ts';
+
+/** @param turn in [0, turns.length]: the last shows the final observation */
+export function episodeFrame(
+  episode: TraceLine,
+  turn: number,
+  drawing: Drawing | undefined,
+  { width, height }: { readonly width: number; readonly height: number },
+): Line[] {
+  const here = episode.turns[turn];
+  const panels = drawing?.panels ?? [];
+  const side = panels.length > 0 && width >= 100 ? Math.floor(width * 0.45) : 0;
+  const textWidth = width - side - (side > 0 ? 2 : 0);
+  const left: Line[] = [
+    [span(here ? 'OBSERVATION' : 'FINAL OBSERVATION', 'dim')],
+    ...wrapped(here?.observation ?? episode.finalObservation, textWidth),
+    [],
+    ...(here ? decisionLines(episode, here, textWidth) : [outcome(episode)]),
+  ];
+  const drawn = panels.flatMap((panel, i) => [...(i > 0 ? [[] as Line] : []), ...panelLines(panel, side || width)]);
+  const body =
+    side > 0 ? beside(left, drawn, textWidth) : [...left, ...(drawn.length > 0 ? [[] as Line, ...drawn] : [])];
+  const head: Line[] = [title(episode, turn), []];
+  const foot: Line = [span('→ ← turn   ↓ ↑ episode   home end   q quit', 'dim')];
+  const room = Math.max(0, height - head.length - 1);
+  return [...head, ...body.slice(0, room), foot].slice(0, height).map((line) => clip(line, width));
+}
+
+/** Everything, one turn after the other. */
+export function episodeLines(episode: TraceLine, width: number): Line[] {
+  const lines: Line[] = [title(episode, undefined)];
+  episode.turns.forEach((turn, t) => {
+    lines.push([], [span(`turn ${t + 1}`, 'bold'), span(`  ${turnFacts(turn)}`, 'dim')]);
+    lines.push(...wrapped(turn.observation, width));
+    lines.push([
+      span('> ', 'cyan'),
+      span(turn.action, 'bold'),
+      span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green'),
+    ]);
+  });
+  lines.push([], ...wrapped(episode.finalObservation, width), outcome(episode));
+  return lines;
+}
+
+function title(episode: TraceLine, turn: number | undefined): Line {
+  const { turns, horizon, purpose, label } = episode;
+  const where =
+    turn === undefined ? `${turns.length} turns` : `turn ${Math.min(turn + 1, turns.length)} of ${turns.length}`;
+  return [
+    span(`episode ${episode.episode}  `, 'bold'),
+    span(taskName(episode.task)),
+    span(`  ${label ? `${label} · ` : ''}${purpose} · horizon ${horizon} · ${where}`, 'dim'),
+  ];
+}
+
+function outcome(episode: TraceLine): Line {
+  const { end, success } = episode;
+  return [
+    span(success ? 'solved' : 'not solved', success ? 'green' : 'red'),
+    span(`  ${end}, return ${compact(episodeReturn(episode))}`),
+  ];
+}
+
+/** The latencies and what policy and learner thought of a turn. */
+export function turnFacts(turn: TraceTurn): string {
+  const { decision, actMs, envMs, stages, advantage } = turn;
+  const facts: string[] = [];
+  if (decision) {
+    facts.push(
+      `version ${decision.version}`,
+      `logprob ${compact(logprobOf(turn))}`,
+      `value ${compact(decision.value)}`,
+    );
+  }
+  if (advantage !== undefined) facts.push(`advantage ${compact(advantage)}`);
+  const parts = stages
+    ? ` (wait ${compact(stages.waitMs)}, prefill ${compact(stages.prefillMs)}, decode ${compact(stages.decodeMs)})`
+    : '';
+  facts.push(`policy ${compact(actMs)} ms${parts}`, `env ${compact(envMs)} ms`);
+  return facts.join(' · ');
+}
+
+function decisionLines(episode: TraceLine, turn: TraceTurn, width: number): Line[] {
+  const listed = [...turn.actions].map((at) => episode.actionTable[at] ?? '');
+  return [
+    [span('ACTION', 'dim'), span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green')],
+    [span('> ', 'cyan'), span(turn.action, 'bold')],
+    ...wrapped(turnFacts(turn), width).map((line): Line => line.map(({ text }) => span(text, 'dim'))),
+    ...(listed.length > 0 ? [[], [span(`${listed.length} ADMISSIBLE`, 'dim')] as Line] : []),
+    ...listed.slice(0, 12).map((text): Line => [span(text === turn.action ? '• ' : '  ', 'cyan'), span(text)]),
+    ...(listed.length > 12 ? [[span(`  and ${listed.length - 12} more`, 'dim')]] : []),
+  ];
+}
+
+const MARKS: Readonly<Record<string, Style>> = { good: 'green', bad: 'red', goal: 'yellow' };
+const CELLS: Readonly<Record<string, Style>> = {
+  red: 'red',
+  green: 'green',
+  blue: 'blue',
+  purple: 'magenta',
+  yellow: 'yellow',
+  grey: 'dim',
+  white: 'bold',
+};
+
+function panelLines(panel: Panel, width: number): Line[] {
+  const head: Line = [span(panel.title, 'dim')];
+  if (panel.kind === 'text') return [head, ...panel.lines.map((text): Line => [span(cut(text, width))])];
+  if (panel.kind === 'list') {
+    const items = panel.items.map(
+      ({ name, count, mark }): Line => [
+        span(pad(count === undefined ? '' : String(count), 4, 'start'), 'bold'),
+        span(` ${name}`, mark ? MARKS[mark]! : 'plain'),
+      ],
+    );
+    return [head, ...(items.length > 0 ? items : [[span('   nothing', 'dim')] as Line])];
+  }
+  return [
+    head,
+    ...panel.rows.map(
+      (row): Line =>
+        row.map(({ glyph, color, dim }) => span(pad(glyph, 2), dim ? 'dim' : color ? CELLS[color]! : 'plain')),
+    ),
+  ];
+}
+
+/** Words broken at blanks; longer ones where the line ends. */
+export function wrapped(text: string, width: number): Line[] {
+  return text.split('\n').flatMap((paragraph) => {
+    const lines: string[] = [];
+    let line = '';
+    for (const raw of paragraph.split(/(?<=\s)/)) {
+      let word = raw;
+      if (line !== '' && widthOf(line) + widthOf(word.trimEnd()) > width) {
+        lines.push(line);
+        line = '';
+      }
+      while (widthOf(word) > width) {
+        const head = [...word].slice(0, Math.max(1, Math.floor(width / 2))).join('');
+        lines.push(line + head);
+        line = '';
+        word = word.slice(head.length);
+      }
+      line += word;
+    }
+    return [...lines, line].map((one): Line => [span(one.trimEnd())]);
+  });
+}
+
+function beside(left: readonly Line[], right: readonly Line[], width: number): Line[] {
+  return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => {
+    const cell = left[i] ?? [];
+    return lineWidth(right[i] ?? []) === 0 ? cell : [...fill(cell, width), span('  '), ...right[i]!];
+  });
+}

@@ -1,0 +1,52 @@
+/** The forms an action of a world can take: what a prompt lists, and what function calls are made of. */
+
+export interface ActionForm {
+  /** A function name, `^[a-z_]+$`. */
+  readonly name: string;
+  /** The action's text with `{parameters}`, e.g. `craft {makes} using {uses}`. */
+  readonly template: string;
+  /** When to use it, in a few words. */
+  readonly meaning: string;
+}
+
+/** Takes what no other form does, so that every text can be told as a call. */
+export const OTHER: ActionForm = { name: 'other', template: '{action}', meaning: 'any other action, word for word' };
+
+const PARAMETER = /\{([a-z_]+)\}/g;
+
+/** Names of the parameters, in order. */
+export function parametersOf({ template }: ActionForm): readonly string[] {
+  return [...template.matchAll(PARAMETER)].map(([, name]) => name!);
+}
+
+/** The action's text. @param args a value for each parameter */
+export function fill({ template }: ActionForm, args: Readonly<Record<string, string>>): string {
+  return template.replace(PARAMETER, (_, name: string) => args[name] ?? '');
+}
+
+export interface Call {
+  readonly form: ActionForm;
+  readonly args: Readonly<Record<string, string>>;
+}
+
+/** The first form that a text fits, taken apart; `fill(form, args)` gives the text back. */
+export function callOf(forms: readonly ActionForm[], action: string): Call {
+  for (const form of forms) {
+    const names = parametersOf(form);
+    const match = patternOf(form.template).exec(action);
+    if (match) return { form, args: Object.fromEntries(names.map((name, i) => [name, match[i + 1]!])) };
+  }
+  return { form: OTHER, args: { action } };
+}
+
+const patterns = new Map<string, RegExp>();
+
+function patternOf(template: string): RegExp {
+  let pattern = patterns.get(template);
+  if (!pattern) {
+    const literals = template.split(PARAMETER).filter((_, i) => i % 2 === 0);
+    const source = literals.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('([\\s\\S]+?)');
+    patterns.set(template, (pattern = new RegExp(`^${source}$`)));
+  }
+  return pattern;
+}

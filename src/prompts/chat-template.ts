@@ -1,0 +1,45 @@
+/**
+ * Conversations as plain text, for servers that only complete text. Where the server knows its model's template, use
+ * chat completions and leave this to it.
+ */
+import type { Message } from './conversation.ts';
+
+export type TemplateId = 'plain' | 'chatml' | 'llama3';
+
+interface ChatTemplate {
+  /** A whole message. */
+  message(message: Message): string;
+  /** What the model continues. */
+  readonly opening: string;
+  /** Where its answer ends. */
+  readonly stop: readonly string[];
+}
+
+const TITLES = { system: 'System', user: 'User', assistant: 'Assistant' } as const;
+
+const TEMPLATES: Readonly<Record<TemplateId, ChatTemplate>> = {
+  plain: {
+    message: ({ role, content }) => `### ${TITLES[role]}\n${content}\n\n`,
+    opening: '### Assistant\n',
+    stop: ['\n### User', '\n### System', '\n### Assistant'],
+  },
+  chatml: {
+    message: ({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`,
+    opening: '<|im_start|>assistant\n',
+    stop: ['<|im_end|>'],
+  },
+  llama3: {
+    message: ({ role, content }) => `<|start_header_id|>${role}<|end_header_id|>\n\n${content}<|eot_id|>`,
+    opening: '<|start_header_id|>assistant<|end_header_id|>\n\n',
+    stop: ['<|eot_id|>'],
+  },
+};
+
+/** The prompt that the model's next answer continues, and the strings at which that answer ends. */
+export function renderChat(
+  template: TemplateId,
+  messages: readonly Message[],
+): { readonly prompt: string; readonly stop: readonly string[] } {
+  const { message, opening, stop } = TEMPLATES[template];
+  return { prompt: messages.map(message).join('') + opening, stop };
+}

@@ -1,0 +1,65 @@
+/** An episode as a conversation: instructions, what the world said, what the model answered. */
+import type { PromptFormat } from './formats.ts';
+import { estimateTokens, type HistoryPolicy, keptTurns } from './history.ts';
+import type { WorldPrompt } from './worlds.ts';
+
+export interface Message {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly content: string;
+}
+
+/** A finished turn as the model saw and answered it. */
+export interface ToldTurn {
+  readonly told: string;
+  /** The model's whole answer. */
+  readonly answer: string;
+}
+
+/** What the model says to the instructions, as in the original; it marks where the episode begins. */
+export const ACKNOWLEDGEMENT = 'OK. I will follow the instructions and do my best to reach the goal.';
+
+/** The instructions of a world in a format. */
+export function instructions(world: WorldPrompt, format: PromptFormat): string {
+  const parts = [world.role];
+  const listsFunctions = format.id === 'function-calling' || format.id === 'code';
+  if (world.forms.length > 0 && !listsFunctions) {
+    const shown = (template: string) => template.replace(/\{([a-z_]+)\}/g, '<$1>');
+    parts.push(
+      `You can:\n${world.forms.map(({ template, meaning }) => `- ${shown(template)}: ${meaning}`).join('\n')}`,
+    );
+  }
+  if (world.hints.length > 0) parts.push(`Remember:\n${world.hints.map((hint) => `- ${hint}`).join('\n')}`);
+  parts.push(format.describe(world));
+  return parts.join('\n\n');
+}
+
+/** What the model is told in a turn: the format error of its last answer first, then the observation, then the list. */
+export function tell(observation: string, error: string | undefined, actions: readonly string[] | undefined): string {
+  const list = actions && actions.length > 0 ? `\n\nAvailable actions:\n${actions.join('\n')}` : '';
+  return `${error === undefined ? '' : `${error}\n\n`}${observation}${list}`;
+}
+
+/**
+ * The messages of a turn.
+ * @param turns the finished turns, oldest first
+ * @param told what the model is told now
+ */
+export function conversation(
+  start: string,
+  turns: readonly ToldTurn[],
+  told: string,
+  history: HistoryPolicy,
+): readonly Message[] {
+  const messages: Message[] = [
+    { role: 'user', content: start },
+    { role: 'assistant', content: ACKNOWLEDGEMENT },
+  ];
+  const fixed = estimateTokens(start) + estimateTokens(ACKNOWLEDGEMENT) + estimateTokens(told);
+  const costs = turns.map((turn) => estimateTokens(turn.told) + estimateTokens(turn.answer));
+  for (const kept of keptTurns(history, costs, fixed)) {
+    const turn = turns[kept]!;
+    messages.push({ role: 'user', content: turn.told }, { role: 'assistant', content: turn.answer });
+  }
+  messages.push({ role: 'user', content: told });
+  return messages;
+}

@@ -1,0 +1,79 @@
+/** Finds out, before a run starts, whether the configured server is there and has the model: a person waits for it. */
+import type { OpenAIConfig } from '../config/run-config.ts';
+import { UserError } from '../core/errors.ts';
+import type { View } from '../core/view.ts';
+import { Tokenizer } from '../policy/tokenizer.ts';
+import { OpenAIClient, type ServedModel } from './openai-client.ts';
+import { RemoteError } from './retry.ts';
+
+export interface Connection {
+  readonly model: string;
+  readonly server: { readonly baseUrl: string; readonly headers: Readonly<Record<string, string>> };
+}
+
+const CHECK_MS = 15_000;
+
+/**
+ * @param key the API key, where there is one
+ * @param view of the world, where prompts are token ids
+ * @throws {UserError} REMOTE_FAILED when the server cannot be reached or refuses; BAD_CONFIG when it has no such model
+ */
+export async function connect(openai: OpenAIConfig, key: string | undefined, view?: View): Promise<Connection> {
+  const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+  const server = { baseUrl: openai.baseUrl, headers };
+  const client = new OpenAIClient(server);
+  let models: readonly ServedModel[] | undefined;
+  try {
+    models = await client.models(CHECK_MS);
+  } catch (thrown) {
+    if (!(thrown instanceof RemoteError)) throw thrown;
+    const { status, message } = thrown;
+    if (status === 401 || status === 403) {
+      throw new UserError('REMOTE_FAILED', `${openai.baseUrl} refuses the key: set ${openai.apiKeyEnv} (${message})`);
+    }
+    // A server without `/models` may complete all the same.
+    if (status !== 404 && status !== 405 && status !== 501) {
+      throw new UserError('REMOTE_FAILED', `${openai.baseUrl} does not answer: ${message}; is the server running?`);
+    }
+  } finally {
+    client.close();
+  }
+  const model = modelOf(openai, models);
+  if (openai.prompt === 'tokens')
+    checkVocabulary(
+      openai,
+      models?.find(({ id }) => id === model),
+      view,
+    );
+  return { model, server };
+}
+
+function modelOf({ model, baseUrl }: OpenAIConfig, models: readonly ServedModel[] | undefined): string {
+  const names = models?.map(({ id }) => id).join(', ');
+  if (model === '') {
+    if (models?.length === 1) return models[0]!.id;
+    throw new UserError(
+      'BAD_CONFIG',
+      `policy.openai.model: say which model of ${baseUrl} (it has ${names ?? 'no list'})`,
+    );
+  }
+  // Paid servers list hundreds, and accept names they do not list.
+  return model;
+}
+
+function checkVocabulary(
+  { api, baseUrl }: OpenAIConfig,
+  served: ServedModel | undefined,
+  view: View | undefined,
+): void {
+  if (!view)
+    throw new UserError('BAD_CONFIG', 'policy.openai.prompt: tokens: this world has no view to make tokens with');
+  if (api !== 'completions') throw new UserError('BAD_CONFIG', 'policy.openai.prompt: tokens: needs api: completions');
+  const { hash } = new Tokenizer(view);
+  if (served?.view === view.id && served.vocabulary === hash) return;
+  const has = served?.view === undefined ? 'no view of ours' : `${served.view} (vocabulary ${served.vocabulary})`;
+  throw new UserError(
+    'BAD_CONFIG',
+    `policy.openai.prompt: tokens: needs a server that reads ${view.id} (vocabulary ${hash}), as \`longplay serve-policy\` does; the model behind ${baseUrl} has ${has}`,
+  );
+}

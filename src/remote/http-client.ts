@@ -1,0 +1,125 @@
+/**
+ * One request to another server: kept-alive connections, a deadline over the whole exchange, a bound on the answer.
+ * Over `node:http` rather than `fetch`, which costs its caller about three times the CPU time.
+ */
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { messageOf, UserError } from '../core/errors.ts';
+import { RemoteError, retryAfterMs } from './retry.ts';
+
+export interface HttpClientOptions {
+  /** E.g. `http://127.0.0.1:8000/v1`; a path is kept. */
+  readonly baseUrl: string;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Connections at most. Default 256. */
+  readonly maxConnections?: number;
+  /** Longest answer. Default 16 MiB. */
+  readonly maxBytes?: number;
+}
+
+export interface Exchange {
+  readonly status: number;
+  readonly body: string;
+}
+
+export class HttpClient {
+  readonly #base: URL;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #agent: HttpAgent;
+  readonly #request: typeof httpRequest;
+  readonly #maxBytes: number;
+
+  /** @throws {UserError} BAD_ARGUMENT for an URL that is none */
+  constructor({ baseUrl, headers = {}, maxConnections = 256, maxBytes = 16 * 1024 * 1024 }: HttpClientOptions) {
+    let base: URL;
+    try {
+      base = new URL(baseUrl.endsWith('/') ? baseUrl : `${baseUrl}/`);
+    } catch {
+      throw new UserError('BAD_ARGUMENT', `'${baseUrl}' is no URL; expected e.g. http://127.0.0.1:8000/v1`);
+    }
+    if (base.protocol !== 'http:' && base.protocol !== 'https:') {
+      throw new UserError('BAD_ARGUMENT', `'${baseUrl}': expected http or https`);
+    }
+    const secure = base.protocol === 'https:';
+    this.#base = base;
+    this.#headers = headers;
+    this.#agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: maxConnections });
+    this.#request = secure ? httpsRequest : httpRequest;
+    this.#maxBytes = maxBytes;
+  }
+
+  /**
+   * Sends a request once and reads its whole answer.
+   * @param path below the base URL, without a leading slash
+   * @param deadlineMs over connecting, sending, waiting and reading
+   * @returns an answer of status 2xx
+   * @throws {RemoteError} for everything else
+   */
+  send(method: string, path: string, body: string | undefined, deadlineMs: number): Promise<Exchange> {
+    return new Promise((resolve, reject) => {
+      const headers: Record<string, string | number> = { accept: 'application/json', ...this.#headers };
+      if (body !== undefined) {
+        headers['content-type'] = 'application/json';
+        headers['content-length'] = Buffer.byteLength(body);
+      }
+      const url = new URL(path, this.#base);
+      const request = this.#request(url, { method, headers, agent: this.#agent });
+      const fail = (error: RemoteError) => {
+        clearTimeout(timer);
+        request.destroy();
+        reject(error);
+      };
+      const timer = setTimeout(() => {
+        fail(new RemoteError('timeout', `${method} ${url.href}: no whole answer within ${deadlineMs} ms`));
+      }, deadlineMs);
+      request.on('error', (error) => fail(new RemoteError('network', `${method} ${url.href}: ${messageOf(error)}`)));
+      request.on('response', (response) => {
+        read(response, this.#maxBytes).then(
+          (text) => {
+            clearTimeout(timer);
+            const status = response.statusCode ?? 0;
+            if (status >= 200 && status < 300) resolve({ status, body: text });
+            else {
+              const message = `${method} ${url.href}: HTTP ${status} ${text.slice(0, 300)}`.trimEnd();
+              reject(new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(response.headers) }));
+            }
+          },
+          (error: unknown) =>
+            fail(error instanceof RemoteError ? error : new RemoteError('network', `${url.href}: ${messageOf(error)}`)),
+        );
+      });
+      request.end(body);
+    });
+  }
+
+  /** Ends idle and running connections. */
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+function read(response: IncomingMessage, maxBytes: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) reject(new RemoteError('oversized', `an answer of more than ${maxBytes} bytes`));
+      else chunks.push(chunk);
+    });
+    response.on('end', () => resolve(chunks.length === 1 ? chunks[0]!.toString() : Buffer.concat(chunks).toString()));
+    response.on('error', reject);
+    // The connection ended before the answer did.
+    response.on('aborted', () => reject(new RemoteError('malformed', 'the answer broke off in the middle')));
+  });
+}
+
+/** JSON of an answer. @throws {RemoteError} malformed */
+export function parseAnswer(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RemoteError('malformed', `the answer is not JSON: ${text.slice(0, 120)}`);
+  }
+}

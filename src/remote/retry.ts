@@ -1,0 +1,69 @@
+/** When to send a request again, and how long to wait first. Pure. */
+
+/** What went wrong with a request to another machine. */
+export type RemoteFault =
+  | 'network' // no connection, or it broke off
+  | 'timeout' // no whole answer within the deadline
+  | 'status' // an answer that says no
+  | 'malformed' // an answer that cannot be read: no JSON, half a body, another shape
+  | 'oversized'
+  | 'mismatch'; // an answer for somebody or something else
+
+export class RemoteError extends Error {
+  readonly fault: RemoteFault;
+  /** Of a `status` fault. */
+  readonly status: number | undefined;
+  /** The server's wish, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+  constructor(fault: RemoteFault, message: string, more: { status?: number; retryAfterMs?: number | undefined } = {}) {
+    super(message);
+    this.name = 'RemoteError';
+    this.fault = fault;
+    this.status = more.status;
+    this.retryAfterMs = more.retryAfterMs;
+  }
+}
+
+export interface RetryPolicy {
+  /** Times a request is sent at most, ≥ 1. */
+  readonly attempts: number;
+  /** Wait before the second attempt, in milliseconds; doubled for each further one. */
+  readonly minMs: number;
+  /** Longest wait, a server's wish included. */
+  readonly maxMs: number;
+}
+
+/** Statuses that may pass by themselves. */
+const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504, 529]);
+
+/** Whether sending the same request again may help. */
+export function isTransient(error: RemoteError): boolean {
+  return error.fault === 'status' ? TRANSIENT.has(error.status!) : error.fault !== 'oversized';
+}
+
+/**
+ * Milliseconds to wait before attempt `attempt + 1`: what the server asked for, else min(maxMs, minMs·2ⁿ⁻¹) of which
+ * up to half is taken off at random, so that clients that failed together do not come back together.
+ *
+ * @param attempt attempts made, ≥ 1
+ * @param u uniform in [0, 1)
+ */
+export function retryDelayMs({ minMs, maxMs }: RetryPolicy, attempt: number, error: RemoteError, u: number): number {
+  if (error.retryAfterMs !== undefined) return Math.min(maxMs, error.retryAfterMs);
+  return Math.min(maxMs, minMs * 2 ** (attempt - 1)) * (1 - u / 2);
+}
+
+/**
+ * What `Retry-After` (seconds or a date) or `retry-after-ms` asks for, in milliseconds. A date is read against the
+ * answer's own `Date`, so that no clock of ours is involved.
+ */
+export function retryAfterMs(headers: Readonly<Record<string, string | string[] | undefined>>): number | undefined {
+  const ms = Number(headers['retry-after-ms'] ?? Number.NaN);
+  if (ms >= 0) return ms;
+  const wish = headers['retry-after'];
+  if (typeof wish !== 'string') return undefined;
+  const seconds = Number(wish);
+  if (wish.trim() !== '' && seconds >= 0) return 1000 * seconds;
+  const until = Date.parse(wish) - Date.parse(String(headers.date));
+  return Number.isFinite(until) ? Math.max(0, until) : undefined;
+}

@@ -1,0 +1,114 @@
+/**
+ * A recorded order on disk: versioned JSONL. After the header come runs of messages by actor, batches of environment
+ * answers, and at the end the digest of the last weights, which a repetition must reach too.
+ */
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { messageOf, UserError } from '../core/errors.ts';
+import type { Failure } from '../core/failure.ts';
+import type { Begun, ScheduleSink } from '../runtime/schedule.ts';
+
+export const SCHEDULE_FORMAT = 1;
+
+/** An answer of the env hosts: only of which episode, because what it says follows from the actions; or a failure. */
+export type Answered = number | { readonly episode: number; readonly failure: Failure };
+
+export interface Schedule {
+  /** The run's resolved configuration. */
+  readonly config: unknown;
+  /** By actor. */
+  readonly orders: ReadonlyMap<string, readonly Begun[]>;
+  /** What reached the rollouts together, in order. */
+  readonly batches: readonly (readonly Answered[])[];
+  /** SHA-256 of the last weights; absent where the recording was cut short. */
+  readonly weights?: string;
+}
+
+type Line =
+  | { readonly actor: string /** `*` before a message to itself. */; readonly took: readonly string[] }
+  | { readonly answers: readonly Answered[] }
+  | { readonly weights: string };
+
+/** Entries kept before they go to the file. */
+const FLUSH_AT = 4096;
+
+/** Writes a schedule as it happens. */
+export class ScheduleRecorder {
+  readonly #path: string;
+  #lines: Line[] = [];
+  #run: { actor: string; took: string[] } | undefined;
+  #entries = 0;
+
+  /** @throws {UserError} NO_PERMISSION when the file cannot be made */
+  constructor(path: string, config: unknown) {
+    this.#path = path;
+    try {
+      writeFileSync(path, `${JSON.stringify({ format: 'longplay-schedule', version: SCHEDULE_FORMAT, config })}\n`);
+    } catch (thrown) {
+      throw new UserError('NO_PERMISSION', `--record-schedule ${path}: cannot write: ${messageOf(thrown)}`);
+    }
+  }
+
+  readonly begun: ScheduleSink = (actor, { type, self }) => {
+    if (this.#run?.actor !== actor) this.#lines.push((this.#run = { actor, took: [] }));
+    this.#run.took.push(self ? `*${type}` : type);
+    this.#count();
+  };
+
+  answered(answers: readonly Answered[]): void {
+    this.#run = undefined;
+    this.#lines.push({ answers });
+    this.#count();
+  }
+
+  weights(sha256: string): void {
+    this.#run = undefined;
+    this.#lines.push({ weights: sha256 });
+  }
+
+  flush(): void {
+    if (this.#lines.length > 0)
+      appendFileSync(this.#path, this.#lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    this.#lines = [];
+    this.#run = undefined;
+    this.#entries = 0;
+  }
+
+  #count(): void {
+    if (++this.#entries >= FLUSH_AT) this.flush();
+  }
+}
+
+/** @throws {UserError} BAD_TRACE for a file that is no schedule, of another version, or damaged */
+export function readSchedule(path: string): Schedule {
+  const orders = new Map<string, Begun[]>();
+  const batches: (readonly Answered[])[] = [];
+  let weights: string | undefined;
+  let at = 1;
+  try {
+    const [first = '', ...rest] = readFileSync(path, 'utf8').split('\n');
+    const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
+    if (header.format !== 'longplay-schedule' || header.version !== SCHEDULE_FORMAT) {
+      throw new Error(`expected a schedule of version ${SCHEDULE_FORMAT}`);
+    }
+    for (const text of rest) {
+      at++;
+      if (text === '') continue;
+      const line = JSON.parse(text) as Line;
+      if ('actor' in line) {
+        let order = orders.get(line.actor);
+        if (!order) orders.set(line.actor, (order = []));
+        for (const word of line.took) {
+          const self = word.startsWith('*');
+          order.push({ type: self ? word.slice(1) : word, self });
+        }
+      } else if ('answers' in line) batches.push(line.answers);
+      else weights = line.weights;
+    }
+    return { config: header.config, orders, batches, ...(weights === undefined ? {} : { weights }) };
+  } catch (thrown) {
+    throw new UserError(
+      'BAD_TRACE',
+      `${path}: line ${at}: ${messageOf(thrown)}; schedules are made by --record-schedule`,
+    );
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * The order in which actors took their messages: recorded from an async run, given back to a serial one.
+ *
+ * An actor's behaviour follows from its messages and their order, and the n-th message of a type that reaches it has
+ * one sender in our trees; so the types each actor began, in order, are enough to repeat a run. Order between actors
+ * needs no record.
+ */
+
+/** One message begun. */
+export interface Begun {
+  readonly type: string;
+  /** The actor sent it to itself (a timer, a tick): only when it fires depends on the clock. */
+  readonly self: boolean;
+}
+
+/** Hears of every message begun. */
+export type ScheduleSink = (path: string, begun: Begun) => void;
+
+/** A recorded order, given out one message at a time. */
+export class SchedulePlayer {
+  readonly #orders: ReadonlyMap<string, readonly Begun[]>;
+  readonly #at = new Map<string, number>();
+  /** Ticks that the run repeated had and this one did not need. */
+  skipped = 0;
+
+  /** @param orders by path */
+  constructor(orders: ReadonlyMap<string, readonly Begun[]>) {
+    this.#orders = orders;
+  }
+
+  /** What the actor takes next; undefined once the record ends. */
+  next(path: string): Begun | undefined {
+    return this.#orders.get(path)?.[this.#at.get(path) ?? 0];
+  }
+
+  took(path: string): void {
+    this.#at.set(path, (this.#at.get(path) ?? 0) + 1);
+  }
+
+  /**
+   * Passes over ticks that will not come: the clock of the repeated run stood elsewhere.
+   * @returns whether there were any
+   */
+  skipTick(): boolean {
+    for (const path of this.#orders.keys()) {
+      if (!this.next(path)?.self) continue;
+      this.took(path);
+      this.skipped++;
+      return true;
+    }
+    return false;
+  }
+
+  /** Where it stands, in words. */
+  describe(): string {
+    const waits = [...this.#orders].flatMap(([path, order]) => {
+      const at = this.#at.get(path) ?? 0;
+      const next = order[at];
+      return next ? [`${path} waits for its message ${at + 1} of ${order.length}, ${next.type}`] : [];
+    });
+    return waits.join('; ') || 'the record is at its end';
+  }
+}

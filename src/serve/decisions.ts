@@ -1,0 +1,18 @@
+/** What the policy server needs of a policy: one turn in, its decision out. The actors implement it. */
+import type { Acted, GivenPrompt } from '../policy/policy.ts';
+
+export interface DecisionRequest {
+  readonly given: GivenPrompt;
+  /** Actions to choose among; empty where the policy may write anything. */
+  readonly actions: readonly string[];
+  /** 0 is greedy. */
+  readonly temperature: number;
+}
+
+export interface Decisions {
+  /** @param gone gives the turn up @throws {LongplayError} when the policy is down or late */
+  decide(request: DecisionRequest, gone: AbortSignal): Promise<Acted>;
+  readonly healthy: boolean;
+  /** Turns that wait for their decision. */
+  readonly waiting: number;
+}

@@ -1,0 +1,86 @@
+/** What the viewer's page asks for and gets: types only, shared by server and page. */
+import type { Drawing } from '../core/draw.ts';
+import type { TraceLine } from '../record/trace.ts';
+
+/** A run as the page lists it. */
+export interface RunInfo {
+  readonly id: number;
+  readonly name: string;
+  readonly env: string;
+  readonly seed: number | undefined;
+  /** Runs with the same configuration but for the seed have the same family: they are drawn as one band. */
+  readonly family: string;
+  readonly episodes: number;
+  /** Rows of metrics read so far. */
+  readonly rows: number;
+  /** The configuration as YAML; empty where there is none. */
+  readonly config: string;
+}
+
+/** Curves of a run: one number per point and series; `null` where a row lacks it. */
+export interface Curves {
+  readonly rows: number;
+  /** Rows averaged into one point. */
+  readonly stride: number;
+  /** By metric name, or `name/key` for a split one. */
+  readonly series: Readonly<Record<string, readonly (number | null)[]>>;
+}
+
+/** A line of the list of episodes. */
+export interface EpisodeRow {
+  readonly at: number;
+  readonly episode: number;
+  readonly group: number;
+  readonly task: number;
+  readonly seed: number;
+  readonly label: string;
+  readonly purpose: string;
+  readonly horizon: number;
+  readonly turns: number;
+  readonly return: number;
+  readonly success: boolean;
+  readonly truncated: boolean;
+  readonly version: number;
+}
+
+export interface EpisodePage {
+  /** Episodes of the run, and those that match. */
+  readonly total: number;
+  readonly matching: number;
+  readonly purposes: readonly string[];
+  readonly labels: readonly string[];
+  readonly rows: readonly EpisodeRow[];
+}
+
+/** An episode with what is drawn of it. */
+export interface EpisodeView {
+  readonly at: number;
+  readonly episode: Plain<TraceLine>;
+  /** State before each turn, and after the last; empty where the world draws nothing. */
+  readonly drawings: readonly (Drawing | null)[];
+  /** Text of every token id that occurs in a decision; empty where the vocabulary is not known. */
+  readonly spelling: Readonly<Record<number, string>>;
+}
+
+/** The members of a group, in order. */
+export interface GroupView {
+  readonly members: readonly EpisodeView[];
+}
+
+/** Typed arrays as JSON has them. */
+export type Plain<T> = T extends Int32Array | Float32Array
+  ? readonly number[]
+  : T extends readonly (infer E)[]
+    ? readonly Plain<E>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Plain<T[K]> }
+      : T;
+
+/** What a report carries instead of a server. */
+export interface ReportData {
+  readonly runs: readonly RunInfo[];
+  readonly curves: readonly Curves[];
+  readonly rows: readonly (readonly EpisodeRow[])[];
+  /** By run, by `at`: the episodes that are in the report with their turns. */
+  readonly episodes: readonly Readonly<Record<number, EpisodeView>>[];
+}

@@ -1,0 +1,308 @@
+/** The page: what is shown follows from the address (`#/episodes/0/17/3`), so that every view is a link. */
+import type { RunInfo } from '../api.ts';
+import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XAxis } from './charts.ts';
+import { choice, h, show, visible } from './dom.ts';
+import { episodeElement, groupElement, type Shade } from './episode.ts';
+import { firstList, type ListState, listElement, PAGE } from './list.ts';
+import { openSource } from './source.ts';
+
+/** Milliseconds between looks at a run that is still going on. */
+const FOLLOW_MS = 3000;
+
+const source = openSource();
+const app = document.getElementById('app')!;
+const main = h('main', { id: 'main', tabindex: '-1' });
+const nav = h('nav', { aria: { 'aria-label': 'views' } });
+const runBox = h('div', { class: 'end' });
+
+let runs: readonly RunInfo[] = [];
+let run = 0;
+let list: ListState = firstList;
+let shade: Shade = 'advantage';
+let charts: ChartsOptions = { x: 'update', bands: true, smooth: 10 };
+/** What a key does in the present view. */
+let keys: Readonly<Record<string, () => void>> = {};
+let drawn = 0;
+
+async function start(): Promise<void> {
+  applyTheme(stored('theme'));
+  const theme = h(
+    'button',
+    { type: 'button', aria: { 'aria-label': 'switch between light and dark' }, on: { click: switchTheme } },
+    '◐',
+  );
+  show(app, h('header', {}, h('h1', {}, 'longplay'), nav, runBox, theme), main);
+  runs = await source.runs();
+  addEventListener('hashchange', () => void route());
+  addEventListener('keydown', onKey);
+  let width = innerWidth;
+  addEventListener('resize', () => {
+    if (innerWidth !== width) void route();
+    width = innerWidth;
+  });
+  await route();
+  if (source.live) setInterval(() => void follow(), FOLLOW_MS);
+}
+
+/** Redraws when the runs have grown; not under the hands of somebody who reads an episode. */
+async function follow(): Promise<void> {
+  if (document.hidden) return;
+  const next = await source.runs().catch(() => runs);
+  const grown = next.some((one, i) => one.rows !== runs[i]?.rows || one.episodes !== runs[i]?.episodes);
+  runs = next;
+  const [view, , at] = parts();
+  const typing =
+    document.activeElement instanceof HTMLInputElement || document.activeElement instanceof HTMLSelectElement;
+  if (grown && at === undefined && !typing && (view !== 'episodes' || list.offset === 0)) await route();
+}
+
+function parts(): string[] {
+  return location.hash
+    .replace(/^#\/?/, '')
+    .split('/')
+    .filter((part) => part !== '');
+}
+
+async function route(): Promise<void> {
+  const turn = ++drawn;
+  const [view = 'curves', runText, atText, turnText] = parts();
+  run = Math.min(Math.max(0, Number(runText ?? run) || 0), Math.max(0, runs.length - 1));
+  drawNav(view);
+  keys = {};
+  try {
+    const content =
+      runs.length === 0
+        ? h('p', {}, 'There is no run here.')
+        : view === 'episodes' && atText !== undefined
+          ? await episodeView(Number(atText), Number(turnText ?? 0))
+          : view === 'group' && atText !== undefined
+            ? await groupView(Number(atText))
+            : view === 'episodes'
+              ? await listView()
+              : view === 'time'
+                ? await timeView()
+                : view === 'config'
+                  ? configView()
+                  : await curvesView();
+    if (turn === drawn) show(main, content); // a later view may have been faster
+  } catch (error) {
+    if (turn === drawn) show(main, h('p', { class: 'bad', role: 'alert' }, visible(String(error))));
+  }
+}
+
+function drawNav(view: string): void {
+  const link = (name: string, text: string, current = view === name) =>
+    h('a', { href: `#/${name}/${run}`, aria: { 'aria-current': current ? 'page' : undefined } }, text);
+  show(
+    nav,
+    link('curves', 'Curves'),
+    link('episodes', 'Episodes', view === 'episodes' || view === 'group'),
+    link('time', 'Time'),
+    link('config', 'Config'),
+  );
+  const perRun = view !== 'curves' && view !== 'time';
+  const options = runs.map(({ id, name, env }): [string, string] => [String(id), visible(`${name} (${env})`)]);
+  show(
+    runBox,
+    perRun && runs.length > 1
+      ? choice('run', String(run), options, (value) => go(`${view === 'group' ? 'episodes' : view}/${value}`))
+      : h('span', { class: 'muted' }, visible(runs.length === 1 ? runs[0]!.name : `${runs.length} runs`)),
+  );
+}
+
+function go(path: string): void {
+  if (location.hash === `#/${path}`) void route();
+  else location.hash = `#/${path}`;
+}
+
+async function curvesOf(chosen: readonly RunInfo[]): Promise<RunCurves[]> {
+  return Promise.all(chosen.map(async (info) => ({ info, curves: await source.curves(info.id) })));
+}
+
+function chartControls(): HTMLElement {
+  const set = (change: Partial<ChartsOptions>) => {
+    charts = { ...charts, ...change };
+    void route();
+  };
+  return h(
+    'div',
+    { class: 'row' },
+    choice(
+      'over',
+      charts.x,
+      [
+        ['update', 'updates'],
+        ['elapsed', 'seconds'],
+        ['envSteps', 'env steps'],
+      ],
+      (x) => set({ x: x as XAxis }),
+    ),
+    choice(
+      'smooth',
+      String(charts.smooth),
+      [
+        ['1', 'off'],
+        ['10', '10 points'],
+        ['50', '50 points'],
+      ],
+      (n) => set({ smooth: Number(n) }),
+    ),
+    runs.length > 1
+      ? choice(
+          'seeds',
+          charts.bands ? 'band' : 'lines',
+          [
+            ['band', 'one band'],
+            ['lines', 'a line each'],
+          ],
+          (value) => set({ bands: value === 'band' }),
+        )
+      : null,
+  );
+}
+
+async function curvesView(): Promise<HTMLElement> {
+  const all = await curvesOf(runs);
+  if (all.every(({ curves }) => curves.rows === 0)) {
+    return h('p', { class: 'muted' }, 'No update has been made yet; episodes may be there already.');
+  }
+  return h(
+    'div',
+    {},
+    chartControls(),
+    overviewCharts(
+      all.filter(({ curves }) => curves.rows > 0),
+      charts,
+    ),
+  );
+}
+
+async function timeView(): Promise<HTMLElement> {
+  const all = await curvesOf(runs);
+  const known = all.filter(({ curves }) => curves.series['time/env']);
+  if (known.length === 0) return h('p', { class: 'muted' }, 'No run has said yet where its time went.');
+  return h('div', {}, chartControls(), h('div', { class: 'charts' }, ...known.map((one) => timeCharts(one, charts))));
+}
+
+function configView(): HTMLElement {
+  const text = runs[run]!.config;
+  return h(
+    'section',
+    { class: 'card' },
+    h('h2', {}, visible(runs[run]!.name)),
+    text === '' ? h('p', { class: 'muted' }, 'No configuration is known.') : h('pre', {}, visible(text)),
+  );
+}
+
+async function listView(): Promise<HTMLElement> {
+  const { purpose, label, outcome, text, sort, descending, offset } = list;
+  const page = await source.episodes(run, { purpose, label, outcome, text, sort, descending, offset, limit: PAGE });
+  const set = (change: Partial<ListState>) => {
+    list = { ...list, selected: 0, ...change };
+    void route();
+  };
+  const open = (at: number) => go(`episodes/${run}/${at}/0`);
+  const move = (by: number) => set({ selected: Math.min(page.rows.length - 1, Math.max(0, list.selected + by)) });
+  keys = {
+    j: () => move(1),
+    ArrowDown: () => move(1),
+    k: () => move(-1),
+    ArrowUp: () => move(-1),
+    Enter: () => page.rows[list.selected] && open(page.rows[list.selected]!.at),
+    '/': () => document.getElementById('search')?.focus(),
+  };
+  return listElement(
+    page,
+    list,
+    set,
+    (at) => `#/episodes/${run}/${at}/0`,
+    (row) => open(row.at),
+  );
+}
+
+const LEFT_OUT = 'This episode is not part of the report; open the run with `longplay view` to see it.';
+
+async function episodeView(at: number, turnWished: number): Promise<HTMLElement> {
+  const view = await source.episode(run, at);
+  if (!view) return h('p', {}, LEFT_OUT);
+  const { length } = view.episode.turns;
+  const turn = Math.min(length, Math.max(0, turnWished || 0));
+  const toTurn = (to: number) => go(`episodes/${run}/${at}/${Math.min(length, Math.max(0, to))}`);
+  keys = {
+    ArrowRight: () => toTurn(turn + 1),
+    ArrowLeft: () => toTurn(turn - 1),
+    Home: () => toTurn(0),
+    End: () => toTurn(length),
+    j: () => go(`episodes/${run}/${at + 1}/0`),
+    k: () => go(`episodes/${run}/${Math.max(0, at - 1)}/0`),
+    g: () => go(`group/${run}/${at}`),
+    Escape: () => go(`episodes/${run}`),
+  };
+  const element = episodeElement(view, {
+    turn,
+    shade,
+    go: toTurn,
+    setShade,
+    groupHref: `#/group/${run}/${at}`,
+    listHref: `#/episodes/${run}`,
+  });
+  element.append(h('p', { class: 'muted' }, 'keys: ← → turns, j k episodes, g group, Esc list'));
+  return element;
+}
+
+async function groupView(at: number): Promise<HTMLElement> {
+  const view = await source.group(run, at);
+  if (!view) return h('p', {}, LEFT_OUT);
+  keys = { Escape: () => go(`episodes/${run}`) };
+  return groupElement(
+    view,
+    shade,
+    setShade,
+    (member, turn) => `#/episodes/${run}/${member}/${turn}`,
+    `#/episodes/${run}`,
+  );
+}
+
+function setShade(next: Shade): void {
+  shade = next;
+  void route();
+}
+
+function onKey(event: KeyboardEvent): void {
+  const { target } = event;
+  const inField = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+  const onControl = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement;
+  if (event.ctrlKey || event.metaKey || event.altKey || (inField && event.key !== 'Escape')) return;
+  if (onControl && event.key === 'Enter') return;
+  const action = keys[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function switchTheme(): void {
+  const dark = document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === 'dark'
+    : matchMedia('(prefers-color-scheme: dark)').matches;
+  applyTheme(dark ? 'light' : 'dark');
+  try {
+    localStorage.setItem('theme', dark ? 'light' : 'dark');
+  } catch {
+    // a page from a file may have no storage; the choice then lasts as long as the page
+  }
+  void route();
+}
+
+function applyTheme(theme: string | undefined): void {
+  if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
+}
+
+function stored(name: string): string | undefined {
+  try {
+    return localStorage.getItem(name) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+void start();

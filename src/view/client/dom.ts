@@ -1,0 +1,82 @@
+/**
+ * Making elements. Text only ever becomes a text node or an attribute of a fixed name: there is no way from a trace to
+ * markup in this page.
+ */
+
+export type Child = Node | string | number | null | undefined | false;
+
+export interface Attributes {
+  readonly class?: string;
+  readonly title?: string;
+  readonly href?: string;
+  readonly type?: string;
+  readonly value?: string;
+  readonly placeholder?: string;
+  readonly role?: string;
+  readonly id?: string;
+  readonly for?: string;
+  readonly scope?: string;
+  readonly disabled?: boolean;
+  readonly tabindex?: string;
+  /** `aria-…` and `data-…` by their full names. */
+  readonly aria?: Readonly<Record<string, string | undefined>>;
+  /** Set by property, as the security policy allows. */
+  readonly style?: Readonly<Record<string, string>>;
+  readonly on?: Readonly<Record<string, (event: Event) => void>>;
+}
+
+export function h(tag: string, attributes: Attributes = {}, ...children: readonly Child[]): HTMLElement {
+  const element = document.createElement(tag);
+  const { aria = {}, style = {}, on = {}, disabled, ...plain } = attributes;
+  for (const [name, value] of Object.entries(plain)) if (value !== undefined) element.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries(aria)) if (value !== undefined) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(style)) element.style.setProperty(name, value);
+  for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
+  if (disabled) element.setAttribute('disabled', '');
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(typeof child === 'object' ? child : String(child));
+  }
+  return element;
+}
+
+/** Control characters as visible symbols (␛ for escape), newlines and tabs as they are. */
+export function visible(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (char) => {
+    const code = char.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? '␡' : '�';
+  });
+}
+
+export function numberText(value: number | null | undefined): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return '–';
+  if (Number.isInteger(value)) return value.toLocaleString('en');
+  const size = Math.abs(value);
+  if (size >= 1000) return Math.round(value).toLocaleString('en');
+  return size < 0.001 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
+}
+
+/** One select with a label that screen readers say. */
+export function choice(
+  label: string,
+  value: string,
+  options: readonly (readonly [value: string, text: string])[],
+  change: (value: string) => void,
+): HTMLElement {
+  const select = h('select', {
+    aria: { 'aria-label': label },
+    on: { change: () => change(select.value) },
+  }) as HTMLSelectElement;
+  for (const [key, text] of options) select.append(h('option', { value: key }, text));
+  select.value = value;
+  return h('label', {}, h('span', { class: 'muted' }, `${label} `), select);
+}
+
+/** Replaces what an element holds. */
+export function show(parent: Element, ...children: readonly Child[]): void {
+  parent.replaceChildren();
+  for (const child of children)
+    if (child !== null && child !== undefined && child !== false)
+      parent.append(typeof child === 'object' ? child : String(child));
+}

@@ -1,0 +1,58 @@
+/** Where the page gets its data: a server, or the report it is part of. */
+import type { Curves, EpisodePage, EpisodeView, GroupView, ReportData, RunInfo } from '../api.ts';
+import { type EpisodeQuery, queryEpisodes } from '../query.ts';
+
+export interface Source {
+  /** False for a report: nothing will change. */
+  readonly live: boolean;
+  runs(): Promise<readonly RunInfo[]>;
+  curves(run: number): Promise<Curves>;
+  episodes(run: number, query: EpisodeQuery): Promise<EpisodePage>;
+  /** `undefined` for an episode that the report leaves out. */
+  episode(run: number, at: number): Promise<EpisodeView | undefined>;
+  group(run: number, at: number): Promise<GroupView | undefined>;
+}
+
+export function openSource(): Source {
+  const embedded = document.getElementById('report');
+  return embedded ? reportSource(JSON.parse(embedded.textContent ?? '') as ReportData) : serverSource();
+}
+
+function serverSource(): Source {
+  const get = async <T>(path: string): Promise<T> => {
+    const response = await fetch(path);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+  return {
+    live: true,
+    runs: () => get('api/runs'),
+    curves: (run) => get(`api/runs/${run}/curves`),
+    episodes(run, query) {
+      const parameters = new URLSearchParams();
+      for (const [name, value] of Object.entries(query))
+        if (value !== undefined && value !== '') parameters.set(name, String(value));
+      return get(`api/runs/${run}/episodes?${parameters}`);
+    },
+    episode: (run, at) => get(`api/runs/${run}/episodes/${at}`),
+    group: (run, at) => get(`api/runs/${run}/episodes/${at}/group`),
+  };
+}
+
+function reportSource(data: ReportData): Source {
+  return {
+    live: false,
+    runs: async () => data.runs,
+    curves: async (run) => data.curves[run]!,
+    episodes: async (run, query) => queryEpisodes(data.rows[run] ?? [], query),
+    episode: async (run, at) => data.episodes[run]?.[at],
+    async group(run, at) {
+      const one = data.episodes[run]?.[at];
+      if (!one) return undefined;
+      const members = Object.values(data.episodes[run]!).filter(
+        ({ episode }) => episode.group === one.episode.group && episode.purpose === one.episode.purpose,
+      );
+      return { members };
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * The viewer's page as one HTML document: styles, uPlot and our own script inline, nothing from elsewhere. A content
+ * security policy names exactly these by their hashes, so nothing else on the page can run, whatever a trace says.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { UserError } from '../core/errors.ts';
+import { workerUrl } from '../runtime/thread.ts';
+import type { ReportData } from './api.ts';
+import { STYLE } from './style.ts';
+
+/** Our modules, in the order in which they are joined: each uses only names of itself and those before. */
+const MODULES = [
+  'query',
+  'client/dom',
+  'client/source',
+  'client/charts',
+  'client/drawing',
+  'client/episode',
+  'client/list',
+  'client/app',
+];
+
+let assets: { readonly script: string; readonly style: string } | undefined;
+
+/** @param data makes the page a report: it then needs no server */
+export function pageHtml(data?: ReportData): string {
+  assets ??= { script: script(), style: style() };
+  const { script: code, style: css } = assets;
+  const policy = [
+    `default-src 'none'`,
+    `script-src 'sha256-${sha256(code)}'`,
+    `style-src 'sha256-${sha256(css)}'`,
+    `connect-src 'self'`,
+    `img-src data:`,
+    `base-uri 'none'`,
+    `form-action 'none'`,
+  ].join('; ');
+  const embedded = data ? `<script type="application/json" id="report">${escapeJson(data)}</script>\n` : '';
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>longplay</title>
+<style>${css}</style>
+</head>
+<body>
+<noscript>This page draws itself with its own script, which is turned off.</noscript>
+<div id="app"></div>
+${embedded}<script>${code}</script>
+</body>
+</html>
+`;
+}
+
+/** JSON that cannot end its script element, and is still the same JSON. */
+export function escapeJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+function script(): string {
+  const require = createRequire(import.meta.url);
+  const uplot = readFileSync(require.resolve('uplot/dist/uPlot.iife.min.js'), 'utf8');
+  const own = MODULES.map((name) => moduleText(new URL(`./${name}.js`, import.meta.url))).join('\n');
+  return `${uplot}\n(() => {\n'use strict';\n${own}\n})();\n`.replace(/<\/(script)/gi, '<\\/$1');
+}
+
+/** A compiled module as a part of one script: its imports are the parts before it. */
+function moduleText(url: URL): string {
+  let text: string;
+  try {
+    text = readFileSync(workerUrl(url), 'utf8');
+  } catch {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `the viewer's page is not built: ${url.pathname} is missing; run \`npm run build\``,
+    );
+  }
+  return text
+    .replace(/^import\b[^;]*;\n?/gm, '')
+    .replace(/^export \{\};?\n?/gm, '')
+    .replace(/^export (?=(async )?(function|const|let|class)\b)/gm, '')
+    .replace(/^\/\/# sourceMappingURL=.*$/gm, '');
+}
+
+function style(): string {
+  const require = createRequire(import.meta.url);
+  const uplot = readFileSync(require.resolve('uplot/dist/uPlot.min.css'), 'utf8');
+  return `${uplot}\n${STYLE}`;
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('base64');
+}

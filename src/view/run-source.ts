@@ -1,0 +1,221 @@
+/** A run folder (or a bare trace) as the viewer reads it; follows a run that is still writing. */
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { parse } from 'yaml';
+import type { Draw, Drawing } from '../core/draw.ts';
+import { UserError } from '../core/errors.ts';
+import type { MetricsRow } from '../record/metrics.ts';
+import type { TraceLine } from '../record/trace.ts';
+import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
+import type { Curves, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo } from './api.ts';
+import { CurveBuffer } from './curve-buffer.ts';
+
+/** What the viewer needs of a world. */
+export interface WorldTools {
+  readonly draw?: Draw;
+  /** Text of a token id. */
+  readonly spell?: (id: number) => string;
+}
+
+/** Finds a world by id; nothing for one that is not installed. */
+export type WorldsOf = (env: string) => Promise<WorldTools>;
+
+/** Turns of one episode that are drawn; beyond, the text has to do. */
+const MAX_DRAWINGS = 200;
+/** Members of a group that are put side by side. */
+const MAX_MEMBERS = 32;
+
+export class RunSource {
+  readonly #path: string;
+  readonly #id: number;
+  readonly #worlds: WorldsOf;
+  readonly #store: TraceStore;
+  readonly #curves = new CurveBuffer();
+  readonly #rows: EpisodeRow[] = [];
+  readonly #config: { readonly text: string; readonly value: Record<string, unknown> };
+  #metricsBytes = 0;
+
+  /** @throws {UserError} UNKNOWN_RUN for a path that is neither a run nor a trace */
+  constructor(path: string, id: number, worlds: WorldsOf) {
+    if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${path} does not exist; give a run's folder or a trace`);
+    this.#path = path;
+    this.#id = id;
+    this.#worlds = worlds;
+    const folder = statSync(path).isDirectory();
+    if (
+      folder &&
+      !['config.yaml', 'metrics.jsonl', 'traces', '00001.jsonl'].some((name) => existsSync(join(path, name)))
+    ) {
+      throw new UserError('UNKNOWN_RUN', `${path} is no run: it has neither config.yaml, metrics.jsonl nor traces`);
+    }
+    this.#store = TraceStore.follow(path);
+    this.#config = folder ? readConfig(join(path, 'config.yaml')) : { text: '', value: {} };
+    this.refresh();
+  }
+
+  /** Takes in what was written since. */
+  refresh(): void {
+    this.#store.refresh();
+    for (let at = this.#rows.length; at < this.#store.size; at++) this.#rows.push(rowOf(this.#store.episodes[at]!));
+    this.#readMetrics(join(this.#path, 'metrics.jsonl'));
+  }
+
+  get info(): RunInfo {
+    const config = this.#configValue();
+    const { seed, ...rest } = config;
+    const { env } = config as { env?: { id?: unknown } };
+    return {
+      id: this.#id,
+      name: basename(resolve(this.#path)),
+      env: typeof env?.id === 'string' ? env.id : (this.#store.episodes[0]?.env ?? '?'),
+      seed: typeof seed === 'number' ? seed : undefined,
+      family: Object.keys(config).length === 0 ? `run ${this.#id}` : JSON.stringify(rest),
+      episodes: this.#rows.length,
+      rows: this.#curves.rows,
+      config: this.#config.text,
+    };
+  }
+
+  get curves(): Curves {
+    return this.#curves.curves;
+  }
+
+  get rows(): readonly EpisodeRow[] {
+    return this.#rows;
+  }
+
+  /** @throws {RangeError} outside the list; {UserError} BAD_TRACE when it was rotated away meanwhile */
+  async episode(at: number): Promise<EpisodeView> {
+    const episode = this.#store.read(at);
+    const tools = await this.#worlds(episode.task.env);
+    return {
+      at,
+      episode: plain(episode),
+      drawings: drawings(tools.draw, episode),
+      spelling: spelling(tools.spell, episode),
+    };
+  }
+
+  async group(at: number): Promise<GroupView> {
+    const members = this.#store.groupOf(at).slice(0, MAX_MEMBERS);
+    return { members: await Promise.all(members.map((member) => this.episode(member.at))) };
+  }
+
+  #configValue(): Record<string, unknown> {
+    const { value } = this.#config;
+    return Object.keys(value).length > 0 ? value : ((this.#store.config as Record<string, unknown> | undefined) ?? {});
+  }
+
+  /** Whole new lines of metrics.jsonl; a damaged one is left out, and a last one being written comes next time. */
+  #readMetrics(path: string): void {
+    if (!existsSync(path)) return;
+    const fd = openSync(path, 'r');
+    try {
+      const { size } = fstatSync(fd);
+      while (this.#metricsBytes < size) {
+        const chunk = Buffer.alloc(Math.min(4 * 1024 * 1024, size - this.#metricsBytes));
+        const got = readSync(fd, chunk, 0, chunk.length, this.#metricsBytes);
+        const end = chunk.subarray(0, got).lastIndexOf(10) + 1;
+        if (end === 0) return;
+        this.#metricsBytes += end;
+        for (const line of chunk.toString('utf8', 0, end - 1).split('\n')) {
+          const row = rowFrom(line);
+          if (row) this.#curves.add(row);
+        }
+      }
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+function rowFrom(line: string): MetricsRow | undefined {
+  try {
+    const row: unknown = JSON.parse(line);
+    return typeof row === 'object' && row !== null ? (row as MetricsRow) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readConfig(path: string): { text: string; value: Record<string, unknown> } {
+  if (!existsSync(path)) return { text: '', value: {} };
+  const text = readFileSync(path, 'utf8');
+  try {
+    const value: unknown = parse(text);
+    return { text, value: typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} };
+  } catch {
+    return { text, value: {} }; // shown as it is; everything else works without
+  }
+}
+
+function rowOf(stored: StoredEpisode): EpisodeRow {
+  const { at, episode, group, index, seed, label, purpose, horizon, turns, success, truncated, version } = stored;
+  return {
+    at,
+    episode,
+    group,
+    task: index,
+    seed,
+    label,
+    purpose,
+    horizon,
+    turns,
+    return: stored.return,
+    success,
+    truncated,
+    version,
+  };
+}
+
+/** As JSON has it. */
+function plain(episode: TraceLine): Plain<TraceLine> {
+  const turns = episode.turns.map(({ actions, decision, ...turn }) => ({
+    ...turn,
+    actions: Array.from(actions),
+    ...(decision
+      ? {
+          decision:
+            decision.kind === 'choice'
+              ? { ...decision, context: Array.from(decision.context) }
+              : {
+                  ...decision,
+                  context: Array.from(decision.context),
+                  tokens: Array.from(decision.tokens),
+                  logprobs: Array.from(decision.logprobs),
+                },
+        }
+      : {}),
+  }));
+  return { ...episode, turns } as Plain<TraceLine>;
+}
+
+function drawings(draw: Draw | undefined, { task, turns, finalObservation }: TraceLine): (Drawing | null)[] {
+  if (!draw) return [];
+  const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;
+  const seen = turns.map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
+  return Array.from({ length: Math.min(turns.length + 1, MAX_DRAWINGS) }, (_, t) => {
+    try {
+      return draw(task, first, seen.slice(0, t));
+    } catch {
+      return null; // recorded under another version of the world
+    }
+  });
+}
+
+function spelling(spell: WorldTools['spell'], { turns }: TraceLine): Record<number, string> {
+  const texts: Record<number, string> = {};
+  if (!spell) return texts;
+  for (const { decision } of turns) {
+    if (!decision) continue;
+    for (const id of [...decision.context, ...(decision.kind === 'tokens' ? decision.tokens : [])]) {
+      if (texts[id] !== undefined) continue;
+      try {
+        texts[id] = spell(id);
+      } catch {
+        texts[id] = `#${id}`;
+      }
+    }
+  }
+  return texts;
+}

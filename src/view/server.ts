@@ -1,0 +1,91 @@
+/** The viewer's server: the page and its data, on the loopback address alone. */
+import { serve } from '@hono/node-server';
+import { Hono } from 'hono';
+import { messageOf, UserError } from '../core/errors.ts';
+import { pageHtml } from './page.ts';
+import { type EpisodeQuery, queryEpisodes } from './query.ts';
+import type { RunSource } from './run-source.ts';
+
+/** Episodes a request may ask for. */
+const MAX_LIMIT = 500;
+
+export function viewerApp(sources: readonly RunSource[]): Hono {
+  const app = new Hono();
+  app.use(async (c, next) => {
+    // A page from elsewhere could have its own name point at this address: only our own names are answered.
+    const host = (c.req.header('host') ?? '').replace(/:\d+$/, '');
+    if (!['127.0.0.1', 'localhost', '[::1]'].includes(host)) return c.text('only local requests are answered', 403);
+    await next();
+    c.header('cache-control', 'no-store');
+    c.header('x-content-type-options', 'nosniff');
+    c.header('referrer-policy', 'no-referrer');
+    return undefined;
+  });
+  app.onError((error, c) =>
+    c.text(messageOf(error), error instanceof RangeError ? 404 : error instanceof UserError ? 409 : 500),
+  );
+  const sourceOf = (id: string): RunSource => {
+    const source = sources[Number(id)];
+    if (!source) throw new RangeError(`no run ${id}`);
+    return source;
+  };
+  app.get('/', (c) => c.html(pageHtml()));
+  app.get('/api/runs', (c) => {
+    for (const source of sources) source.refresh();
+    return c.json(sources.map(({ info }) => info));
+  });
+  app.get('/api/runs/:run/curves', (c) => c.json(sourceOf(c.req.param('run')).curves));
+  app.get('/api/runs/:run/episodes', (c) =>
+    c.json(queryEpisodes(sourceOf(c.req.param('run')).rows, queryOf(c.req.query()))),
+  );
+  app.get('/api/runs/:run/episodes/:at', async (c) =>
+    c.json(await sourceOf(c.req.param('run')).episode(Number(c.req.param('at')))),
+  );
+  app.get('/api/runs/:run/episodes/:at/group', async (c) =>
+    c.json(await sourceOf(c.req.param('run')).group(Number(c.req.param('at')))),
+  );
+  return app;
+}
+
+function queryOf(q: Readonly<Record<string, string>>): EpisodeQuery {
+  const count = (text: string | undefined, otherwise: number) => {
+    const n = Number(text ?? otherwise);
+    return Number.isSafeInteger(n) && n >= 0 ? n : otherwise;
+  };
+  return {
+    ...(q.purpose ? { purpose: q.purpose } : {}),
+    ...(q.label ? { label: q.label } : {}),
+    ...(q.outcome ? { outcome: q.outcome } : {}),
+    ...(q.text ? { text: q.text } : {}),
+    ...(q.sort ? { sort: q.sort } : {}),
+    descending: q.descending === 'true',
+    offset: count(q.offset, 0),
+    limit: Math.min(MAX_LIMIT, count(q.limit, 50)),
+  };
+}
+
+export interface ViewerServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** @param port 0 picks a free one @throws {UserError} BAD_ARGUMENT when the port is taken */
+export function serveViewer(sources: readonly RunSource[], port: number): Promise<ViewerServer> {
+  return new Promise((resolve, reject) => {
+    const server = serve({ fetch: viewerApp(sources).fetch, hostname: '127.0.0.1', port }, (address) => {
+      resolve({
+        url: `http://127.0.0.1:${address.port}/`,
+        close: () =>
+          new Promise((closed) => {
+            server.close(() => closed());
+            if ('closeAllConnections' in server) server.closeAllConnections();
+          }),
+      });
+    });
+    server.once('error', (error) => {
+      reject(
+        new UserError('BAD_ARGUMENT', `cannot listen on 127.0.0.1:${port}: ${messageOf(error)}; choose another --port`),
+      );
+    });
+  });
+}

@@ -1,0 +1,68 @@
+/** Styles of the viewer's page: light and dark, wide and narrow. */
+export const STYLE = `
+:root { color-scheme: light dark; --bg: #fbfbfa; --panel: #fff; --ink: #1d2126; --soft: #5d6670; --line: #d9dde2; --accent: #0b62c4;
+  --good: #14763a; --bad: #b3261e; --warn: #8a5a00; --mark: #fff3c4; --plus: 20 118 58; --minus: 179 38 30; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme=light]) { --bg: #14171b; --panel: #1b1f25; --ink: #e4e8ec; --soft: #9aa4af; --line: #333a43;
+  --accent: #7ab7ff; --good: #6bd08f; --bad: #ff8f86; --warn: #f0c060; --mark: #4a4012; --plus: 80 190 120; --minus: 240 110 100; } }
+:root[data-theme=dark] { color-scheme: dark; --bg: #14171b; --panel: #1b1f25; --ink: #e4e8ec; --soft: #9aa4af; --line: #333a43;
+  --accent: #7ab7ff; --good: #6bd08f; --bad: #ff8f86; --warn: #f0c060; --mark: #4a4012; --plus: 80 190 120; --minus: 240 110 100; }
+:root[data-theme=light] { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--bg); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
+header { display: flex; flex-wrap: wrap; gap: .25rem 1rem; align-items: center; padding: .6rem 1rem; border-bottom: 1px solid var(--line); background: var(--panel); position: sticky; top: 0; z-index: 5; }
+header h1 { font-size: 1rem; margin: 0 .5rem 0 0; }
+nav { display: flex; gap: .25rem; }
+nav a { padding: .3rem .7rem; border-radius: 6px; color: inherit; text-decoration: none; }
+nav a[aria-current=page] { background: var(--accent); color: var(--panel); }
+header .end { margin-left: auto; min-width: 0; max-width: 100%; display: flex; gap: .5rem; align-items: center; }
+main { padding: 1rem; max-width: 1500px; margin: 0 auto; }
+a { color: var(--accent); }
+button, select, input { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: .25rem .55rem; max-width: 100%; }
+select { max-width: min(100%, 15rem); } label { display: flex; align-items: center; gap: .3rem; min-width: 0; max-width: 100%; } select, input { min-width: 0; }
+button:disabled { opacity: .45; }
+main:focus { outline: none; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
+.muted { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
+.row { display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: center; margin: 0 0 .8rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 430px), 1fr)); gap: .9rem; }
+.card { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: .7rem .8rem; min-width: 0; }
+.card h2, .card h3 { margin: 0 0 .4rem; font-size: .95rem; }
+.card h3 { font-size: .85rem; color: var(--soft); font-weight: 600; }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem .8rem; margin: .3rem 0 0; padding: 0; list-style: none; font-size: .85rem; }
+.swatch { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em; vertical-align: -.05em; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .28rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td.n, th.n { text-align: right; }
+th button { border: 0; background: none; padding: 0; font-weight: 600; color: inherit; cursor: pointer; }
+tbody tr[aria-selected=true] { background: var(--mark); }
+tbody tr { cursor: pointer; }
+pre, .mono { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
+.episode { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: .9rem; align-items: start; }
+@media (max-width: 800px) { .episode { grid-template-columns: minmax(0, 1fr); } main { padding: .6rem; } th, td { padding: .25rem .4rem; } }
+.turns { display: flex; flex-wrap: wrap; gap: 3px; margin: 0 0 .8rem; }
+.turns button { min-width: 2.1rem; padding: .15rem .3rem; }
+.turns button[aria-current=step] { outline: 2px solid var(--accent); outline-offset: 0; font-weight: 700; }
+.turns .reward { box-shadow: inset 0 -3px 0 var(--good); }
+.action { font-weight: 600; }
+.token { border-radius: 3px; white-space: pre-wrap; }
+.candidates { margin: 0; padding-left: 1.2rem; max-height: 16rem; overflow: auto; }
+dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .1rem .8rem; margin: .5rem 0 0; font-size: .9rem; }
+dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; font-variant-numeric: tabular-nums; }
+.bar { display: flex; height: 14px; border-radius: 4px; overflow: hidden; background: var(--line); margin: .2rem 0; }
+.bar span { display: block; height: 100%; }
+.grid { display: inline-grid; font: 14px/1 ui-monospace, monospace; gap: 1px; background: var(--line); padding: 1px; }
+.grid span { width: 1.5em; height: 1.5em; display: grid; place-items: center; background: var(--panel); }
+.grid .dim { opacity: .45; }
+.card + .card { margin-top: .7rem; } .charts .card + .card, .members .card + .card { margin-top: 0; }
+.c-red { color: #d1332b; } .c-green { color: #16873f; } .c-blue { color: #2a6fdb; } .c-purple { color: #9048c8; } .c-yellow { color: #b58900; } .c-grey { color: #808891; } .c-white { font-weight: 700; }
+.members { display: flex; gap: .7rem; overflow-x: auto; align-items: flex-start; padding-bottom: .5rem; }
+.members .card { flex: 0 0 17rem; }
+.members ol { margin: 0; padding-left: 1.5rem; font-size: .88rem; }
+.members li a { color: inherit; }
+.members li { padding: .12rem .25rem; border-radius: 3px; overflow-wrap: anywhere; }
+.uplot, .u-wrap { max-width: 100%; }
+.u-legend { font-size: .8rem; }
+.sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+@media (prefers-reduced-motion: no-preference) { .turns button { transition: background-color .1s; } }
+`;

@@ -1,0 +1,135 @@
+/** Sinks: TensorBoard events read back by another decoder, Prometheus text by a parser's rules. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { MetricsRow } from '../../src/record/metrics.ts';
+import { openSinks } from '../../src/record/sinks/open.ts';
+import { prometheusSink, prometheusText } from '../../src/record/sinks/prometheus.ts';
+import { crc32c, maskedCrc, tensorboardSink } from '../../src/record/sinks/tensorboard.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'longplay-sinks-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const rows: MetricsRow[] = [
+  { update: 1, success: 0.25, successByLabel: { 'depth 1': 0.5 } },
+  { update: 300, success: 0.5, loss: Number.NaN },
+];
+
+describe('TensorBoard events', () => {
+  const folder = join(dir, 'tensorboard');
+  const sink = tensorboardSink(folder, () => 1_700_000_000_123);
+  for (const row of rows) sink.write(row);
+  sink.close();
+  sink.close();
+
+  it('have the published CRC-32C', () => {
+    expect(crc32c(Buffer.from('123456789'))).toBe(0xe3069283); // RFC 3720's check value
+    expect(crc32c(new Uint8Array(32))).toBe(0x8a9136aa);
+  });
+
+  it('are records whose events another decoder reads', () => {
+    const events = records(readFileSync(join(folder, readdirSync(folder)[0]!))).map(decode);
+    expect(events[0]).toMatchObject({ fileVersion: 'brain.Event:2', wallTime: 1_700_000_000.123 });
+    expect(events.slice(1).map(({ step, values }) => ({ step, values }))).toEqual([
+      { step: 1, values: { update: 1, success: 0.25, 'successByLabel/depth 1': 0.5 } },
+      { step: 300, values: { update: 300, success: 0.5 } },
+    ]);
+  });
+
+  const reader = 'from tensorboard.backend.event_processing.event_accumulator import EventAccumulator as E';
+  const has = spawnSync('python3', ['-c', reader]).status === 0;
+  if (!has) console.log('skipped: no Python with tensorboard, so its own reader is not asked');
+  it.skipIf(!has)('are read by TensorBoard’s own reader', () => {
+    const script = `${reader}\nimport sys\ne = E(sys.argv[1])\ne.Reload()\nprint([s.value for s in e.Scalars('success')])`;
+    expect(spawnSync('python3', ['-c', script, folder], { encoding: 'utf8' }).stdout.trim()).toBe('[0.25, 0.5]');
+  });
+});
+
+describe('Prometheus', () => {
+  it('text follows the exposition format', () => {
+    const text = prometheusText({ ...rows[0]!, time: { env: 1, 'a"b\\c\nd': 0 } });
+    const families = parseExposition(text);
+    expect(families.get('longplay_success')).toEqual([{ labels: {}, value: 0.25 }]);
+    expect(families.get('longplay_success_by_label')).toEqual([{ labels: { label: 'depth 1' }, value: 0.5 }]);
+    expect(families.get('longplay_time')).toContainEqual({ labels: { part: 'a"b\\c\nd' }, value: 0 });
+  });
+
+  it('is served on loopback until the sink closes', async () => {
+    const sink = prometheusSink(0);
+    const { port } = await sink.ready;
+    sink.write(rows[0]!);
+    const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+    expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(parseExposition(await response.text()).get('longplay_update')).toEqual([{ labels: {}, value: 1 }]);
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
+    await expect(openSinks({ tensorboard: false, prometheusPort: port }, dir, () => {})).rejects.toThrow(
+      /another port/,
+    );
+    sink.close();
+    await expect(fetch(`http://127.0.0.1:${port}/metrics`)).rejects.toThrow();
+  });
+});
+
+function records(file: Buffer): Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at < file.length; ) {
+    const length = Number(file.readBigUInt64LE(at));
+    expect(file.readUInt32LE(at + 8)).toBe(maskedCrc(file.subarray(at, at + 8)));
+    const bytes = file.subarray(at + 12, at + 12 + length);
+    expect(file.readUInt32LE(at + 12 + length)).toBe(maskedCrc(bytes));
+    found.push(bytes);
+    at += 16 + length;
+  }
+  return found;
+}
+
+function decode(bytes: Uint8Array) {
+  const reader = new BinaryReader(bytes);
+  const event = { wallTime: 0, step: 0, fileVersion: '', values: {} as Record<string, number> };
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field === 1) event.wallTime = reader.double();
+    else if (field === 2) event.step = Number(reader.int64());
+    else if (field === 3) event.fileVersion = reader.string();
+    else if (field === 5) {
+      const summary = new BinaryReader(reader.bytes());
+      while (summary.pos < summary.len) {
+        expect(summary.tag()).toEqual([1, WireType.LengthDelimited]);
+        const value = new BinaryReader(summary.bytes());
+        expect(value.tag()).toEqual([1, WireType.LengthDelimited]);
+        const tag = value.string();
+        expect(value.tag()).toEqual([2, WireType.Bit32]);
+        event.values[tag] = value.float();
+      }
+    } else reader.skip(type);
+  }
+  return event;
+}
+
+/** The format's rules: help and type before the samples of a family, families not interleaved, escapes undone. */
+function parseExposition(text: string) {
+  const families = new Map<string, { labels: Record<string, string>; value: number }[]>();
+  let current = '';
+  expect(text.endsWith('\n')).toBe(true);
+  for (const line of text.trimEnd().split('\n')) {
+    const comment = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line);
+    if (comment) {
+      if (comment[1] === 'HELP') {
+        expect(families.has(comment[2]!)).toBe(false);
+        current = comment[2]!;
+        families.set(current, []);
+      } else expect([comment[2], comment[3]]).toEqual([current, 'gauge']);
+      continue;
+    }
+    const sample = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([a-z_]+)="((?:[^"\\]|\\.)*)"\})? (\S+)$/.exec(line);
+    expect(sample, line).not.toBeNull();
+    const [, name, label, value, number] = sample!;
+    expect(name).toBe(current);
+    const unescaped = value?.replace(/\\(.)/g, (_, char) => (char === 'n' ? '\n' : char));
+    families.get(name!)!.push({ labels: label ? { [label]: unescaped! } : {}, value: Number(number) });
+  }
+  return families;
+}
