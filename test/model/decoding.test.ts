@@ -125,7 +125,7 @@ it('the forward program gives the logits of a plain computation', async () => {
       ),
     );
     expect(logits!.data.length).toBe(want.length);
-    want.forEach((logit, i) => expect(logits!.data[i]).toBeCloseTo(logit, 4));
+    for (const [i, logit] of want.entries()) expect(logits!.data[i]).toBeCloseTo(logit, 4);
   }
   await engine.dispose();
 });

@@ -102,7 +102,7 @@ describe.each([
           members.map((member) => ({ reading, actions, members: [member] })),
         );
         const [a, b] = [(await decided(groups)).flat(2), (await decided(separate)).flat(2)];
-        a.forEach((value, i) => expect(value).toBeCloseTo(b[i]!, 4));
+        for (const [i, value] of a.entries()) expect(value).toBeCloseTo(b[i]!, 4);
         const [x, y] = [
           await gradients.run({ ...weights, ...episodeFeeds(config, decoder, groups) }),
           await gradients.run({ ...weights, ...episodeFeeds(config, decoder, separate) }),

@@ -132,7 +132,9 @@ describe.each(cases)('%s decoder of %s', (decoder, _, config) => {
       const index = feeds['decisions.index']!.data;
       const rows = [...index.keys()].filter((row) => index[row] !== -1);
       for (const key of ['logprob', 'entropy', 'value'] as const) {
-        rows.forEach((row, i) => expect(got.get(key)!.data[row], `${key} ${i}`).toBeCloseTo(want[i]![key], 6));
+        for (const [i, row] of rows.entries()) {
+          expect(got.get(key)!.data[row], `${key} ${i}`).toBeCloseTo(want[i]![key], 6);
+        }
       }
       const { loss } = Object.fromEntries(run(gradientGraph(config, { decoder, objective: 'policy' }), feeds));
       expect(loss!.data[0]).toBeCloseTo(plainLoss(want, groups), 6);

@@ -29,7 +29,8 @@ describe.each([
       await trained('onnxruntime-web', 1, config, decoder),
       await trained('tfjs', 1, config, decoder),
     ];
-    expect(node.at(-1)!).toBeLessThan(node[0]! - 0.01);
+    const sameBatch = STEPS - 1 - ((STEPS - 1) % 3); // three batches take turns
+    expect(node[sameBatch]!).toBeLessThan(node[0]!);
     node.forEach((loss, t) => {
       expect(Math.abs(web[t]! - loss), `onnxruntime-web, step ${t}`).toBeLessThanOrEqual(1e-3);
       expect(Math.abs(tfjs[t]! - loss), `tfjs, step ${t}`).toBeLessThanOrEqual(1e-3);
