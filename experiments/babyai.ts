@@ -39,6 +39,8 @@ interface Trial {
   readonly updates: number;
   readonly envSteps: number;
   readonly minutes: number;
+  /** Processor seconds of all threads while training: on a busy machine minutes say little. */
+  readonly cpuSeconds: number;
   readonly rates: Rates;
 }
 
@@ -87,11 +89,15 @@ function configured(seed: number, minutes: number | undefined): RunConfig {
 
 async function train(config: RunConfig): Promise<Trial> {
   let status: { version: number; envSteps: number; elapsedMs: number } | undefined;
+  let cpuSeconds = 0;
   const rates = await played(config, ['sampled', 'greedy'], async (run) => {
+    const before = process.cpuUsage();
     status = (await run.train()).status;
+    const { user, system } = process.cpuUsage(before);
+    cpuSeconds = (user + system) / 1e6;
   });
   const { version: updates, envSteps, elapsedMs } = status!;
-  return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, rates };
+  return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, rates };
 }
 
 /** Plays the evaluated tasks, after training where `before` trains. */
@@ -160,13 +166,14 @@ function report(trials: readonly Trial[], random: Rates, config: RunConfig): voi
     columns([header('success %, [95 % over tasks]'), ...subtaskRows.map(line)]),
     columns([header('by level (20 tasks each)'), ...levelRows.map(line)]),
     columns([
-      ['by training seed, 18 levels', ...kinds, 'env steps', 'updates', 'minutes'],
-      ...trials.map(({ seed, rates, envSteps, updates, minutes }) => [
+      ['by training seed, 18 levels', ...kinds, 'env steps', 'updates', 'minutes', 'processor s'],
+      ...trials.map(({ seed, rates, envSteps, updates, minutes, cpuSeconds }) => [
         `seed ${seed}`,
         ...kinds.map((kind) => percent(over([rates[kind]!], subtaskRows[0]!))),
         String(envSteps),
         String(updates),
         minutes.toFixed(1),
+        cpuSeconds.toFixed(0),
       ]),
     ]),
   ].map((lines) => lines.join('\n'));
@@ -176,7 +183,7 @@ function report(trials: readonly Trial[], random: Rates, config: RunConfig): voi
   writeFileSync(json, `${JSON.stringify({ format: 1, config, trials, random })}\n`);
   writeFileSync(
     markdown,
-    `# BabyAI from scratch in ${minutes} minutes\n\nexperiments/babyai.yaml on the environment's reward alone, ${trials.length} training seeds; the 360 held-out tasks (18 levels × level seeds 45 … 64), ${config.evaluation.episodesPerTask} sampled episodes and one greedy a task, beside a uniform random policy over the same lists.\nRepeat with \`npm run experiment -- babyai --seeds ${trials.length} --minutes ${config.stop.minutes}\`. How many steps fit into the minutes depends on what else the machine does.\n\n\`\`\`\n${tables.join('\n\n')}\n\`\`\`\n`,
+    `# BabyAI from scratch in ${minutes} minutes\n\nexperiments/babyai.yaml on the environment's reward alone, ${trials.length} training seeds; the 360 held-out tasks (18 levels × level seeds 45 … 64), ${config.evaluation.episodesPerTask} sampled episodes and one greedy a task, beside a uniform random policy over the same lists.\nRepeat with \`npm run experiment -- babyai --seeds ${trials.length} --minutes ${config.stop.minutes}\`. How many steps fit into the minutes depends on what else the machine does: two cores have 600 processor seconds in five minutes.\n\n\`\`\`\n${tables.join('\n\n')}\n\`\`\`\n`,
   );
   process.stdout.write(`${tables.join('\n\n')}\nwritten: ${markdown.pathname}\n`);
 }

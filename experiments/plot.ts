@@ -35,17 +35,17 @@ export function plotCurves({ title, x, y, curves }: Plot): string {
     (share) =>
       `<text x="${px(share * most)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${Math.round((share * most) / 1000)}k</text>`,
   );
+  const labelAt = spread(curves.map(({ points }) => py(points.at(-1)?.y ?? 0)));
   const lines = curves.map(({ name, points }, i) => {
     const color = COLORS[i % COLORS.length]!;
     const band = [
       ...points.map((p) => `${px(p.x)},${py(p.high)}`),
       ...points.toReversed().map((p) => `${px(p.x)},${py(p.low)}`),
     ];
-    const last = points.at(-1);
     return (
       `<polygon points="${band.join(' ')}" fill="${color}" opacity="0.15"/>` +
       `<polyline points="${points.map((p) => `${px(p.x)},${py(p.y)}`).join(' ')}" fill="none" stroke="${color}" stroke-width="2"/>` +
-      `<text x="${WIDTH - RIGHT + 8}" y="${py(last?.y ?? 0) + 4 + 2 * i}" fill="${color}">${escapeText(name)}</text>`
+      `<text x="${WIDTH - RIGHT + 8}" y="${labelAt[i]! + 4}" fill="${color}">${escapeText(name)}</text>`
     );
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12" role="img" aria-label="${escapeText(title)}">
@@ -58,6 +58,16 @@ ${ticks.join('\n')}
 ${lines.join('\n')}
 </svg>
 `;
+}
+
+/** Moves label positions apart, in their order, so that none covers another. */
+function spread(at: readonly number[]): number[] {
+  const order = at.map((_, i) => i).sort((a, b) => at[a]! - at[b]!);
+  const moved = [...at];
+  for (let n = 1; n < order.length; n++) {
+    moved[order[n]!] = Math.max(moved[order[n]!]!, moved[order[n - 1]!]! + 15);
+  }
+  return moved;
 }
 
 function escapeText(text: string): string {

@@ -438,12 +438,12 @@ class Rollouts {
     }
     const { task, horizon } = group;
     this.#init.sampler.observe(task.index, trajectories.filter(({ success }) => success).length / group.size);
-    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
-    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
     if (!this.#init.paths.learner) {
-      this.#ledger.filter(this.#collect(group.group));
+      this.#ledger.filter(group.size);
       return;
     }
+    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
+    this.#delivered.set(group.group, { task, horizon, episodes: group.size, facts });
     const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner);
     void learner.tell({
       type: 'group',

@@ -14,7 +14,9 @@ const benches: Readonly<
 > = {
   envs: () => import('./envs.ts'),
   messages: () => import('./messages.ts'),
+  observe: () => import('./observe.ts'),
   rollout: () => import('./rollout.ts'),
+  servers: () => import('./servers.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
 };
 

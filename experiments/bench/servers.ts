@@ -2,15 +2,21 @@
  * Requests per second and latency of the environment server with 1, 4 and 32 keep-alive clients, each playing its own
  * episodes over AgentGym's protocol, beside an empty `node:http` server with one thread hop, measured in turn in the
  * same run by the same generator; and the CPU time that the remote policy costs its client.
- *
- *     node dist/experiments/bench/servers.js [--json] [--seconds 0.7] [--rounds 7]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { playRollout } from '../../src/cli/commands/rollout.ts';
 import { loadWorld } from '../../src/cli/world.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
+import type { RemoteUsage } from '../../src/remote/usage.ts';
+import { createRunFolder } from '../../src/run/run-folder.ts';
+import type { Figure } from './contract.ts';
 import { type Client, type LoadResult, load } from './http-load.ts';
 
 /**
@@ -74,6 +80,55 @@ export async function servers({ seconds = 0.7, rounds = 7 } = {}): Promise<reado
     }
   }
   return rows;
+}
+
+export interface RemotePolicyCost {
+  readonly concurrency: number;
+  readonly turns: number;
+  /** Milliseconds of CPU time of the whole client process (env hosts, traces, everything) per turn; median. */
+  readonly cpuMsPerTurn: number;
+  readonly turnsPerSecond: number;
+}
+
+/**
+ * What a turn of a rollout with the remote policy costs its client: a server in a process of its own answers every chat
+ * completion at once, and the CPU time of this process is divided by the turns. Needs a folder for the runs.
+ */
+export async function remotePolicyCost(
+  dir: string,
+  { rounds = 3, episodes = 300, concurrency = 64 } = {},
+): Promise<RemotePolicyCost> {
+  const server = await start(['chat-answers.js']);
+  try {
+    const costs: { readonly cpu: number; readonly rate: number; readonly turns: number }[] = [];
+    for (let round = -1; round < rounds; round++) {
+      const raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 20 }, stop: { updates: 1 } };
+      const config = loadRunConfig(JSON.stringify(raw), 'bench', [
+        'policy.kind=openai',
+        `policy.openai.baseUrl=${server.url}/v1`,
+        `policy.openai.concurrency=${concurrency}`,
+        `rollout.concurrentGroups=${concurrency}`,
+      ]);
+      const run = join(dir, `round${round}`);
+      createRunFolder(run, config);
+      const plan = { format: 1, episodes, split: 'test', horizon: 20, temperature: 1, seed: round + 2 } as const;
+      const cpu = process.cpuUsage();
+      const began = performance.now();
+      const { usage } = await playRollout({ dir: run, config, plan }, { onNotice: () => {} });
+      const { user, system } = process.cpuUsage(cpu);
+      const turns = (usage as RemoteUsage).requests;
+      const rate = (1000 * turns) / (performance.now() - began);
+      if (round >= 0) costs.push({ cpu: (user + system) / 1000 / turns, rate, turns }); // the first one warms up
+    }
+    return {
+      concurrency,
+      turns: costs[0]!.turns,
+      cpuMsPerTurn: median(costs.map(({ cpu }) => cpu)),
+      turnsPerSecond: Math.round(median(costs.map(({ rate }) => rate))),
+    };
+  } finally {
+    server.process.kill('SIGKILL');
+  }
 }
 
 interface Script {
@@ -140,30 +195,24 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }
 
-export function serversTable(rows: readonly ServerRow[]): readonly string[] {
-  const head = 'world      clients  requests/s     p50 ms   p99 ms   empty/s   ratio  original/s';
+/** The bench `servers`: every row and the cost of the remote policy, each beside what limits it. */
+export async function bench(): Promise<readonly Figure[]> {
+  const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
+  const remote = await remotePolicyCost(dir).finally(() => rmSync(dir, { recursive: true, force: true }));
+  const rows = await servers();
   return [
-    head,
-    ...rows.map((row) =>
-      [
-        row.env.padEnd(10),
-        String(row.clients).padStart(7),
-        String(row.requestsPerSecond).padStart(11),
-        row.p50.toFixed(2).padStart(10),
-        row.p99.toFixed(2).padStart(8),
-        String(row.limit).padStart(9),
-        row.ratio.toFixed(2).padStart(7),
-        String(row.original).padStart(11),
-      ].join(' '),
-    ),
+    ...rows.map(({ env, clients, requestsPerSecond, limit, p50, p99, original, errors }) => ({
+      name: `${env} server, ${clients} keep-alive client${clients === 1 ? '' : 's'}`,
+      value: requestsPerSecond,
+      unit: 'requests/s',
+      reference: { name: 'an empty server with one thread hop', value: limit },
+      note: `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms${errors > 0 ? `, ${errors} errors` : ''}; original ${original}/s (Python requests, keep-alive)`,
+    })),
+    {
+      name: `remote policy, ${remote.concurrency} turns in flight`,
+      value: remote.cpuMsPerTurn,
+      unit: 'ms of client CPU per turn',
+      note: `${remote.turnsPerSecond} turns/s, server included`,
+    },
   ];
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const flag = (name: string, fallback: number) => {
-    const at = process.argv.indexOf(name);
-    return at < 0 ? fallback : Number(process.argv[at + 1]);
-  };
-  const rows = await servers({ seconds: flag('--seconds', 0.7), rounds: flag('--rounds', 7) });
-  console.log(process.argv.includes('--json') ? JSON.stringify(rows) : serversTable(rows).join('\n'));
 }

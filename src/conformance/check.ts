@@ -9,7 +9,7 @@ export interface CheckOptions {
   readonly cases: number;
   /** uint32; the same seed tries the same scripts. */
   readonly seed: number;
-  /** Called now and then, so that somebody notices when an env stops answering. */
+  /** Called before every case, so that somebody notices when an env stops answering. */
   readonly onProgress?: (law: string, done: number) => void;
 }
 
@@ -34,14 +34,19 @@ export async function checkLaw(law: Law, subject: Subject, options: CheckOptions
   const rng = Rng.fromSeed(seedFrom(options.seed, law.name));
   const cases = law.scripted ? options.cases : 1;
   for (let n = 0; n < cases; n++) {
-    if (n % 16 === 0) options.onProgress?.(law.name, n);
+    options.onProgress?.(law.name, n);
     let script: Script | undefined;
     try {
       const drawn = drawCase(subject, rng);
       script = drawn.script;
       await law.holds(drawn);
     } catch (thrown) {
-      return { law: law.name, ok: false, cases: n + 1, broken: await counterexample(law, subject, script, thrown) };
+      return {
+        law: law.name,
+        ok: false,
+        cases: n + 1,
+        broken: await counterexample(law, subject, script, thrown, () => options.onProgress?.(law.name, n)),
+      };
     }
   }
   return { law: law.name, ok: true, cases };
@@ -81,12 +86,14 @@ async function counterexample(
   subject: Subject,
   script: Script | undefined,
   thrown: unknown,
+  onTry: () => void,
 ): Promise<Counterexample> {
   if (!script) return { seen: `createEnv: ${messageOf(thrown)}`, task: { index: 0, seed: 0 }, actions: [] };
   const none = { index: script.index, seed: script.seed };
   if (!law.scripted) return { seen: messageOf(thrown), task: none, actions: [] };
   let seen = messageOf(thrown);
   const smallest = await shrink(script, async (candidate) => {
+    onTry();
     try {
       await law.holds({ subject, env: subject.createEnv(), script: candidate });
       return false;

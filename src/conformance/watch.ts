@@ -6,6 +6,9 @@ import type { CheckRequest } from './check-module.ts';
 import type { ThreadMessage } from './check-thread.ts';
 import type { ConformanceReport } from './report.ts';
 
+/** Starting a thread and loading a world is not the world's silence. */
+const LOADING_MS = 60_000;
+
 /**
  * @param silenceMs how long the thread may say nothing before it is ended
  * @throws {UserError} where the module is no world or an option is none
@@ -16,8 +19,10 @@ export function checkWatched(request: CheckRequest, silenceMs: number): Promise<
   let doing = 'loading the module';
   return new Promise<ConformanceReport>((resolve, reject) => {
     const hangs = () =>
-      reject(new LongplayError('ENV_BROKEN', `the env has not answered for ${silenceMs / 1000} s (${doing})`));
-    let timer = setTimeout(hangs, silenceMs);
+      reject(
+        new LongplayError('ENV_BROKEN', `no end of a case for ${silenceMs / 1000} s (${doing}); is the env hanging?`),
+      );
+    let timer = setTimeout(hangs, Math.max(silenceMs, LOADING_MS));
     worker.on('message', (message: ThreadMessage) => {
       clearTimeout(timer);
       if (message.type === 'done') return resolve(message.report);

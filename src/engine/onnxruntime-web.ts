@@ -7,17 +7,25 @@ export type OrtWeb = typeof import('onnxruntime-web');
 /** A 32-bit heap holds 4 GiB: the inputs are copied into it, and the run needs room beside them. */
 const MAX_FEED_BYTES = 3 * 2 ** 30;
 
+/** Threads of the WebAssembly module, which this JavaScript thread starts once; the package keeps it for itself too. */
+let started: number | undefined;
+
 /**
- * An engine over a loaded onnxruntime-web. The number of threads is the process's, set by the first engine that runs:
- * the WebAssembly module is started once.
+ * An engine over a loaded onnxruntime-web. The first one opened decides the number of threads for all that follow in
+ * the same JavaScript thread.
  */
-export function openOrtWeb(ort: OrtWeb, settings: { readonly threads: number; readonly reason: string }): Engine {
-  ort.env.wasm.numThreads = settings.threads;
+export function openOrtWeb(
+  ort: OrtWeb,
+  { threads, reason }: { readonly threads: number; readonly reason: string },
+): Engine {
+  started ??= threads;
+  ort.env.wasm.numThreads = started;
   ort.env.logLevel = 'fatal';
   return openOrt(ort, {
-    ...settings,
     name: 'onnxruntime-web',
     device: 'cpu',
+    threads: started,
+    reason: started === threads ? reason : `${reason}; on the threads (${started}) of the first engine opened here`,
     reuses: false,
     maxFeedBytes: MAX_FEED_BYTES,
     session: { executionProviders: ['wasm'], graphOptimizationLevel: 'all', logSeverityLevel: 4 },

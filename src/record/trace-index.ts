@@ -68,19 +68,49 @@ export type IndexLine = Span &
     | { readonly kind: 'credit'; readonly groups: readonly number[] }
   );
 
-/** @returns `undefined` for what is no line of an index, e.g. one that was cut off */
-export function parseIndexLine(text: string): IndexLine | undefined {
-  let value: unknown;
+/**
+ * The lines of a text that are lines of an index; others (a header, one that was cut off) are left out. The text is
+ * parsed as one list where that works, which is twice as fast as line by line.
+ */
+export function* parseIndex(text: string): Generator<IndexLine> {
+  const all = parse(`[${text.replaceAll('\n', ',')}]`);
+  for (const value of Array.isArray(all) ? all : text.split('\n').map(parse)) {
+    const line = indexLine(value);
+    if (line) yield line;
+  }
+}
+
+function parse(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+function indexLine(value: unknown): IndexLine | undefined {
   if (!Array.isArray(value)) return undefined;
-  const [offset, length, ...rest] = value;
-  if (rest.length === 1) return { kind: 'credit', offset, length, groups: rest[0] };
-  if (rest.length !== 13) return undefined;
-  const [episode, group, env, index, seed, horizon, attempt, purpose, label, flags, score, turns, version] = rest;
+  if (value.length === 3) return { kind: 'credit', offset: value[0], length: value[1], groups: value[2] };
+  if (value.length !== 15) return undefined;
+  const [
+    offset,
+    length,
+    episode,
+    group,
+    env,
+    index,
+    seed,
+    horizon,
+    attempt,
+    purpose,
+    label,
+    flags,
+    score,
+    turns,
+    version,
+  ] = value;
+  const truncated = (flags & 1) !== 0;
+  const success = (flags & 2) !== 0;
   const summary: EpisodeSummary = {
     episode,
     group,
@@ -91,8 +121,8 @@ export function parseIndexLine(text: string): IndexLine | undefined {
     attempt,
     purpose,
     label,
-    truncated: (flags & 1) !== 0,
-    success: (flags & 2) !== 0,
+    truncated,
+    success,
     return: score,
     turns,
     version,

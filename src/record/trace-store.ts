@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { UserError } from '../core/errors.ts';
 import { type CreditLine, creditTurns, damaged, parseLine, readHeader, type TraceLine } from './trace.ts';
 import { traceName, traceNumbers } from './trace-files.ts';
-import { type EpisodeSummary, indexPath, parseIndexLine, type Span, summaryOf } from './trace-index.ts';
+import { type EpisodeSummary, indexPath, parseIndex, type Span, summaryOf } from './trace-index.ts';
 
 /** An episode of a store. */
 export interface StoredEpisode extends EpisodeSummary, Span {
@@ -34,7 +34,9 @@ export class TraceStore {
   readonly #path: string;
   readonly #files = new Map<string, Followed>();
   readonly #episodes: StoredEpisode[] = [];
-  readonly #members = new Map<string, number>();
+  readonly #texts = new Map<string, string>();
+  /** By purpose, by group: members so far. */
+  readonly #members = new Map<string, Map<number, number>>();
   /** Where the advantages of a training group are. */
   readonly #credits = new Map<number, CreditSpan>();
 
@@ -113,6 +115,14 @@ export class TraceStore {
     return this.#episodes.filter(({ group, purpose }) => group === one.group && purpose === one.purpose);
   }
 
+  /** One copy of a text that many episodes have. */
+  #same(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    this.#texts.set(text, text);
+    return text;
+  }
+
   #paths(): string[] {
     const path = this.#path;
     if (!existsSync(path)) throw new UserError('BAD_TRACE', `${path} does not exist`);
@@ -132,10 +142,15 @@ export class TraceStore {
   #readIndex(file: Followed): void {
     const path = indexPath(file.path);
     if (path === file.path || !existsSync(path)) return;
-    for (const { text, offset, length } of newLines(path, file.indexBytes)) {
-      file.indexBytes = offset + length + 1;
-      const line = parseIndexLine(text);
-      if (!line || line.offset < file.traceBytes) continue; // taken from the trace itself already
+    for (const { text, bytes } of newText(path, file.indexBytes)) {
+      file.indexBytes += bytes;
+      this.#takeIndex(file, text);
+    }
+  }
+
+  #takeIndex(file: Followed, text: string): void {
+    for (const line of parseIndex(text)) {
+      if (line.offset < file.traceBytes) continue; // taken from the trace itself already
       if (line.kind === 'episode') this.#add(line.summary, line, file.path);
       else for (const group of line.groups) this.#credits.set(group, { ...spanOf(line), file: file.path });
       file.traceBytes = Math.max(file.traceBytes, line.offset + line.length + 1);
@@ -157,10 +172,14 @@ export class TraceStore {
   }
 
   #add(summary: EpisodeSummary, { offset, length }: Span, file: string): void {
-    const key = `${summary.purpose}/${summary.group}`;
-    const member = this.#members.get(key) ?? 0;
-    this.#members.set(key, member + 1);
-    this.#episodes.push({ ...summary, at: this.#episodes.length, member, offset, length, file });
+    let groups = this.#members.get(summary.purpose);
+    if (!groups) this.#members.set(summary.purpose, (groups = new Map()));
+    const member = groups.get(summary.group) ?? 0;
+    groups.set(summary.group, member + 1);
+    const env = this.#same(summary.env);
+    const purpose = this.#same(summary.purpose);
+    const label = this.#same(summary.label);
+    this.#episodes.push({ ...summary, env, purpose, label, at: this.#episodes.length, member, offset, length, file });
   }
 }
 
@@ -180,6 +199,23 @@ function readSpan(path: string, { offset, length }: Span): string {
 }
 
 const CHUNK = 4 * 1024 * 1024;
+
+/** The whole lines of a file from a byte on, many at a time. */
+function* newText(path: string, from: number): Generator<{ readonly text: string; readonly bytes: number }> {
+  const fd = openSync(path, 'r');
+  try {
+    const chunk = Buffer.alloc(CHUNK); // an index line is far shorter
+    for (let at = from; ; ) {
+      const got = readSync(fd, chunk, 0, chunk.length, at);
+      const bytes = chunk.subarray(0, got).lastIndexOf(10) + 1;
+      if (bytes === 0) return;
+      at += bytes;
+      yield { text: chunk.toString('utf8', 0, bytes - 1), bytes };
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
 
 /** The whole lines of a file from a byte on; a last one without a newline is not there yet. */
 function* newLines(

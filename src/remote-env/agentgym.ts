@@ -171,40 +171,48 @@ class AgentGymSession implements Session {
     rewardScale: number,
     deadlineMs: number,
   ): Promise<AgentGymSession> {
+    const openMs = OPEN_SHARE * deadlineMs;
     // A create whose answer was lost leaves an environment behind, which the server forgets; it is sent again.
-    const created = await requests.send('POST', 'create', dialect.create, OPEN_SHARE * deadlineMs, true);
-    const id = typeof created === 'number' ? created : field(created, dialect.idField);
-    if (!Number.isInteger(id)) throw malformed(`/create answered ${JSON.stringify(created)?.slice(0, 80)}`);
+    const id = await requests.send('POST', 'create', dialect.create, openMs, true, (created) => {
+      const named = typeof created === 'number' ? created : field(created, dialect.idField);
+      if (Number.isInteger(named)) return named as number;
+      throw malformed(`/create answered ${JSON.stringify(created)?.slice(0, 80)}`);
+    });
     try {
-      const answer = await requests.send(
-        'POST',
-        'reset',
-        dialect.reset(id as number, task.index),
-        OPEN_SHARE * deadlineMs,
-        true,
-      );
-      const observation = dialect.first(answer);
-      if (typeof observation !== 'string') throw malformed(`/reset answered ${JSON.stringify(answer)?.slice(0, 80)}`);
-      const named = typeof answer === 'object' && answer !== null ? (answer as Fields)[dialect.idField] : undefined;
-      if (typeof named === 'number' && named !== id) {
-        throw new RemoteError('mismatch', `/reset of environment ${id} answered for ${named}`);
-      }
-      return new AgentGymSession(requests, dialect, id as number, observation, rewardScale, deadlineMs);
+      const body = dialect.reset(id, task.index);
+      const observation = await requests.send('POST', 'reset', body, openMs, true, (answer) => {
+        const first = dialect.first(answer);
+        if (typeof first !== 'string') throw malformed(`/reset answered ${JSON.stringify(answer)?.slice(0, 80)}`);
+        requireOwn(answer, dialect, id);
+        return first;
+      });
+      return new AgentGymSession(requests, dialect, id, observation, rewardScale, deadlineMs);
     } catch (thrown) {
-      await release(requests, dialect, id as number);
+      await release(requests, dialect, id);
       throw thrown;
     }
   }
 
   async step(action: string): Promise<EnvStep> {
     const { idField, score, done, solved } = this.#dialect;
-    const answer = await this.#requests.send('POST', 'step', { [idField]: this.#id, action }, this.#deadlineMs, false);
-    const observation = field(answer, 'observation');
-    const told = field(answer, score === 'sum' ? 'score' : 'reward');
-    const ended = done(answer as Fields);
-    if (typeof observation !== 'string' || typeof told !== 'number' || typeof ended !== 'boolean') {
-      throw malformed(`/step answered ${JSON.stringify(answer).slice(0, 80)}`);
-    }
+    const body = { [idField]: this.#id, action };
+    const { observation, told, ended } = await this.#requests.send(
+      'POST',
+      'step',
+      body,
+      this.#deadlineMs,
+      false,
+      (answer) => {
+        const observation = field(answer, 'observation');
+        const told = field(answer, score === 'sum' ? 'score' : 'reward');
+        const ended = done(answer as Fields);
+        if (typeof observation !== 'string' || typeof told !== 'number' || typeof ended !== 'boolean') {
+          throw malformed(`/step answered ${JSON.stringify(answer).slice(0, 80)}`);
+        }
+        requireOwn(answer, this.#dialect, this.#id);
+        return { observation, told, ended };
+      },
+    );
     const reward = (score === 'sum' ? told - this.#score : told) * this.#rewardScale;
     this.#score = told;
     return ended ? terminated(observation, reward, solved(told)) : mid(observation, reward);
@@ -224,7 +232,15 @@ class AgentGymSession implements Session {
 
 /** Closing is a courtesy: a server without the route, or none any more, changes nothing for us. */
 async function release(requests: RemoteRequests, { idField }: Dialect, id: number): Promise<void> {
-  await requests.send('POST', 'close', { [idField]: id }, CLOSE_MS, false).catch(() => {});
+  await requests.send('POST', 'close', { [idField]: id }, CLOSE_MS, false, () => {}).catch(() => {});
+}
+
+/** @throws {RemoteError} for an answer that names another environment; most name none */
+function requireOwn(answer: unknown, { idField }: Dialect, id: number): void {
+  const named = typeof answer === 'object' && answer !== null ? (answer as Fields)[idField] : undefined;
+  if (typeof named === 'number' && named !== id) {
+    throw new RemoteError('mismatch', `asked environment ${id}, got the answer of ${named}`);
+  }
 }
 
 /** @throws {RemoteError} for `{"error": …}` and for anything but an object with the field */

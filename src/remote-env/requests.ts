@@ -22,10 +22,17 @@ export class RemoteRequests {
   /**
    * @param totalMs over all attempts
    * @param again whether the request may be sent again after it may have reached the server
-   * @returns the answer's JSON
+   * @param read reads the answer's JSON; one that it refuses is asked for again, where that may be
    * @throws {RemoteError}
    */
-  send(method: string, path: string, body: Fields | undefined, totalMs: number, again: boolean): Promise<unknown> {
+  send<T>(
+    method: string,
+    path: string,
+    body: Fields | undefined,
+    totalMs: number,
+    again: boolean,
+    read: (answer: unknown) => T,
+  ): Promise<T> {
     const { attempts, attemptMs } = this.#options;
     const text = body === undefined ? undefined : JSON.stringify(body);
     // Only the waits are drawn, no answer depends on them; each request has its own sequence.
@@ -34,7 +41,7 @@ export class RemoteRequests {
     return attempt(policy, { clock: systemClock, rng }, async (deadlineMs) => {
       try {
         const answer = await this.#http.send(method, path, text, deadlineMs);
-        return answer.body === '' ? undefined : parseAnswer(answer.body);
+        return read(answer.body === '' ? undefined : parseAnswer(answer.body));
       } catch (thrown) {
         if (thrown instanceof RemoteError && !again && !neverArrived(thrown)) throw new Unrepeatable(thrown);
         throw thrown;

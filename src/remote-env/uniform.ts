@@ -69,15 +69,19 @@ class RemoteSession implements Session {
   ): Promise<RemoteSession> {
     // An open whose answer was lost leaves a session behind, which the server lets go when it is idle.
     const body = { env, index, seed };
-    const answer = await requests.send('POST', 'v1/sessions', body, OPEN_SHARE * deadlineMs, true);
-    return new RemoteSession(requests, deadlineMs, readAnswer(answer, undefined, 0));
+    const answer = await requests.send('POST', 'v1/sessions', body, OPEN_SHARE * deadlineMs, true, (told) =>
+      readAnswer(told, undefined, 0),
+    );
+    return new RemoteSession(requests, deadlineMs, answer);
   }
 
   async step(action: string): Promise<EnvStep> {
     const turn = this.#turn + 1;
     const path = `v1/sessions/${this.#id}/step`;
-    const told = await this.#requests.send('POST', path, { turn, action }, this.#deadlineMs, true);
-    const answer = readAnswer(told, this.#id, turn);
+    const body = { turn, action };
+    const answer = await this.#requests.send('POST', path, body, this.#deadlineMs, true, (told) =>
+      readAnswer(told, this.#id, turn),
+    );
     const { kind, observation, reward, success } = answer.step;
     this.#turn = turn;
     this.#actions = answer.actions;
@@ -91,7 +95,9 @@ class RemoteSession implements Session {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#requests.send('DELETE', `v1/sessions/${this.#id}`, undefined, CLOSE_MS, false).catch(() => {});
+    await this.#requests
+      .send('DELETE', `v1/sessions/${this.#id}`, undefined, CLOSE_MS, false, () => {})
+      .catch(() => {});
   }
 }
 

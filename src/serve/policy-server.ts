@@ -8,6 +8,7 @@
  * `longplay: { version, value }`. One choice counts as one token in `logprobs`.
  */
 import { randomInt } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { View } from '../core/view.ts';
@@ -220,6 +221,7 @@ class Desk {
     const given = { ...read, maxTokens: Math.min(maxTokens, body.max_tokens ?? maxTokens) };
     const temperature = body.temperature ?? 1;
     const stops = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
+    if ((body.n ?? 1) > 1) setMaxListeners(0, request.gone); // each answer listens whether its client has gone
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);

@@ -20,6 +20,7 @@ a { color: var(--accent); }
 button, select, input { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: .25rem .55rem; max-width: 100%; }
 select { max-width: min(100%, 15rem); } label { display: flex; align-items: center; gap: .3rem; min-width: 0; max-width: 100%; } select, input { min-width: 0; }
 button:disabled { opacity: .45; }
+main:focus { outline: none; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
 .muted { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 .row { display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: center; margin: 0 0 .8rem; }

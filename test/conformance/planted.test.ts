@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
 import { brokenLines, checkLaw, checkLaws, envLaws } from '../../src/conformance/check.ts';
+import { within } from '../../src/conformance/deadline.ts';
 import { laws, type Subject } from '../../src/conformance/laws.ts';
 import { measureLeak } from '../../src/conformance/measure.ts';
 import { type Env, type EnvStep, mid, type Session } from '../../src/core/env.ts';
@@ -177,7 +178,7 @@ const planted: readonly (readonly [law: string, bug: string, subject: Subject | 
   ],
 ];
 
-describe('each law fails on a planted bug', () => {
+describe('each law fails on a planted bug', { timeout: 120_000 }, () => {
   it.each(planted)('%s: %s', async (name, _, subject) => {
     const law = laws.find((one) => one.name === name)!;
     const result = await checkLaw(law, typeof subject === 'function' ? { createEnv: subject } : subject, {
@@ -190,6 +191,13 @@ describe('each law fails on a planted bug', () => {
 
   it('plants a bug for every law', () => {
     expect(new Set(planted.map(([name]) => name))).toEqual(new Set(laws.map(({ name }) => name)));
+  });
+
+  it('waits for no answer for ever', async () => {
+    const never = new Promise(() => {});
+    await expect(within(never, "step('go')", 20)).rejects.toThrow("step('go') did not settle within 20 ms");
+    await expect(within(Promise.resolve(3), 'open', 1000)).resolves.toBe(3);
+    expect(within(4, 'open')).toBe(4); // a plain value is not waited for at all
   });
 
   it('sees a leak, and none where there is none', async () => {
@@ -210,7 +218,7 @@ describe('each law fails on a planted bug', () => {
   });
 });
 
-describe('a counterexample', () => {
+describe('a counterexample', { timeout: 120_000 }, () => {
   const picky = broken((session) => {
     let gets = 0;
     return {

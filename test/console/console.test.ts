@@ -57,6 +57,7 @@ describe('a frame', () => {
         expect(lines.length).toBeLessThanOrEqual(height);
         for (const line of lines) expect(lineWidth(line)).toBeLessThanOrEqual(width);
       }),
+      { numRuns: 40 },
     );
   });
 

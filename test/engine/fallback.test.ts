@@ -14,6 +14,12 @@ it('falls back to onnxruntime-web where the native package is absent, and says s
   const program = await engine.compile(defineGraph({ y: neg(input('x', [1])) }));
   const { y } = await program.run({ x: { dtype: 'f32', shape: [1], data: Float32Array.of(2) } });
   expect(y!.data[0]).toBe(-2);
+  // The WebAssembly module is started once: later engines have the first one's threads, and say so.
+  const second = await openEngine({ name: 'onnxruntime-web', threads: 2 });
+  expect([second.threads, second.reason]).toEqual([
+    1,
+    'asked for by name; on the threads (1) of the first engine opened here',
+  ]);
   await engine.dispose();
 });
 

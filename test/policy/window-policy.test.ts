@@ -115,7 +115,7 @@ function expectAlike(found: readonly Acted[], expected: readonly Acted[]): void 
   });
 }
 
-describe('the window policy', () => {
+describe('the window policy', { timeout: 60_000 }, () => {
   it('decides as the caching policy does under the same view', async () => {
     expectAlike(await play(await windowPolicy(), 5), await play(await smallPolicy(), 5));
   });

@@ -30,7 +30,7 @@ export function checkEnv(program: Command): void {
     .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', whole(0), 1)
     .option('--episodes <n>', 'episodes of the leak check', whole(10), 10_000)
     .option('--horizon <turns>', 'turns the agents may take', whole(1), 30)
-    .option('--deadline <seconds>', 'longest silence before the env counts as hanging', whole(1), 30)
+    .option('--deadline <seconds>', 'longest time for one case before the env counts as hanging', whole(1), 30)
     .option('--option <key=value...>', 'options of the env, e.g. fidelity=original', [])
     .option('--json', 'one JSON object')
     .action((target: string, flags: CheckFlags) => runCommand(() => checkCommand(target, flags)));

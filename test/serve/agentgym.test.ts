@@ -1,0 +1,134 @@
+/** What the recordings of AgentGym's servers do not reach: Python's words for broken JSON, and play past the end. */
+import { describe, expect, it } from 'vitest';
+import { babyai } from '../../src/serve/agentgym/babyai.ts';
+import { findJsonMistake } from '../../src/serve/agentgym/python-json.ts';
+import { textcraft } from '../../src/serve/agentgym/textcraft.ts';
+import { AgentGymProtocol, type AgentGymWorld } from '../../src/serve/agentgym/world.ts';
+import type { EpisodeAnswer, Episodes } from '../../src/serve/episodes.ts';
+import type { HttpRequest } from '../../src/serve/http-server.ts';
+
+describe('a text that is no JSON', () => {
+  // Messages and positions as CPython 3.10 gives them.
+  it.each([
+    ['', 'Expecting value', 0],
+    ['{bad json}', 'Expecting property name enclosed in double quotes', 1],
+    ['{"a" 1}', "Expecting ':' delimiter", 5],
+    ['{"a": }', 'Expecting value', 6],
+    ['{"a": 1 "b": 2}', "Expecting ',' delimiter", 8],
+    ['[1, 2', "Expecting ',' delimiter", 5],
+    ['{"a": 1} x', 'Extra data', 9],
+    ['"abc', 'Unterminated string starting at', 0],
+    ['"a\nb"', 'Invalid control character at', 2],
+    ['"\\x"', 'Invalid \\escape: ', 1],
+    ['["\u{1f600}", }', 'Expecting value', 6],
+  ])('%j: %s', (text, message, position) => {
+    expect(findJsonMistake(text)).toEqual({ message, position });
+  });
+
+  it('is read where Python reads more than JSON allows', () => {
+    expect(findJsonMistake('{"a": [NaN, -Infinity], "b": {}}')).toBeUndefined();
+  });
+});
+
+/** Hosts that tell which episode took which actions; `end` terminates, and so does any action behind it. */
+function hosts() {
+  let next = 0;
+  const open = new Map<number, string[]>();
+  const answer = (episode: number): EpisodeAnswer => {
+    const actions = open.get(episode)!;
+    const observation = `${actions.join(',')}`;
+    const ended = actions.at(-1) === 'end';
+    if (ended) open.delete(episode);
+    const step = ended
+      ? ({ kind: 'terminated', observation, reward: 1, success: true } as const)
+      : actions.length === 0
+        ? ({ kind: 'first', observation: 'begin' } as const)
+        : ({ kind: 'mid', observation, reward: 0.5 } as const);
+    return { episode, turn: actions.length, step, actions: [] };
+  };
+  const episodes: Episodes = {
+    async open(_, { replay = [] }) {
+      open.set(next, [...replay]);
+      return answer(next++);
+    },
+    async step(episode, turn, action) {
+      expect(open.get(episode)!.push(action)).toBe(turn);
+      return answer(episode);
+    },
+    close: (episode) => void open.delete(episode),
+    get count() {
+      return open.size;
+    },
+    healthy: true,
+  };
+  return { episodes, open };
+}
+
+function client(world: AgentGymWorld, limits = {}) {
+  const { episodes, open } = hosts();
+  let now = 0;
+  const protocol = new AgentGymProtocol(world, episodes, world.env, limits, () => now);
+  const send = async (method: string, path: string, body?: unknown) => {
+    const [route, query = ''] = path.split('?');
+    const request: HttpRequest = {
+      method,
+      path: route!,
+      query,
+      contentType: 'application/json',
+      body: body === undefined ? '' : JSON.stringify(body),
+      gone: new AbortController().signal,
+    };
+    const { status, body: text } = await protocol.handle(route!, request);
+    return { status, body: JSON.parse(text as string) };
+  };
+  return { send, open, protocol, pass: (ms: number) => (now += ms) };
+}
+
+it('TextCraft goes on past its end, as the original does', async () => {
+  const { send, open } = client(textcraft);
+  await send('POST', '/create', {});
+  await send('POST', '/step', { id: 0, action: 'a' });
+  expect((await send('POST', '/step', { id: 0, action: 'end' })).body).toEqual({
+    observation: 'a,end',
+    reward: 1,
+    done: true,
+  });
+  expect((await send('POST', '/step', { id: 0, action: 'b' })).body).toEqual({
+    observation: 'a,end,b',
+    reward: 0.5,
+    done: false,
+  });
+  expect((await send('POST', '/step', { id: 0, action: 'c' })).body.observation).toBe('a,end,b,c');
+  expect(open.size).toBe(1);
+});
+
+it('BabyAI adds its rewards up, and refuses to go on', async () => {
+  const { send } = client(babyai);
+  await send('POST', '/create');
+  await send('POST', '/reset', { id: 0, data_idx: 3 });
+  expect((await send('POST', '/step', { id: 0, action: 'a' })).body.score).toBe(0.5);
+  expect((await send('POST', '/step', { id: 0, action: 'end' })).body).toMatchObject({
+    reward: 1,
+    score: 1.5,
+    done: true,
+  });
+  expect((await send('POST', '/step', { id: 0, action: 'a' })).body.error).toContain('has finished');
+  expect((await send('POST', '/reset', { id: 0, data_idx: 3 })).body).toMatchObject({ score: 0, done: false });
+});
+
+it('answers requests of one environment in order, holds one episode for each, and lets idle ones go', async () => {
+  const { send, open, protocol, pass } = client(textcraft, { maxSessions: 3, idleMs: 1000 });
+  for (let i = 0; i < 3; i++) expect((await send('POST', '/create', {})).body.id).toBe(i);
+  expect((await send('POST', '/create', {})).status).toBe(503);
+  const actions = ['a', 'b', 'c', 'd'];
+  const answers = await Promise.all(actions.map((action) => send('POST', '/step', { id: 1, action })));
+  expect(answers.map(({ body }) => body.observation)).toEqual(['a', 'a,b', 'a,b,c', 'a,b,c,d']);
+  for (let i = 0; i < 5; i++) await send('POST', '/reset', { id: 1, data_idx: i });
+  expect(open.size).toBe(3);
+  pass(900);
+  await send('GET', '/observation?id=2');
+  pass(900);
+  expect(protocol.sessions.sweep(1800)).toBe(2);
+  expect(open.size).toBe(1);
+  expect((await send('GET', '/observation?id=1')).body).toEqual({ error: 'The id 1 is not valid.' });
+});
