@@ -18,8 +18,11 @@ export interface Executor {
   unhandled(): readonly Envelope[];
   /** Lets the running handler end, then ends. Resolves when it has. */
   stop(reason: StopReason): Promise<void>;
-  /** Ends at once what may be ended at once; a thread that must not be is let go. */
-  kill(): void;
+  /**
+   * Ends at once what may be ended at once. A thread that must not be is asked to end between two of its calls, and let
+   * go; the promise tells when it has.
+   */
+  kill(): void | Promise<void>;
   /** Asks for a sign of life, where that is a question. */
   ping?(): void;
   /** Milliseconds since one that was not answered. */
@@ -28,6 +31,9 @@ export interface Executor {
 
 /** Makes an incarnation; nobody waits for it any more once `gaveUp` fires. */
 export type Launch = (cell: ActorCell, incarnation: number, gaveUp: AbortSignal) => Promise<Executor>;
+
+/** Milliseconds a thread that must not be killed gets to come out of its call, at the very end. */
+const LET_GO_MS = 2000;
 
 const defaults = { capacity: 4096, overflow: 'wait' } as const;
 
@@ -181,7 +187,8 @@ export class ActorCell implements Child, Runnable {
     );
     if (!done) {
       if (this.options.killable === false) this.#refusedToStop(executor);
-      executor.kill();
+      const gone = executor.kill();
+      if (gone) await this.#within(gone, LET_GO_MS);
       end = { kind: 'killed' };
     }
     this.#executor = undefined;

@@ -86,6 +86,8 @@ async function ended(reason: StopReason, lane: Lane | undefined): Promise<void> 
 }
 
 async function stop(reason: StopReason): Promise<void> {
+  // Patience is over. To be here is to be outside of native calls, whatever handler waits for the next one.
+  if (reason.kind === 'killed') process.exit(0);
   await system.stopRoot(reason);
   await exit();
 }

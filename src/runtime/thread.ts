@@ -154,12 +154,14 @@ class ThreadExecutor implements Executor, Link {
     await this.#exited;
   }
 
-  kill(): void {
+  kill(): void | Promise<void> {
     this.#stopping = true;
     if (this.#cell.options.killable === false) {
       this.#outbox.post(['stop', { kind: 'killed' }]);
       this.#worker.unref();
-    } else void this.#worker.terminate();
+      return this.#exited;
+    }
+    void this.#worker.terminate();
   }
 
   #receive(frame: Frame): void {

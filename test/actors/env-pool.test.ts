@@ -1,6 +1,8 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createEnvPool, type EnvPool, type EnvPoolOptions } from '../../actors/env/env-pool.ts';
 import type { EnvEvent, Failed, Observed } from '../../actors/env/protocol.ts';
+
+vi.setConfig({ testTimeout: 30_000 }); // threads start slowly on a busy machine
 
 const faulty = { id: 'faulty', url: new URL('../support/faulty-env.ts', import.meta.url) };
 const STEP_MS = 300;

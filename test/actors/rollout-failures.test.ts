@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
 import { failedTotal } from '../../src/core/failure.ts';
 import {
@@ -10,6 +10,8 @@ import {
   type RolloutBench,
   rolloutBench,
 } from '../support/rollout-bench.ts';
+
+vi.setConfig({ testTimeout: 30_000 }); // threads start slowly on a busy machine
 
 const open: RolloutBench[] = [];
 const make = async (options: BenchOptions) => {

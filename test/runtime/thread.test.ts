@@ -1,7 +1,9 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { CounterMessage } from '../support/counter-actor.ts';
 import { bench } from './laws.ts';
+
+vi.setConfig({ testTimeout: 30_000 }); // threads start slowly on a busy machine
 
 let systems: ActorSystem[] = [];
 const make = () => {

@@ -87,6 +87,17 @@ describe('longplay train', () => {
     expect(errors[0]).toMatch(/^longplay: the environment is broken: 256 episodes in a row failed .*injected fault/);
   }, 60_000);
 
+  it.runIf(process.env.LONGPLAY_LONG === '1')(
+    'exits 1 naming actor, message and age of a stall',
+    async () => {
+      const { ended } = train(['stop.updates=5', 'learner.epochs=20000', 'watchdog.stallMs=3000']);
+      const { code, stderr } = await ended;
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^longplay: \/learner is stalled: it has not got on with group for \d+ ms$/m);
+    },
+    120_000,
+  );
+
   it('exits 2 for faults nobody knows, and for faults that would end the run itself', async () => {
     const unknown = await train(['stop.updates=5'], '--chaos', 'gremlins=1').ended;
     expect(unknown.code).toBe(2);

@@ -1,8 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ActorStats, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { look, startWatchdog } from '../../src/runtime/watchdog.ts';
 import type { CounterMessage } from '../support/counter-actor.ts';
 import { bench, type Placement } from './laws.ts';
+
+vi.setConfig({ testTimeout: 30_000 }); // threads start slowly on a busy machine
 
 const open: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
