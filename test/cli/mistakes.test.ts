@@ -20,7 +20,7 @@ function longplay(...args: string[]) {
 }
 
 /** Every mistake: one line that names it, exit code 2, and no run folder. */
-describe("a user's mistake", () => {
+describe("a user's mistake", { timeout: 60_000 }, () => {
   const runs = join(folder, 'runs');
   const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set.flatMap((one) => ['--set', one])];
   const broken = join(folder, 'broken.yaml');
@@ -68,7 +68,7 @@ describe("a user's mistake", () => {
   });
 });
 
-describe('commands that only tell', () => {
+describe('commands that only tell', { timeout: 60_000 }, () => {
   it('lists the worlds, for people and for programs', () => {
     expect(longplay('envs').stdout).toMatch(/textcraft +544 +444 +100/);
     const worlds = JSON.parse(longplay('envs', '--json').stdout) as { id: string; tasks: number }[];
