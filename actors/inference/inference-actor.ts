@@ -142,7 +142,7 @@ async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
   const { model: config, decoder, params } = spec;
   const common = { config, tokenizer: new Tokenizer(view), maxBatch: init.maxBatch, now: () => clock.now() };
   const policy =
-    view.mode === 'window' && decoder === 'choice'
+    view.mode === 'window' && decoder === 'choice' && !spec.givenPrompts
       ? await WindowPolicy.create(engine, { ...common, view }, params)
       : await SmallPolicy.create(
           engine,

@@ -75,6 +75,8 @@ export interface SmallPolicyInit {
   readonly maxTokens: number;
   readonly groupSize: number;
   readonly cacheOnUpdate: 'keep' | 'recompute';
+  /** Requests bring prompts that their clients rendered (`ActRequest.given`). */
+  readonly givenPrompts?: boolean;
   readonly params: ParamSet;
 }
 

@@ -39,7 +39,7 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
     failAll(waiting, `the policy is down: ${broken}`);
   });
   const init: InferenceInit = {
-    policy: options.policy,
+    policy: { ...options.policy, givenPrompts: true },
     maxBatch: options.maxBatch,
     maxWaitMs: options.maxWaitMs,
     replyPath: '/desk',
