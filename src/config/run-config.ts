@@ -248,7 +248,7 @@ export const runConfigSchema = z.strictObject({
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
     /** What is done about decisions made by older weights. */
-    offPolicy: offPolicy.prefault({ type: 'truncated' }),
+    offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
     /** Updates in which something was not finite. */

@@ -22,7 +22,7 @@ const config = checkRunConfig(
     horizon: { type: 'scaling_inter_stepwise', rounds: [3, 5], steps_scaling_inter: 2 },
     policy: { model: { hiddenSize: 16, layers: 1, heads: 2, kvHeads: 2 } },
     rollout: { groupSize: 4, concurrentGroups: 4, maxBatch: 16 },
-    learner: { groupsPerUpdate: 2, epochs: 1, estimator: { algorithm: 'ppo' }, valueCoef: 0.5, kl: { in: 'loss' } },
+    learner: { groupsPerUpdate: 2, epochs: 1, estimator: { algorithm: 'ppo' }, valueCoef: 0.5, kl: { in: 'loss' }, offPolicy: { type: 'truncated' } },
     stop: { updates: 4 },
   },
   'test',
