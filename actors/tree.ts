@@ -203,7 +203,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
           learner: options.learn ? paths.learner : undefined,
           recorder: paths.recorder,
         },
-        barrier: mode === 'serial',
+        barrier: hasBarriers(options),
         evaluation: {
           everyUpdates: options.learn && options.evaluation ? config.evaluation.everyUpdates : 0,
           plans: options.evaluation?.plans(env) ?? [],
@@ -395,6 +395,11 @@ async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
   throw thrown;
 }
 
+/** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
+function hasBarriers({ mode, replay }: RunOptions): boolean {
+  return mode === 'serial' && !replay;
+}
+
 /** The task indices a run trains on. @throws {UserError} BAD_CONFIG for a label the world does not have */
 function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
   const unknown = tasks.labels?.find((label) => !env.tasks.labels.includes(label));
@@ -480,11 +485,8 @@ function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservat
   };
 }
 
-function learnerInit(
-  { config, dir, mode, replay, envModule, chaos }: RunOptions,
-  policy: Policy,
-  paths: Paths,
-): LearnerInit {
+function learnerInit(options: RunOptions, policy: Policy, paths: Paths): LearnerInit {
+  const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
   const { params, saved, model, identity } = policy;
   return {
@@ -532,7 +534,7 @@ function learnerInit(
       dir: join(dir, 'checkpoints'),
       ...checkpoint,
       identity,
-      barrier: mode === 'serial',
+      barrier: hasBarriers(options),
       ...(chaos ? { chaos } : {}),
     },
     paths,
