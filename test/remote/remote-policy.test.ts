@@ -139,6 +139,34 @@ describe('a rollout', () => {
     expect(readFileSync(file!, 'utf8').endsWith('\n')).toBe(true);
   });
 
+  it('plays what was left just as a rollout that was never stopped, seed for seed', async () => {
+    // The answer depends on the seed of the turn, so that another seed would be another episode.
+    const drawn = async (exchange: Exchange) => {
+      const { status, json } = await model(exchange);
+      if (exchange.path === '/v1/models') return { status, json };
+      const { seed } = exchange.body as { seed: number };
+      const content = `Thought:\nlook\n\nAction:\n${seed % 2 === 0 ? 'inventory' : `get ${seed % 97} dirt`}`;
+      return { status, json: { choices: [{ message: { role: 'assistant', content } }] } };
+    };
+    const played = () =>
+      new Map(traces().map(({ task, turns }) => [`${task.index}#${task.seed}`, turns.map(({ action }) => action)]));
+    server = await misbehavingServer(drawn, () => 'ok');
+    await playRollout(prepare([], 8), { onNotice: () => {} });
+    const whole = played();
+    await server.close();
+    rmSync(join(dir, 'run'), { recursive: true });
+    let broken = true;
+    server = await misbehavingServer(drawn, (n, { path }) => (broken && n > 8 && path !== '/v1/models' ? '500' : 'ok'));
+    const prepared = prepare(['policy.openai.attempts=1', 'rollout.maxAttempts=1', 'rollout.concurrentGroups=1'], 8);
+    const first = await playRollout(prepared, { onNotice: () => {} });
+    expect(first.finished).toBeGreaterThan(0);
+    expect(first.finished).toBeLessThan(8);
+    broken = false;
+    await playRollout(prepared, { onNotice: () => {} });
+    expect(new Map([...played()].sort())).toEqual(new Map([...whole].sort()));
+    expect(new Set([...whole.values()].flat()).size).toBeGreaterThan(8);
+  });
+
   it('keeps what was sampled, what it cost, and sends a seed per turn', async () => {
     server = await misbehavingServer(model, () => 'ok');
     const settings = [
