@@ -29,7 +29,7 @@ export function frame(state: ConsoleState, { width, height, cores }: FrameSize):
     gap,
     sideBySide(outcomes(state, width), subTasks(state, tasks, width), width),
     gap,
-    state.config.episodes === undefined ? learning(state, width) : served(state),
+    state.config.episodes === undefined ? learning(state, width) : served(state, width),
     gap,
     [...timeBlock(state, width, cores)],
     gap,
@@ -218,22 +218,25 @@ function learning(state: ConsoleState, width: number): Line[] {
 }
 
 /** What a policy behind a server has used; of one in this process there is nothing to say. */
-function served(state: ConsoleState): Line[] {
+function served(state: ConsoleState, width: number): Line[] {
   const remote = newest(state).progress?.remote;
   if (!remote) return [];
   const { requests, inFlight, latencyMs, promptTokens, completionTokens, cost, formatErrors, failures } = remote;
   const fact = (name: string, value: string): Span[] => [span(value, 'bold'), span(` ${name}  `, 'dim')];
   const trouble = Object.entries(remote.retries).map(([why, count]) => `${why} ×${count}`);
   return [
-    [
-      span('SERVER   ', 'dim'),
-      ...fact('in flight', whole(inFlight)),
-      ...fact('answered', whole(requests)),
-      ...fact('ms each', compact(requests === 0 ? undefined : Math.round(latencyMs / requests))),
-      ...fact('tokens read', compact(promptTokens)),
-      ...fact('written', compact(completionTokens)),
-      ...(cost > 0 ? fact('cost', cost.toFixed(2)) : []),
-    ],
+    asManyAsFit(
+      [
+        [span('SERVER   ', 'dim')],
+        fact('in flight', whole(inFlight)),
+        fact('answered', whole(requests)),
+        fact('ms each', compact(requests === 0 ? undefined : Math.round(latencyMs / requests))),
+        ...(cost > 0 ? [fact('cost', cost.toFixed(2))] : []),
+        fact('tokens read', compact(promptTokens)),
+        fact('written', compact(completionTokens)),
+      ],
+      width,
+    ),
     [
       span('TROUBLE  ', 'dim'),
       ...fact('not understood', whole(formatErrors)),
@@ -371,7 +374,7 @@ function accounting(state: ConsoleState, width: number): Line {
   const terms: readonly (readonly [number, string, string])[] = [
     [a.trained, 'trained', 'trained'],
     [a.stale, 'stale', 'stale'],
-    state.config.episodes === undefined ? [a.filtered, 'filtered', 'filt'] : [a.filtered, 'finished', 'finished'],
+    state.config.episodes === undefined ? [a.filtered, 'filtered', 'filt'] : [a.filtered, 'finished', 'done'],
     [failedTotal(a), 'failed', 'failed'],
     [a.inFlight, 'in flight', 'live'],
   ];

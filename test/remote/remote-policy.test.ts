@@ -1,5 +1,5 @@
 /** Rollouts with a model behind a server that misbehaves in every way: nothing finished is lost, nothing hangs. */
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -98,7 +98,7 @@ describe('a server that misbehaves', () => {
     expect(server.log.filter(({ path }) => path !== '/v1/models').length).toBe(EPISODES);
   });
 
-  it('waits as long as Retry-After asks', async () => {
+  it('that is busy is asked again', async () => {
     const slowDown = async (exchange: Exchange) => model(exchange);
     server = await misbehavingServer(slowDown, (n) => (n === 1 ? '429' : 'ok'));
     await playRollout(prepare(['policy.openai.concurrency=1'], 1), { onNotice: () => {} });
@@ -115,6 +115,31 @@ describe('a server that misbehaves', () => {
 });
 
 describe('a rollout', () => {
+  it('keeps to its concurrency, and takes the key from the environment alone', async () => {
+    let now = 0;
+    let most = 0;
+    const counting = async (exchange: Exchange) => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      now--;
+      return model(exchange);
+    };
+    server = await misbehavingServer(counting, () => 'ok');
+    process.env.LONGPLAY_TEST_KEY = 'sk-secret';
+    try {
+      const prepared = prepare(['policy.openai.concurrency=3', 'policy.openai.apiKeyEnv=LONGPLAY_TEST_KEY'], 12);
+      await playRollout({ ...prepared }, { onNotice: () => {} });
+    } finally {
+      delete process.env.LONGPLAY_TEST_KEY;
+    }
+    expect(most).toBe(3);
+    expect(new Set(server.log.map(({ authorization }) => authorization))).toEqual(new Set(['Bearer sk-secret']));
+    for (const path of readdirSync(join(dir, 'run'), { recursive: true, encoding: 'utf8' })) {
+      const file = join(dir, 'run', path);
+      if (statSync(file).isFile()) expect(readFileSync(file, 'utf8')).not.toContain('sk-secret');
+    }
+  });
+
   it('goes on where it stopped, without playing a finished episode again', async () => {
     // The server breaks for good in the middle.
     let broken = true;

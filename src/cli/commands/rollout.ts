@@ -13,9 +13,9 @@ import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { openSinks } from '../../record/sinks/open.ts';
-import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { actorLines } from '../actor-lines.ts';
-import { runCommand } from '../fail.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
 import { number, wholeNumber } from '../flags.ts';
 import { RolloutWatch } from '../rollout-console.ts';
 import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from '../rollout-plan.ts';
@@ -102,6 +102,10 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
       say(`${missing} episodes are missing; go on with: longplay rollout --resume ${dir}`);
       process.exitCode = 1;
     }
+  } catch (thrown) {
+    // A fresh rollout that the user's mistake kept from starting leaves nothing behind.
+    if (flags.resume === undefined && isUserMistake(thrown) && !existsSync(join(dir, 'traces'))) discard(dir);
+    throw thrown;
   } finally {
     display.close();
   }
