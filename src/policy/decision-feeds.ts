@@ -130,13 +130,13 @@ export function keepPast(
   readings: readonly Reading[],
   out: Readonly<Record<string, HostTensor>>,
 ): void {
-  const width = config.kvHeads * headSize(config);
   for (let layer = 0; layer < config.layers; layer++) {
     const k = out[`k${layer}`]!.data as Float32Array;
     const v = out[`v${layer}`]!.data as Float32Array;
     let n = 0;
     for (const { member, cached, fresh } of readings) {
-      for (let t = 0; t < fresh; t++, n++) lane.writePast(member.row, cached + t, layer, k, v, n * width);
+      lane.writePast(member.row, cached, fresh, layer, k, v, n);
+      n += fresh;
     }
   }
   for (const { member, cached, fresh } of readings) lane.setPast(member.row, cached + fresh);

@@ -156,20 +156,32 @@ export class Lane {
     this.#setPrompt(slot, length);
   }
 
-  /** Stores the keys and values of a row's token `at`, of one layer: [kvHeads·dh] at `offset` of `k` and `v`. */
-  writePast(row: number, at: number, layer: number, k: Float32Array, v: Float32Array, offset: number): void {
+  /** Stores the keys and values of a row's tokens `at` … `at + count − 1`, of one layer: rows of [kvHeads·dh] from `first` on. */
+  writePast(
+    row: number,
+    at: number,
+    count: number,
+    layer: number,
+    k: Float32Array,
+    v: Float32Array,
+    first: number,
+  ): void {
     const dh = this.#dh;
     const { kvHeads } = this.#config;
     const member = row % this.members;
     const slot = (row - member) / this.members;
     const pastK = this.pastK[layer]!;
     const pastV = this.pastV[layer]!;
+    const width = kvHeads * dh;
+    // Head by head: what is written is then one run of memory.
     for (let head = 0; head < kvHeads; head++) {
-      const from = offset + head * dh;
-      const to = (((slot * kvHeads + head) * this.members + member) * this.past + at) * dh;
-      for (let i = 0; i < dh; i++) {
-        pastK[to + i] = k[from + i]!;
-        pastV[to + i] = v[from + i]!;
+      let from = first * width + head * dh;
+      let to = (((slot * kvHeads + head) * this.members + member) * this.past + at) * dh;
+      for (let t = 0; t < count; t++, from += width) {
+        for (let i = from; i < from + dh; i++, to++) {
+          pastK[to] = k[i]!;
+          pastV[to] = v[i]!;
+        }
       }
     }
   }
