@@ -102,7 +102,7 @@ export const bench: Bench = async () => {
   ];
 };
 
-export async function observe({ pairs = 9, seconds = 4, episodes = 100_000 }: ObserveOptions = {}): Promise<Observe> {
+export async function observe({ pairs = 7, seconds = 4, episodes = 100_000 }: ObserveOptions = {}): Promise<Observe> {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-observe-'));
   try {
     return {
