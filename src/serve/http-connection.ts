@@ -43,6 +43,7 @@ export class Connection {
     this.#address = socket.remoteAddress ?? '';
     this.#since = tick();
     socket.on('data', (chunk: Buffer) => {
+      if (this.#ended) return; // it was told that this is the end
       if (!this.#reader.waiting) this.#since = tick();
       this.#reader.push(chunk);
       if (!this.#answering) this.#pump(tick);
@@ -64,7 +65,9 @@ export class Connection {
     this.#unread = unread;
     if (this.#answering && unread === 0) return;
     const waited = now - this.#since;
-    if (this.#reader.waiting && !this.#answering) {
+    if (this.#ended) {
+      if (waited > (unread > 0 ? KEEP_ALIVE_MS : LINGER_MS)) this.#socket.destroy();
+    } else if (this.#reader.waiting && !this.#answering) {
       if (waited > receiveMs) this.#stop(new BadRequest(408, `no whole request within ${receiveMs} ms`));
     } else if (waited > KEEP_ALIVE_MS) this.#socket.destroy();
   }

@@ -188,6 +188,17 @@ describe('a server', () => {
     expect(server!.counts.refused).toBe(2);
   });
 
+  it('does not keep a client that was told goodbye and goes on sending', async () => {
+    server = await listen(echo, { port: 0, receiveMs: 200 });
+    const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => {});
+    socket.resume();
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+    const sending = setInterval(() => socket.write('x'.repeat(1000)), 10);
+    await new Promise((resolve) => socket.on('close', resolve));
+    clearInterval(sending);
+  });
+
   it('tells a handler whose client has gone', async () => {
     const gone = new Promise<void>((resolve) => {
       const waiting: HttpHandler = ({ gone }) =>
