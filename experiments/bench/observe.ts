@@ -179,7 +179,11 @@ async function measure(
   });
   display?.watch(() => run.stats().actors);
   const scraping = setInterval(() => {
-    if (endpoint) void fetch(endpoint).then((answer) => answer.text());
+    if (endpoint)
+      fetch(endpoint).then(
+        (answer) => answer.text(),
+        () => {},
+      ); // the run may end first
   }, 1000);
   const cpu = process.cpuUsage();
   const start = performance.now();
