@@ -179,11 +179,11 @@ async function measure(
   });
   display?.watch(() => run.stats().actors);
   const scraping = setInterval(() => {
+    // The run may end first.
     if (endpoint)
-      fetch(endpoint).then(
-        (answer) => answer.text(),
-        () => {},
-      ); // the run may end first
+      fetch(endpoint)
+        .then((answer) => answer.text())
+        .catch(() => {});
   }, 1000);
   const cpu = process.cpuUsage();
   const start = performance.now();
