@@ -119,8 +119,8 @@ async function randomStep(session: Session, rng: Rng): Promise<EnvStep> {
 
 let collect: (() => void) | undefined;
 
-/** Bytes this thread's heap and buffers hold after a full collection. */
-function bytesInUse(): number {
+/** Bytes this thread's heap and buffers hold after a full collection; needs no flag of node. */
+export function bytesInUse(): number {
   if (!collect) {
     setFlagsFromString('--expose-gc');
     collect = runInNewContext('gc') as () => void;
