@@ -457,8 +457,14 @@ class Rollouts {
     for (const [name, { plan, done, queue, open, failed, trajectories }] of this.#evaluations) {
       if (queue.length > 0 || open > 0) continue;
       this.#evaluations.delete(name);
+      const byTask = new Map<string, Trajectory[]>();
+      for (const one of trajectories) {
+        const known = byTask.get(taskName(one.task));
+        if (known) known.push(one);
+        else byTask.set(taskName(one.task), [one]);
+      }
       const results = plan.tasks.map((task) => {
-        const own = trajectories.filter((one) => one.task.index === task.index && one.task.seed === task.seed);
+        const own = byTask.get(taskName(task)) ?? [];
         return {
           task,
           successes: own.map(({ success }) => success),
