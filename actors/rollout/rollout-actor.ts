@@ -246,6 +246,15 @@ class Rollouts {
     this.#launch();
   }
 
+  /**
+   * Training is over and this episode was part of it: it stays as it was at the end. So a checkpoint keeps just that,
+   * whenever it is written, and a repeated run ends with the same episodes recorded. A barrier brings the episodes to
+   * rest instead.
+   */
+  #isOver({ group }: EpisodeRun): boolean {
+    return this.#training === undefined && !this.#init.barrier && isTraining(group);
+  }
+
   /** Training ends; what is in flight is held, so that a checkpoint keeps it. */
   end(why: TrainEnded['why']): void {
     const replyTo = this.#training;
@@ -486,7 +495,7 @@ class Rollouts {
     for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
-      if (!run) continue; // abandoned meanwhile
+      if (!run || this.#isOver(run)) continue; // abandoned meanwhile
       if (event.type === 'failed') {
         ended.push(event.episode);
         this.#fail(run, event.failure);
@@ -541,7 +550,7 @@ class Rollouts {
     this.#decidedTurns += turns.length;
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
-      const action = run && act(run, answer, now);
+      const action = run && !this.#isOver(run) ? act(run, answer, now) : undefined;
       if (action === undefined) continue;
       this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
