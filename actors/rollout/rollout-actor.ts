@@ -16,7 +16,7 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
-import { episodeReturn, type Group, type Trajectory } from '../../src/core/trajectory.ts';
+import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
@@ -39,6 +39,7 @@ import {
   reopenEpisode,
   savedGroup,
 } from './episode-run.ts';
+import { Evaluations } from './evaluations.ts';
 import { Ledger } from './ledger.ts';
 import type {
   EpisodesRecorded,
@@ -132,15 +133,6 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   };
 }
 
-interface EvaluationRun {
-  readonly plan: EvaluationPlan;
-  readonly done: (record: EvaluationRecord) => void;
-  readonly queue: Task[];
-  open: number;
-  failed: number;
-  readonly trajectories: Trajectory[];
-}
-
 /** A group with the learner. */
 interface Delivered {
   readonly group: Group;
@@ -157,7 +149,7 @@ class Rollouts {
   /** Groups handed to the learner and not yet reported back. */
   readonly #delivered = new Map<number, Delivered>();
   readonly #quarantined: Set<number>;
-  readonly #evaluations = new Map<string, EvaluationRun>();
+  readonly #evaluations = new Evaluations();
   #training: ReplyTo<TrainEnded> | undefined;
   /** What a resumed run takes up when training starts. */
   #saved: RolloutState | undefined;
@@ -235,7 +227,7 @@ class Rollouts {
     if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
       const version = this.#version;
       for (const plan of plans) {
-        this.#open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
+        this.#evaluations.open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
       }
     }
     this.#launch();
@@ -436,52 +428,17 @@ class Rollouts {
   evaluate(plan: EvaluationPlan, replyTo: ReplyTo<EvaluationRecord>): void {
     // Training is over and its checkpoint written: what was held for it makes room.
     if (!this.#training) for (const group of [...this.#groups.values()]) if (isTraining(group)) this.#abandon(group);
-    this.#open(plan, (record) => this.#ctx.reply(replyTo, record));
+    this.#evaluations.open(plan, (record) => this.#ctx.reply(replyTo, record));
     this.#launch();
-    this.#answerEvaluations();
-  }
-
-  #open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
-    this.#evaluations.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    this.#evaluations.settle();
   }
 
   #launchEvaluations(): void {
-    for (const run of this.#evaluations.values()) {
-      const { plan, queue } = run;
-      while (queue.length > 0 && this.#groups.size < this.#init.concurrentGroups) {
-        const task = queue.shift()!;
-        // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
-        const purpose = {
-          name: plan.name,
-          temperature: plan.temperature,
-          seed: seedFrom(plan.seed, task.index, task.seed),
-        };
-        run.open++;
-        this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
-      }
-    }
-  }
-
-  #answerEvaluations(): void {
-    for (const [name, { plan, done, queue, open, failed, trajectories }] of this.#evaluations) {
-      if (queue.length > 0 || open > 0) continue;
-      this.#evaluations.delete(name);
-      const byTask = new Map<string, Trajectory[]>();
-      for (const one of trajectories) {
-        const known = byTask.get(taskName(one.task));
-        if (known) known.push(one);
-        else byTask.set(taskName(one.task), [one]);
-      }
-      const results = plan.tasks.map((task) => {
-        const own = byTask.get(taskName(task)) ?? [];
-        return {
-          task,
-          successes: own.map(({ success }) => success),
-          returns: own.map(episodeReturn),
-          turns: own.map(({ turns }) => turns.length),
-        };
-      });
-      done({ plan, results, failed });
+    while (this.#groups.size < this.#init.concurrentGroups) {
+      const next = this.#evaluations.next();
+      if (!next) return;
+      const { plan, task, purpose } = next;
+      this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
     }
   }
 
@@ -518,7 +475,7 @@ class Rollouts {
       asking.map(({ request }) => request!),
     );
     if (ended.length > 0) {
-      this.#answerEvaluations();
+      this.#evaluations.settle();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
     }
     if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
@@ -591,10 +548,7 @@ class Rollouts {
     this.#groups.delete(group.group);
     this.#gathered -= group.size;
     this.#record(trajectories, group.purpose.name);
-    const evaluation = this.#evaluations.get(group.purpose.name);
-    if (evaluation) {
-      evaluation.open--;
-      evaluation.trajectories.push(...trajectories);
+    if (this.#evaluations.finished(group.purpose.name, trajectories)) {
       this.#ledger.filter(group.size);
       return;
     }
@@ -630,11 +584,8 @@ class Rollouts {
       this.#startEpisode(group, member, attempt + 1);
       return;
     }
-    const evaluation = this.#evaluations.get(group.purpose.name);
-    if (evaluation) {
-      evaluation.open--;
-      evaluation.failed += group.size;
-    } else if (!this.#quarantined.has(group.task.index)) {
+    const evaluated = this.#evaluations.gaveUp(group.purpose.name, group.size);
+    if (!evaluated && !this.#quarantined.has(group.task.index)) {
       this.#quarantined.add(group.task.index);
       const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
       void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });
