@@ -1,0 +1,51 @@
+/** What a learner's updates are made with; plain data but for the view and the tokenizer. */
+import type { EstimatorConfig } from '../algo/advantages.ts';
+import type { KlControl, KlEstimator } from '../algo/kl.ts';
+import type { View } from '../core/view.ts';
+import type { ModelConfig } from '../model/config.ts';
+import type { LossCoefficients } from '../model/loss.ts';
+import type { AdamWConfig, LearningRate } from '../model/optimizer.ts';
+import type { DecoderKind } from '../model/programs.ts';
+import type { Tokenizer } from '../policy/tokenizer.ts';
+
+/**
+ * What is done about decisions made by older weights:
+ * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is all there is;
+ * - `truncated`: the ratio is taken against the learner at the start of the update, and each loss is weighed by
+ *   min(π_learner/π_behaviour, cap), shared by a token, a decision or a trajectory (algo/importance.ts). Costs a
+ *   forward pass where any decision is older than the learner; without one both are the same.
+ */
+export type OffPolicy =
+  | { readonly type: 'ratio' }
+  | { readonly type: 'truncated'; readonly cap: number; readonly per: 'token' | 'decision' | 'trajectory' };
+
+/** KL to the weights the run started from. */
+export interface ReferenceKl {
+  readonly in: 'loss' | 'reward';
+  readonly estimator: KlEstimator;
+  readonly control: KlControl;
+}
+
+export interface TrainerOptions {
+  readonly model: ModelConfig;
+  readonly tokenizer: Tokenizer;
+  readonly view: View;
+  readonly decoder: DecoderKind;
+  readonly estimator: EstimatorConfig;
+  /** Passes over an update's groups, ≥ 1. */
+  readonly epochs: number;
+  /** Optimiser steps per pass, ≥ 1. */
+  readonly minibatches: number;
+  readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
+  readonly offPolicy: OffPolicy;
+  /** Absent: no reference policy. */
+  readonly kl?: ReferenceKl;
+  readonly learningRate: LearningRate;
+  /** Gradients are scaled down to this global norm. */
+  readonly maxGradNorm: number;
+  readonly adamW: AdamWConfig;
+  /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
+  readonly filterGroups: boolean;
+  /** uint32; orders the minibatches. */
+  readonly seed: number;
+}
