@@ -247,6 +247,11 @@ export const runConfigSchema = z.strictObject({
     valueClip: positive.default(10),
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
+    /**
+     * DAPO's dynamic sampling: others are sampled in the place of groups left out, until an update has
+     * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
+     */
+    oversampling: count.default(1),
     /** What is done about decisions made by older weights. */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */

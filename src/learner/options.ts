@@ -1,10 +1,11 @@
 /** What a learner's updates are made with; plain data but for the view and the tokenizer. */
 import type { EstimatorConfig } from '../algo/advantages.ts';
 import type { KlControl, KlEstimator } from '../algo/kl.ts';
+import type { RunConfig } from '../config/run-config.ts';
 import type { View } from '../core/view.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { LossCoefficients } from '../model/loss.ts';
-import type { AdamWConfig, LearningRate } from '../model/optimizer.ts';
+import { type AdamWConfig, defaultAdamW, type LearningRate } from '../model/optimizer.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Tokenizer } from '../policy/tokenizer.ts';
 
@@ -48,4 +49,37 @@ export interface TrainerOptions {
   readonly filterGroups: boolean;
   /** uint32; orders the minibatches. */
   readonly seed: number;
+}
+
+/** What a run's configuration says of its learner. */
+export function trainerOptions(
+  { learner, policy, seed }: RunConfig,
+  model: ModelConfig,
+): Omit<TrainerOptions, 'view' | 'tokenizer'> {
+  return {
+    model,
+    decoder: policy.decoder,
+    estimator: learner.estimator,
+    epochs: learner.epochs,
+    minibatches: learner.minibatches,
+    coefficients: {
+      clipLow: learner.clipLow,
+      clipHigh: learner.clipHigh,
+      entropyCoef: learner.entropyCoef,
+      valueCoef: learner.valueCoef,
+      valueClip: learner.valueClip,
+    },
+    learningRate: {
+      peak: learner.learningRate,
+      warmupSteps: learner.warmupSteps,
+      decay: learner.decay,
+      final: learner.finalRate,
+    },
+    maxGradNorm: learner.maxGradNorm,
+    adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
+    filterGroups: learner.filterGroups,
+    offPolicy: learner.offPolicy,
+    ...(learner.kl ? { kl: learner.kl } : {}),
+    seed,
+  };
 }

@@ -45,7 +45,7 @@ interface DecisionFacts {
   /** log π of the policy that the surrogate's ratio is taken against. */
   readonly old: number;
   readonly reference: number;
-  /** Truncated importance weight. */
+  /** Truncated importance weight, a constant of the update. */
   readonly importance: number;
 }
 
@@ -152,8 +152,10 @@ export function feedOf(
     return {
       oldLogprob: old,
       referenceLogprob: reference,
-      advantage: advantages[turn]!,
-      weight: rowOf.get(trajectory)![turn]! * importance,
+      // Importance belongs to the surrogate alone: w·min(rA, clip(r)A) = min(r·wA, clip(r)·wA) for w ≥ 0. What does not
+      // depend on the action taken (entropy) or has its own measure (KL) keeps the batch's weights.
+      advantage: advantages[turn]! * importance,
+      weight: rowOf.get(trajectory)![turn]!,
       return: returns[turn]!,
       oldValue: decision.value,
       valueWeight: token === 0 && mask[turn] ? 1 / trained : 0, // a run has one value, at its first token

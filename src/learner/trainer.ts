@@ -7,7 +7,7 @@
  * gradient, a weight) the whole update is taken back: weights and moments are the very arrays they were before.
  */
 import { type Estimate, scores } from '../algo/advantages.ts';
-import { siftGroups } from '../algo/dynamic-sampling.ts';
+import { filtersGroups, siftGroups } from '../algo/dynamic-sampling.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../algo/kl.ts';
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
@@ -207,12 +207,10 @@ export class Trainer {
     };
   }
 
-  /** Only an estimator that compares whole trajectories of a group learns nothing from equal scores. */
   #sift(groups: readonly Group[], extras: ExtrasOf) {
-    const { estimator, filterGroups } = this.#options;
-    const compares = 'credit' in estimator && estimator.credit === 'trajectory';
-    return filterGroups && compares
-      ? siftGroups(groups, (group) => scores(group, estimator, extras))
+    const options = this.#options;
+    return filtersGroups(options)
+      ? siftGroups(groups, (group) => scores(group, options.estimator, extras))
       : { kept: groups, filtered: [] };
   }
 

@@ -122,6 +122,7 @@ const cases: Readonly<Record<string, ToyConfig>> = {
     },
     evaluation: { everyUpdates: 3 },
   },
+  'maxLag 2, refilling batches': { learner: { maxLag: 2, filterGroups: true, oversampling: 3 } },
   'maxLag 2, runs of tokens': { learner: { maxLag: 2 }, policy: { decoder: 'tokens' } },
 };
 
