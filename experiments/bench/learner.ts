@@ -9,7 +9,7 @@
  * versions behind, then the held-out tasks with the weights it came to; in TextCraft itself, whose step costs
  * microseconds, and behind a latency with a heavy tail. Pairs are interleaved and their order alternates.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
@@ -31,7 +31,8 @@ import { setUpSmallPolicy } from '../../src/policy/setup.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
-import { readTrace, reviveTurns } from '../../src/record/trace.ts';
+import { readTrace } from '../../src/record/trace.ts';
+import { tracePaths } from '../../src/record/trace-files.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 import { median } from './median.ts';
@@ -94,12 +95,11 @@ async function recorded(root: string): Promise<Group[]> {
   const run = await startRun({ config, dir, mode: 'async', envModule: envModuleUrl('textcraft'), learn: true });
   await run.train();
   await run.stop();
-  const [file] = readdirSync(join(dir, 'traces')).filter((name) => name.endsWith('.jsonl'));
   const groups = new Map<number, Group>();
-  for (const { group, task, horizon, ...rest } of readTrace(join(dir, 'traces', file!)).episodes) {
-    const trajectories = groups.get(group)?.trajectories ?? [];
-    const trajectory = { ...rest, group, task, horizon, turns: reviveTurns(rest.turns) };
-    groups.set(group, { group, task, horizon, trajectories: [...trajectories, trajectory] });
+  for (const trajectory of tracePaths(join(dir, 'traces')).flatMap((path) => readTrace(path).episodes)) {
+    const { group, task, horizon } = trajectory;
+    const trajectories = [...(groups.get(group)?.trajectories ?? []), trajectory];
+    groups.set(group, { group, task, horizon, trajectories });
   }
   return [...groups.values()].slice(0, config.learner.groupsPerUpdate);
 }

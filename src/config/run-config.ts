@@ -283,7 +283,10 @@ export const runConfigSchema = z.strictObject({
     split: z.enum(['train', 'test']).default('test'),
     /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
     tasks: z.string().exactOptional(),
-    /** Evaluate every so many updates while training; 0: only at the end. */
+    /**
+     * Evaluate every so many updates while training, which goes on meanwhile: the weights are that update's, and those
+     * after it for turns that come later. 0: only at the end.
+     */
     everyUpdates: z.int().min(0).default(0),
     episodesPerTask: count.default(8),
     horizons: z.array(count).min(1).default([24]),

@@ -94,6 +94,10 @@ async function learn(
   const notice = (message: string) => void process.stderr.write(`${message}\n`);
   const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));
   for (const one of demonstrations) checkWorld(one, env.id);
+  const heldOut = new Set(env.tasks.split('test'));
+  const held = demonstrations.filter(({ trajectory }) => trajectory && heldOut.has(trajectory.task.index)).length;
+  if (held > 0)
+    notice(`${held} of ${demonstrations.length} episodes are of the test split: evaluations on it will flatter`);
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
