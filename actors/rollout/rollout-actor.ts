@@ -18,6 +18,7 @@ import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Group, type Trajectory } from '../../src/core/trajectory.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
+import { packActed, packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
@@ -117,6 +118,9 @@ type Internal = RolloutCommand | { readonly type: 'goOn' };
 /** Redraws from the sampler before giving up on finding a task that is not quarantined. */
 const MAX_REDRAWS = 1000;
 
+/** Said in the policy's name when it lost its memory. */
+const NOBODY = packActed([]);
+
 export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   return (ctx) => {
     const rollouts = new Rollouts(ctx, init);
@@ -210,7 +214,7 @@ class Rollouts {
     this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
     this.#quarantined = new Set(state?.quarantined);
     if (state) init.sampler.restore(state.sampler);
-    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: [], callMs: -1, tokens: 0 }));
+    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: NOBODY, callMs: -1, tokens: 0 }));
   }
 
   // --- training ---------------------------------------------------------------------------------------------------
@@ -524,14 +528,15 @@ class Rollouts {
 
   #ask(runs: readonly EpisodeRun[], requests: readonly ActRequest[]): void {
     for (const run of runs) run.asked = true;
-    if (requests.length > 0) void this.#inference().tell({ type: 'act', requests });
+    if (requests.length > 0) void this.#inference().tell({ type: 'act', requests: packRequests(requests) });
   }
 
   #inference() {
     return this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
   }
 
-  acted({ turns, tokens }: ActedEvent): void {
+  acted({ turns: batch, tokens }: ActedEvent): void {
+    const turns = unpackActed(batch);
     if (turns.length === 0) {
       this.#tokensSeen = 0; // a new incarnation counts from zero
       this.#askAgain();
