@@ -252,7 +252,7 @@ export const runConfigSchema = z.strictObject({
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
     oversampling: count.default(1),
-    /** What is done about decisions made by older weights. */
+    /** What is done about decisions made by older weights (src/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),

@@ -11,10 +11,17 @@ import type { Tokenizer } from '../policy/tokenizer.ts';
 
 /**
  * What is done about decisions made by older weights:
- * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is all there is;
- * - `truncated`: the ratio is taken against the learner at the start of the update, and each loss is weighed by
- *   min(π_learner/π_behaviour, cap), shared by a token, a decision or a trajectory (algo/importance.ts). Costs a
- *   forward pass where any decision is older than the learner; without one both are the same.
+ * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is all there is. A decision that
+ *   has moved by as much as the clip allows moves no further, however many updates it took;
+ * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
+ *   advantage is weighed by min(π_learner/π_behaviour, cap), a constant, shared by a token, a decision or a trajectory
+ *   (algo/importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
+ *   same. Its clip bounds the movement of one update only.
+ *
+ * Where neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
+ *
+ * @see Hilton et al. 2021 (decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al. 2025 (AReaL), eq. 5,
+ *   https://arxiv.org/abs/2505.24298. Differs from AReaL, whose weights have no cap.
  */
 export type OffPolicy =
   | { readonly type: 'ratio' }

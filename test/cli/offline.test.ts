@@ -67,7 +67,11 @@ describe('off-line learning from the command line', { timeout: 60_000 }, () => {
     const taught = join(runs, 'small-run-sft');
     const { run } = JSON.parse(stdout.trim().split('\n').at(-1)!) as { run: string };
     expect(run).toBe(taught);
-    expect(longplay('eval', taught, '--episodes', '1').stdout).toMatch(/depth 1/);
+    expect(longplay('eval', taught, '--episodes', '1').stdout).toMatch(/^depth 1 \(\d+ tasks\) .*\[\d+, \d+\]/m);
+    const { evaluations } = JSON.parse(longplay('eval', taught, '--episodes', '2', '--json').stdout);
+    expect(evaluations.map(({ name }: { name: string }) => name)).toContain('h4 sampled');
+    expect(Object.keys(evaluations[0].all.passAtK)).toEqual(['1', '2']);
+    expect(evaluations[0].all.success.low).toBeLessThanOrEqual(evaluations[0].all.success.value);
 
     const evol = ['--set', 'learner.estimator={algorithm: agent_evol}', '--set', `policy.init=${taught}`];
     const one = longplay('train', config, '--runs', runs, '--name', 'evol', ...evol, '--set', 'stop={updates: 3}');

@@ -25,25 +25,26 @@ interface OfflineFlags {
 
 /** Adds `sft`. */
 export function sft(program: Command): void {
-  offline(program, 'sft', 'train a policy to imitate recorded episodes')
+  offline(program, 'sft', 4, 'train a policy to imitate recorded episodes')
     .option('--min-score <score>', 'leave out episodes that scored less')
     .action((path: string, flags: OfflineFlags) => runCommand(() => sftCommand(path, flags)));
 }
 
 /** Adds `dpo`. */
 export function dpo(program: Command): void {
-  offline(program, 'dpo', 'train a policy to prefer the better of two recorded episodes of a task')
+  offline(program, 'dpo', 1, 'train a policy to prefer the better of two recorded episodes of a task')
     .option('--beta <beta>', 'how closely to stay to the weights it starts from', '0.1')
     .action((path: string, flags: OfflineFlags) => runCommand(() => dpoCommand(path, flags)));
 }
 
-function offline(program: Command, name: string, description: string): Command {
+/** @param epochs by default; a preference is soon learnt by heart, and more passes then cost success */
+function offline(program: Command, name: string, epochs: number, description: string): Command {
   return program
     .command(name)
     .description(`${description}; go on from its weights with --set policy.init=<run>`)
     .argument('<config>', 'configuration, YAML')
     .requiredOption('--data <path...>', 'runs, traces folders, trace files (.jsonl), or AgentTraj-style JSON (.json)')
-    .option('--epochs <n>', 'passes over the data', '4')
+    .option('--epochs <n>', 'passes over the data', String(epochs))
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', '32')
     .option('--set <key=value...>', 'override a key of the configuration', [])
     .option('--name <name>', `the run's name; by default <configuration>-${name}`)
