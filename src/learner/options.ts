@@ -20,8 +20,9 @@ import type { Tokenizer } from '../policy/tokenizer.ts';
  *
  * Where neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
  *
- * @see Hilton et al. 2021 (decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al. 2025 (AReaL), eq. 5,
- *   https://arxiv.org/abs/2505.24298. Differs from AReaL, whose weights have no cap.
+ * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.
+ *   2025 (AReaL), https://arxiv.org/abs/2505.24298. Differs from AReaL, which has no cap in its equation and leaves out
+ *   the tokens above one in its code: here what exceeds it counts as the cap.
  */
 export type OffPolicy =
   | { readonly type: 'ratio' }
