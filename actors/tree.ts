@@ -15,6 +15,7 @@ import type { Env, EnvModule } from '../src/core/env.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
 import type { Failure } from '../src/core/failure.ts';
 import { type Task, taskName } from '../src/core/task.ts';
+import type { Trajectory } from '../src/core/trajectory.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts';
@@ -87,6 +88,8 @@ export interface RunOptions {
   readonly sinks?: readonly MetricSink[];
   /** Gets the state of the rollouts a few times a second, between updates too. */
   readonly onProgress?: (status: RolloutStatus) => void;
+  /** Sees every finished group, traced or not; for displays. */
+  readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number;
   /** Things a person should know, one line each. */
@@ -171,6 +174,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         ...config.trace,
         labelOf: (index) => env.tasks.label(index),
         sinks: options.sinks ?? [],
+        ...(options.onEpisodes ? { onEpisodes: options.onEpisodes } : {}),
         onMetrics: (row) => metrics$.next(row),
         onTrouble: (message) => options.onNotice?.(message),
       }),

@@ -16,7 +16,7 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
-import { episodeReturn, type Group, type Trajectory } from '../../src/core/trajectory.ts';
+import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
 import { packActed, packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
@@ -40,6 +40,7 @@ import {
   reopenEpisode,
   savedGroup,
 } from './episode-run.ts';
+import { Evaluations } from './evaluations.ts';
 import { Ledger } from './ledger.ts';
 import type {
   EpisodesRecorded,
@@ -142,15 +143,6 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   };
 }
 
-interface EvaluationRun {
-  readonly plan: EvaluationPlan;
-  readonly done: (record: EvaluationRecord) => void;
-  readonly queue: Task[];
-  open: number;
-  failed: number;
-  readonly trajectories: Trajectory[];
-}
-
 /** A group with the learner. */
 interface Delivered {
   readonly group: Group;
@@ -168,7 +160,7 @@ class Rollouts {
   /** Groups handed to the learner and not yet reported back. */
   readonly #delivered = new Map<number, Delivered>();
   readonly #quarantined: Set<number>;
-  readonly #evaluations = new Map<string, EvaluationRun>();
+  readonly #evaluations = new Evaluations();
   #training: ReplyTo<TrainEnded> | undefined;
   /** What a resumed run takes up when training starts. */
   #saved: RolloutState | undefined;
@@ -246,7 +238,7 @@ class Rollouts {
     if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
       const version = this.#version;
       for (const plan of plans) {
-        this.#open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
+        this.#evaluations.open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
       }
     }
     this.#launch();
@@ -255,6 +247,15 @@ class Rollouts {
   drop(stale: readonly number[]): void {
     for (const group of stale) this.#ledger.drop(this.#collect(group));
     this.#launch();
+  }
+
+  /**
+   * Training is over and this episode was part of it: it stays as it was at the end. So a checkpoint keeps just that,
+   * whenever it is written, and a repeated run ends with the same episodes recorded. A barrier brings the episodes to
+   * rest instead.
+   */
+  #isOver({ group }: EpisodeRun): boolean {
+    return this.#training === undefined && !this.#init.barrier && isTraining(group);
   }
 
   /** Training ends; what is in flight is held, so that a checkpoint keeps it. */
@@ -442,46 +443,17 @@ class Rollouts {
   evaluate(plan: EvaluationPlan, replyTo: ReplyTo<EvaluationRecord>): void {
     // Training is over and its checkpoint written: what was held for it makes room.
     if (!this.#training) for (const group of [...this.#groups.values()]) if (isTraining(group)) this.#abandon(group);
-    this.#open(plan, (record) => this.#ctx.reply(replyTo, record));
+    this.#evaluations.open(plan, (record) => this.#ctx.reply(replyTo, record));
     this.#launch();
-    this.#answerEvaluations();
-  }
-
-  #open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
-    this.#evaluations.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    this.#evaluations.settle();
   }
 
   #launchEvaluations(): void {
-    for (const run of this.#evaluations.values()) {
-      const { plan, queue } = run;
-      while (queue.length > 0 && this.#groups.size < this.#init.concurrentGroups) {
-        const task = queue.shift()!;
-        // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
-        const purpose = {
-          name: plan.name,
-          temperature: plan.temperature,
-          seed: seedFrom(plan.seed, task.index, task.seed),
-        };
-        run.open++;
-        this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
-      }
-    }
-  }
-
-  #answerEvaluations(): void {
-    for (const [name, { plan, done, queue, open, failed, trajectories }] of this.#evaluations) {
-      if (queue.length > 0 || open > 0) continue;
-      this.#evaluations.delete(name);
-      const results = plan.tasks.map((task) => {
-        const own = trajectories.filter((one) => one.task.index === task.index && one.task.seed === task.seed);
-        return {
-          task,
-          successes: own.map(({ success }) => success),
-          returns: own.map(episodeReturn),
-          turns: own.map(({ turns }) => turns.length),
-        };
-      });
-      done({ plan, results, failed });
+    while (this.#groups.size < this.#init.concurrentGroups) {
+      const next = this.#evaluations.next();
+      if (!next) return;
+      const { plan, task, purpose } = next;
+      this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
     }
   }
 
@@ -495,7 +467,7 @@ class Rollouts {
     for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
-      if (!run) continue; // abandoned meanwhile
+      if (!run || this.#isOver(run)) continue; // abandoned meanwhile
       if (event.type === 'failed') {
         ended.push(event.episode);
         this.#fail(run, event.failure);
@@ -518,7 +490,7 @@ class Rollouts {
       asking.map(({ request }) => request!),
     );
     if (ended.length > 0) {
-      this.#answerEvaluations();
+      this.#evaluations.settle();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
     }
     if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
@@ -551,7 +523,7 @@ class Rollouts {
     this.#decidedTurns += turns.length;
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
-      const action = run && act(run, answer, now);
+      const action = run && !this.#isOver(run) ? act(run, answer, now) : undefined;
       if (action === undefined) continue;
       this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
@@ -592,10 +564,7 @@ class Rollouts {
     this.#groups.delete(group.group);
     this.#gathered -= group.size;
     this.#record(trajectories, group.purpose.name);
-    const evaluation = this.#evaluations.get(group.purpose.name);
-    if (evaluation) {
-      evaluation.open--;
-      evaluation.trajectories.push(...trajectories);
+    if (this.#evaluations.finished(group.purpose.name, trajectories)) {
       this.#ledger.filter(group.size);
       return;
     }
@@ -637,11 +606,8 @@ class Rollouts {
       this.#startEpisode(group, member, attempt + 1);
       return;
     }
-    const evaluation = this.#evaluations.get(group.purpose.name);
-    if (evaluation) {
-      evaluation.open--;
-      evaluation.failed += group.size;
-    } else if (!this.#quarantined.has(group.task.index)) {
+    const evaluated = this.#evaluations.gaveUp(group.purpose.name, group.size);
+    if (!evaluated && !this.#quarantined.has(group.task.index)) {
       this.#quarantined.add(group.task.index);
       const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
       void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });
