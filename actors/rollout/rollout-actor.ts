@@ -296,6 +296,8 @@ class Rollouts {
     void this.#inference().tell({ type: 'forget' });
     for (const { group, progress } of this.#delivered.values()) this.#handOver(group, progress);
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
+    // What a barrier took is nobody's time; a resumed run has none of it.
+    for (const run of waiting) run.since = this.#ctx.clock.now();
     this.#ask(
       waiting,
       waiting.map((run) => askAgain(run)!),
