@@ -68,6 +68,12 @@ export interface RolloutInit {
   readonly concurrentGroups: number;
   readonly envThreads: number;
   readonly groupsPerUpdate: number;
+  /** Another group takes the place of one that the learner will not train on; absent: it stays empty. */
+  readonly dynamicSampling?: {
+    /** Most groups that one update consumes. */
+    readonly mostPerUpdate: number;
+    readonly informative: (group: Group) => boolean;
+  };
   readonly maxLag: number;
   readonly maxAttempts: number;
   /** Failed episodes in a row that end the run. */
@@ -141,6 +147,7 @@ interface Delivered {
   readonly group: Group;
   readonly progress: number;
   readonly facts: GroupFacts;
+  readonly informative: boolean;
 }
 
 class Rollouts {
@@ -301,9 +308,7 @@ class Rollouts {
     this.#held = this.#takingUp = true;
     const now = this.#ctx.clock.now();
     for (const { group, progress } of state.delivered) {
-      const trajectories = group.trajectories.map(revived);
-      const facts = groupFacts(trajectories, this.#init.labelOf(group.task.index));
-      this.#delivered.set(group.group, { group: { ...group, trajectories }, progress, facts });
+      this.#deliver({ ...group, trajectories: group.trajectories.map(revived) }, progress);
     }
     for (const { group, task, horizon, finished, running } of state.running) {
       const run = openGroup(group, task, horizon, this.#init.groupSize, this.#trainingPurpose(group));
@@ -387,14 +392,18 @@ class Rollouts {
   #launch(): void {
     this.#launchEvaluations();
     if (!this.#training || this.#held) return;
-    const { groupsPerUpdate, maxLag, concurrentGroups } = this.#init;
+    const { groupsPerUpdate, maxLag, concurrentGroups, dynamicSampling } = this.#init;
     const running = [...this.#groups.values()].filter(isTraining).length;
+    let uninformative = 0;
+    for (const { informative } of this.#delivered.values()) if (!informative) uninformative++;
     let start = groupsToStart({
       maxLag,
       version: this.#version,
       groupsPerUpdate,
       accepted: this.#version * groupsPerUpdate + this.#delivered.size,
       running,
+      uninformative,
+      mostPerUpdate: dynamicSampling?.mostPerUpdate ?? groupsPerUpdate,
       maxRunning: concurrentGroups,
     });
     for (; start > 0; start--) {
@@ -556,9 +565,15 @@ class Rollouts {
     }
     const finished: Group = { group: group.group, task, horizon, trajectories };
     const progress = this.#progress();
-    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
-    this.#delivered.set(group.group, { group: finished, progress, facts });
+    this.#deliver(finished, progress);
     if (!this.#held) this.#handOver(finished, progress);
+  }
+
+  /** Keeps a finished group until an update has consumed it. */
+  #deliver(group: Group, progress: number): void {
+    const facts = groupFacts(group.trajectories, this.#init.labelOf(group.task.index));
+    const informative = this.#init.dynamicSampling?.informative(group) ?? true;
+    this.#delivered.set(group.group, { group, progress, facts, informative });
   }
 
   #handOver(group: Group, progress: number): void {

@@ -7,21 +7,21 @@ type Door =
   | { readonly type: 'close' }
   | { readonly type: 'isOpen'; readonly replyTo: ReplyTo<boolean> };
 
-export const whole: BehaviorFactory<Door> = (ctx) => ({
+const whole: BehaviorFactory<Door> = (ctx) => ({
   handlers: { open: ({ key }) => void key.toFixed(), close() {}, isOpen: ({ replyTo }) => ctx.reply(replyTo, true) },
 });
 
-export const lacking: BehaviorFactory<Door> = () => ({
+const lacking: BehaviorFactory<Door> = () => ({
   // @ts-expect-error: there is no handler for `close`
   handlers: { open() {}, isOpen() {} },
 });
 
-export const wrongReply: BehaviorFactory<Door> = (ctx) => ({
+const wrongReply: BehaviorFactory<Door> = (ctx) => ({
   // @ts-expect-error: a boolean is expected, not a text
   handlers: { open() {}, close() {}, isOpen: ({ replyTo }) => ctx.reply(replyTo, 'yes') },
 });
 
-export function senders(door: ActorRef<Door>, system: ActorSystem): void {
+function senders(door: ActorRef<Door>, system: ActorSystem): void {
   void door.tell({ type: 'open', key: 1 });
   // @ts-expect-error: a door has no lock
   void door.tell({ type: 'lock' });
