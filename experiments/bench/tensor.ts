@@ -6,7 +6,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { Engine, EngineDevice, EngineName } from '../../src/engine/engine.ts';
+import type { Engine, EngineDevice, EngineName, RunTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
@@ -79,19 +79,23 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
       adamW: { ...defaultAdamW, weightDecay: 0.01 },
     });
     const program = await engine.compile(graph);
+    let kept: RunTensor[] = [];
     let state: Feeds = { ...weights, ...momentFeeds(MODEL) };
     const batchFeeds = trainBatch(MODEL, batch, TOKENS);
     return async () => {
       const out = await program.run({ ...batchFeeds, ...state });
-      const next: Feeds = {};
+      const next: Record<string, RunTensor> = {};
       for (const name of Object.keys(state)) next[name] = out[/^[mv]\//.test(name) ? name : `w/${name}`]!;
+      for (const old of kept) old.dispose(); // the next step writes into their buffers
+      kept = Object.values(next);
       state = next;
     };
   }
   const program = await engine.compile(what === 'forward' ? forwardGraph(MODEL) : decodeGraph(MODEL));
   const feeds = what === 'forward' ? promptBatch(MODEL, batch, TOKENS) : decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
   return async () => {
-    await program.run({ ...weights, ...feeds });
+    const out = await program.run({ ...weights, ...feeds });
+    for (const tensor of Object.values(out)) tensor.dispose();
   };
 }
 
@@ -115,7 +119,7 @@ async function matmulLimit(engine: Engine, seconds: number): Promise<number> {
   const data = Float32Array.from({ length: n * n }, (_, i) => Math.sin(i));
   const feeds: Feeds = { a: { dtype: 'f32', shape, data }, b: { dtype: 'f32', shape, data } };
   const times = await timed(async () => {
-    await program.run(feeds);
+    (await program.run(feeds)).y!.dispose();
   }, seconds);
   await program.dispose();
   return gflops(times);

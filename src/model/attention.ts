@@ -8,6 +8,8 @@
  */
 import {
   add,
+  attention,
+  broadcastTo,
   cast,
   concat,
   dimension,
@@ -20,6 +22,7 @@ import {
   reduceMax,
   reduceSum,
   reshape,
+  slice,
   softmax,
   stopGradient,
   sub,
@@ -27,7 +30,7 @@ import {
   transpose,
   where,
 } from '../tensor/ops.ts';
-import { type Dim, type Shape, times } from '../tensor/shape.ts';
+import { type Dim, plus, type Shape, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
@@ -80,7 +83,7 @@ function fromHeads(x: Tensor, { index, inverse }: HeadLayout, n: Dim, width: num
   return reshape(take(rows, inverse, index, { zeros: false }), [n, width]);
 }
 
-/** One layer's keys and values: prompts [kvHeads, G, P, dh], or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh]. */
+/** One layer's keys and values: prompts [kvHeads, G, P, dh] (read only: [G, P, kvHeads·dh]), or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh]. */
 export interface KeysValues {
   readonly k: Tensor;
   readonly v: Tensor;
@@ -101,11 +104,7 @@ export function promptAttention(config: ModelConfig, layout: Layout, lengthMask:
   const dh = headSize(config);
   const axes = headAxes(config);
   const scale = 1 / Math.sqrt(dh);
-  let mask = reshape(lengthMask, ['G', 1, 'P']);
-  if (!config.prefixBidirectional) {
-    const steps = input('prompt.steps', ['P'], 'i32'); // 0 … P − 1
-    mask = add(mask, causalMask(steps, 'P'));
-  }
+  const mask = promptMask(config, lengthMask);
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   return (layer, { q, k, v }) => {
@@ -116,6 +115,34 @@ export function promptAttention(config: ModelConfig, layout: Layout, lengthMask:
     const scores = matmul(queries, reshape(keys, [...axes.kv, 'G', 'P', dh]), { transposeB: true, scale });
     const mixed = matmul(softmax(add(scores, mask)), reshape(values, [...axes.kv, 'G', 'P', dh]));
     return fromHeads(mixed, queryLayout, layout.inverse.shape[0]!, heads * dh);
+  };
+}
+
+/** Who sees whom within a prompt: [G, 1, P] if all do, else [G, P, P]. Declares `prompt.steps` [P] i32, 0 … P − 1. */
+function promptMask(config: ModelConfig, lengthMask: Tensor): Tensor {
+  const mask = reshape(lengthMask, ['G', 1, 'P']);
+  return config.prefixBidirectional ? mask : add(mask, causalMask(input('prompt.steps', ['P'], 'i32'), 'P'));
+}
+
+/**
+ * As {@link promptAttention}, in fewer passes over the scores, for programs that train nothing: the engine's kernel keeps
+ * no weights for a gradient.
+ * @param kept receives each layer's keys and values [G, P, kvHeads·dh]
+ */
+export function promptReading(config: ModelConfig, layout: Layout, lengthMask: Tensor, kept: KeysValues[]): Attend {
+  const { heads, kvHeads, hiddenSize } = config;
+  const scale = 1 / Math.sqrt(headSize(config));
+  const mask = broadcastTo(promptMask(config, lengthMask), ['G', 'P', 'P']);
+  return (layer, { q, k, v }) => {
+    const pad = (x: Tensor) => {
+      const rows = take(x, layout.index, layout.inverse, { zeros: false, total: true });
+      return reshape(rows, ['G', 'P', x.shape[1]!]);
+    };
+    const [keys, values] = [pad(k), pad(v)];
+    kept[layer] = { k: keys, v: values };
+    const mixed = attention(pad(q), keys, values, mask, { heads, kvHeads, scale });
+    const rows = reshape(mixed, [times('G', 'P'), hiddenSize]);
+    return take(rows, layout.inverse, layout.index, { zeros: false });
   };
 }
 
@@ -192,37 +219,37 @@ export function cachedAttention(config: ModelConfig, context: CachedContext): At
   const rT = times(repeat, 'T');
   const scale = 1 / Math.sqrt(dh);
   const { layout, past } = context;
-  const promptMask = reshape(context.promptMask, ['G', 1, 1, 1, 'P']);
   const future = reshape(causalMask(context.steps, 'T'), [1, 1, 1, 'T', 'T']);
-  const ownMask = repeat === 1 ? future : concat(Array(repeat).fill(future), 3);
-  const pastMask = reshape(context.pastMask, ['G', 1, 'K', 1, 'S']);
+  const mask = concat(
+    [
+      broadcastTo(reshape(context.promptMask, ['G', 1, 1, 1, 'P']), ['G', 1, 'K', rT, 'P']),
+      broadcastTo(repeat === 1 ? future : concat(Array(repeat).fill(future), 3), ['G', 1, 'K', rT, 'T']),
+      broadcastTo(reshape(context.pastMask, ['G', 1, 'K', 1, 'S']), ['G', 1, 'K', rT, 'S']),
+    ],
+    4,
+  );
+  const PT = plus('P', 'T');
   return (layer, { q, k, v }) => {
     const pad = (x: Tensor) => take(x, layout.index, layout.inverse, { zeros: false, total: true });
-    // [G, kvHeads, K, repeat·T, dh]: with the members inside, prompt and own scores share one memory order.
-    const spread = transpose(reshape(pad(q), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]);
+    // [G, kvHeads, K, repeat·T, dh]: with the members inside, prompt and own scores share one memory order. The queries
+    // are scaled, not the products: engines have a faster kernel for one row times an unscaled matrix.
+    const spread = transpose(reshape(pad(mul(q, scale)), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]);
     const queries = reshape(spread, ['G', kvHeads, 'K', rT, dh]);
     const own = (x: Tensor) => transpose(reshape(pad(x), ['G', 'K', 'T', kvHeads, dh]), [0, 3, 1, 2, 4]);
-    const ownKeys = own(k);
-    const ownValues = own(v);
     const prompt = context.prompt[layer]!;
     const { k: pastKeys, v: pastValues } = past[layer]!;
     const flat = reshape(queries, ['G', kvHeads, times('K', rT), dh]);
-    const promptScores = matmul(flat, prompt.k, { transposeB: true, scale });
-    const mixed = jointSoftmax([
-      {
-        scores: add(reshape(promptScores, ['G', kvHeads, 'K', rT, 'P']), promptMask),
-        mix: (weights) =>
-          reshape(matmul(reshape(weights, ['G', kvHeads, times('K', rT), 'P']), prompt.v), ['G', kvHeads, 'K', rT, dh]),
-      },
-      {
-        scores: add(matmul(queries, ownKeys, { transposeB: true, scale }), ownMask),
-        mix: (weights) => matmul(weights, ownValues),
-      },
-      {
-        scores: add(matmul(queries, pastKeys, { transposeB: true, scale }), pastMask),
-        mix: (weights) => matmul(weights, pastValues),
-      },
-    ]);
+    const promptScores = reshape(matmul(flat, prompt.k, { transposeB: true }), ['G', kvHeads, 'K', rT, 'P']);
+    const ownScores = matmul(queries, own(k), { transposeB: true });
+    const pastScores = matmul(queries, pastKeys, { transposeB: true });
+    // A few new tokens' scores are small, so joining them costs less than a softmax in parts does.
+    const weights = softmax(add(concat([promptScores, ownScores, pastScores], 4), mask));
+    const promptWeights = reshape(slice(weights, 4, 0, 'P'), ['G', kvHeads, times('K', rT), 'P']);
+    const mixed = [
+      reshape(matmul(promptWeights, prompt.v), queries.shape),
+      matmul(slice(weights, 4, 'P', PT), own(v)),
+      matmul(slice(weights, 4, PT, plus(PT, 'S')), pastValues),
+    ].reduce(add);
     const rows = reshape(transpose(reshape(mixed, ['G', kvHeads, 'K', repeat, 'T', dh]), [0, 2, 4, 1, 3, 5]), [
       times('G', 'K', 'T'),
       heads * dh,
