@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import type { Engine, EngineDevice, EngineName, RunTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
+import { forwardLogits, promptsPerRun } from '../../src/model/forward.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
 import { decodeGraph, forwardGraph, trainGraph } from '../../src/model/programs.ts';
@@ -91,8 +92,18 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
       state = next;
     };
   }
-  const program = await engine.compile(what === 'forward' ? forwardGraph(MODEL) : decodeGraph(MODEL));
-  const feeds = what === 'forward' ? promptBatch(MODEL, batch, TOKENS) : decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
+  if (what === 'forward') {
+    const forward = await engine.compile(forwardGraph(MODEL));
+    const most = promptsPerRun(TOKENS);
+    const runs = Array.from({ length: Math.ceil(batch / most) }, (_, i) =>
+      promptBatch(MODEL, Math.min(most, batch - i * most), TOKENS),
+    );
+    return async () => {
+      await forwardLogits(forward, weights, runs);
+    };
+  }
+  const program = await engine.compile(decodeGraph(MODEL));
+  const feeds = decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
   return async () => {
     const out = await program.run({ ...weights, ...feeds });
     for (const tensor of Object.values(out)) tensor.dispose();

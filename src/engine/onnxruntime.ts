@@ -162,12 +162,7 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
     async compile(graph) {
       // Only the cpu's own ScatterND adds rows one after another.
       const cpu = device === 'cpu';
-      const model = toOnnx(graph, {
-        contrib: true,
-        normInverse: cpu,
-        attention: cpu,
-        oneThread: cpu && threads === 1,
-      });
+      const model = toOnnx(graph, { contrib: true, normInverse: cpu, oneThread: cpu && threads === 1 });
       let session: InferenceSession;
       try {
         session = await ort.InferenceSession.create(model, settings.session);

@@ -133,21 +133,6 @@ export const tfjsOps: Readonly<Record<string, Kernel>> = {
     const y = product(tf, transposeA ? swapped(tf, a!) : a!, transposeB ? swapped(tf, b!) : b!, shape);
     return scale === 1 ? y : tf.mul(y, scale);
   },
-  attention: (tf, [q, k, v, mask], shape, node) => {
-    const { heads, kvHeads, scale } = attrs<{ heads: number; kvHeads: number; scale: number }>(node);
-    const [B, S, width] = shape as [number, number, number];
-    const T = k!.shape[1]!;
-    const [dh, repeat] = [width / heads, heads / kvHeads];
-    const queries = tf.transpose(tf.reshape(q!, [B, S, kvHeads, repeat * dh]), [0, 2, 1, 3]);
-    const rows = tf.reshape(queries, [B, kvHeads, S * repeat, dh]);
-    const keys = tf.transpose(tf.reshape(k!, [B, T, kvHeads, dh]), [0, 2, 3, 1]);
-    const values = tf.transpose(tf.reshape(v!, [B, T, kvHeads, dh]), [0, 2, 1, 3]);
-    const scores = tf.mul(product(tf, rows, keys, [B, kvHeads, S * repeat, T]), scale);
-    const masked = tf.add(tf.reshape(scores, [B, kvHeads, S, repeat, T]), tf.reshape(mask!, [B, 1, S, 1, T]));
-    const weights = tf.reshape(tf.softmax(masked), [B, kvHeads, S * repeat, T]);
-    const mixed = tf.reshape(product(tf, weights, values, [B, kvHeads, S * repeat, dh]), [B, kvHeads, S, repeat * dh]);
-    return tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), shape);
-  },
   reshape: (tf, [x], shape) => tf.reshape(x!, shape),
   transpose: (tf, [x], _shape, node) => tf.transpose(x!, [...attrs<{ perm: readonly number[] }>(node).perm]),
   concat: (tf, x, _shape, node) => tf.concat([...x], attrs<{ axis: number }>(node).axis),

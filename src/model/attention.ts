@@ -8,7 +8,6 @@
  */
 import {
   add,
-  attention,
   broadcastTo,
   cast,
   concat,
@@ -83,7 +82,7 @@ function fromHeads(x: Tensor, { index, inverse }: HeadLayout, n: Dim, width: num
   return reshape(take(rows, inverse, index, { zeros: false }), [n, width]);
 }
 
-/** One layer's keys and values: prompts [kvHeads, G, P, dh] (read only: [G, P, kvHeads·dh]), or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh]. */
+/** One layer's keys and values: prompts [kvHeads, G, P, dh], or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh]. */
 export interface KeysValues {
   readonly k: Tensor;
   readonly v: Tensor;
@@ -104,7 +103,11 @@ export function promptAttention(config: ModelConfig, layout: Layout, lengthMask:
   const dh = headSize(config);
   const axes = headAxes(config);
   const scale = 1 / Math.sqrt(dh);
-  const mask = promptMask(config, lengthMask);
+  let mask = reshape(lengthMask, ['G', 1, 'P']);
+  if (!config.prefixBidirectional) {
+    const steps = input('prompt.steps', ['P'], 'i32'); // 0 … P − 1
+    mask = add(mask, causalMask(steps, 'P'));
+  }
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   return (layer, { q, k, v }) => {
@@ -115,34 +118,6 @@ export function promptAttention(config: ModelConfig, layout: Layout, lengthMask:
     const scores = matmul(queries, reshape(keys, [...axes.kv, 'G', 'P', dh]), { transposeB: true, scale });
     const mixed = matmul(softmax(add(scores, mask)), reshape(values, [...axes.kv, 'G', 'P', dh]));
     return fromHeads(mixed, queryLayout, layout.inverse.shape[0]!, heads * dh);
-  };
-}
-
-/** Who sees whom within a prompt: [G, 1, P] if all do, else [G, P, P]. Declares `prompt.steps` [P] i32, 0 … P − 1. */
-function promptMask(config: ModelConfig, lengthMask: Tensor): Tensor {
-  const mask = reshape(lengthMask, ['G', 1, 'P']);
-  return config.prefixBidirectional ? mask : add(mask, causalMask(input('prompt.steps', ['P'], 'i32'), 'P'));
-}
-
-/**
- * As {@link promptAttention}, in fewer passes over the scores, for programs that train nothing: the engine's kernel keeps
- * no weights for a gradient.
- * @param kept receives each layer's keys and values [G, P, kvHeads·dh]
- */
-export function promptReading(config: ModelConfig, layout: Layout, lengthMask: Tensor, kept: KeysValues[]): Attend {
-  const { heads, kvHeads, hiddenSize } = config;
-  const scale = 1 / Math.sqrt(headSize(config));
-  const mask = broadcastTo(promptMask(config, lengthMask), ['G', 'P', 'P']);
-  return (layer, { q, k, v }) => {
-    const pad = (x: Tensor) => {
-      const rows = take(x, layout.index, layout.inverse, { zeros: false, total: true });
-      return reshape(rows, ['G', 'P', x.shape[1]!]);
-    };
-    const [keys, values] = [pad(k), pad(v)];
-    kept[layer] = { k: keys, v: values };
-    const mixed = attention(pad(q), keys, values, mask, { heads, kvHeads, scale });
-    const rows = reshape(mixed, [times('G', 'P'), hiddenSize]);
-    return take(rows, layout.inverse, layout.index, { zeros: false });
   };
 }
 

@@ -12,14 +12,7 @@ import { defineGraph, type Graph } from '../tensor/graph.ts';
 import { add, logSoftmax, pick, reshape, take, transpose } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
-import {
-  cachedAttention,
-  episodeAttention,
-  type KeysValues,
-  layoutInputs,
-  promptAttention,
-  promptReading,
-} from './attention.ts';
+import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
 import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
 import {
   actionBags,
@@ -46,12 +39,11 @@ export type DecoderKind = 'choice' | 'tokens';
 export function prefillGraph(config: ModelConfig): Graph {
   checkModelConfig(config);
   const p = parameterTensors(config);
-  const { hidden, layers } = readPrompts(config, p, promptReading);
+  const { hidden, layers } = readPrompts(config, p);
   const outputs: Record<string, Tensor> = {};
-  const cached = (x: Tensor) => transpose(reshape(x, ['G', 'P', config.kvHeads, headSize(config)]), [0, 2, 1, 3]);
   layers.forEach(({ k, v }, layer) => {
-    outputs[`k${layer}`] = cached(k);
-    outputs[`v${layer}`] = cached(v);
+    outputs[`k${layer}`] = transpose(k, [1, 0, 2, 3]);
+    outputs[`v${layer}`] = transpose(v, [1, 0, 2, 3]);
   });
   if (config.choiceHead) outputs.pointerKeys = pointerKeys(p, hidden);
   return defineGraph(outputs);
@@ -61,7 +53,7 @@ export function prefillGraph(config: ModelConfig): Graph {
 export function forwardGraph(config: ModelConfig): Graph {
   checkModelConfig(config);
   const p = parameterTensors(config);
-  return defineGraph({ logits: tokenLogits(config, p, readPrompts(config, p, promptReading).hidden) });
+  return defineGraph({ logits: tokenLogits(config, p, readPrompts(config, p).hidden) });
 }
 
 /** Turns action texts into vectors: `bags` [A, d]. */
@@ -222,7 +214,7 @@ function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor) {
 
 /** The prompts, and the hidden states [N, d] of the tokens that follow them. */
 function readEpisodes(config: ModelConfig, p: Parameters) {
-  const prompts = readPrompts(config, p, promptAttention);
+  const prompts = readPrompts(config, p);
   const tokens = tokenInputs(config, 'tokens', 'N');
   const attend = episodeAttention(config, {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
@@ -233,11 +225,11 @@ function readEpisodes(config: ModelConfig, p: Parameters) {
   return { prompts, hidden: trunk(config, p, tokens, attend) };
 }
 
-function readPrompts(config: ModelConfig, p: Parameters, attention: typeof promptAttention) {
+function readPrompts(config: ModelConfig, p: Parameters) {
   const tokens = tokenInputs(config, 'prompt', 'Np');
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
-  const attend = attention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
+  const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
   const hidden = trunk(config, p, tokens, attend);
   return { hidden, layers, mask };
 }

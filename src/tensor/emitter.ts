@@ -33,8 +33,6 @@ export interface EmitterOptions {
   readonly contrib: boolean;
   /** SimplifiedLayerNormalization gives its second output, 1/√(mean(x²) + ε); on webgpu it is wrong. */
   readonly normInverse: boolean;
-  /** ONNX's Attention, which opset 23 brought. */
-  readonly attention: boolean;
   /** It runs on one thread, so that additions into one row cannot race. */
   readonly oneThread: boolean;
 }

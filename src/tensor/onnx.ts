@@ -11,8 +11,6 @@ import type { Tensor } from './tensor.ts';
 
 const IR_VERSION = 9;
 const OPSET = 20;
-/** For graphs with an op that is newer. Not for all: some devices have kernels of the older opset only. */
-const NEW_OPSET = 23;
 const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, ints: 7 } as const;
 
 /** Name of an output inside the ONNX file, where it must differ from the names of inputs. */
@@ -21,7 +19,7 @@ export function onnxOutputName(name: string): string {
 }
 
 /**
- * The graph as the bytes of an ONNX model (opset 20, or 23 where an op needs it), with weights as inputs.
+ * The graph as the bytes of an ONNX model (opset 20), with weights as inputs.
  * @param maxBytes what constants may take; a protobuf file ends at 2 GiB
  * @throws {ShapeError} if a symbolic size is needed that no input gives
  * @throws {LongplayError} BAD_ARGUMENT if the constants do not fit
@@ -57,7 +55,7 @@ export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31
     for (const info of graph.outputs) message(w, 12, () => writeValue(w, { ...info, name: onnxOutputName(info.name) }));
   });
   for (const [domain, version] of [
-    ['', nodes.some(({ opType }) => opType === 'Attention') ? NEW_OPSET : OPSET],
+    ['', OPSET],
     ['com.microsoft', 1],
   ] as const) {
     message(w, 8, () => {

@@ -38,7 +38,7 @@ describe('weights', () => {
 });
 
 describe('limits', () => {
-  const options = { contrib: true, normInverse: true, attention: true, oneThread: true };
+  const options = { contrib: true, normInverse: true, oneThread: true };
 
   it('refuses constants that no ONNX file holds', () => {
     const graph = defineGraph({ y: t.add(t.input('x', [100]), t.constant(new Float32Array(100).fill(2))) });

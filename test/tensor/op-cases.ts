@@ -264,19 +264,6 @@ export const opCases: readonly OpCase[] = [
     apply: ({ x, gain }) => t.rmsNorm(x!, gain!, 0.01),
     sums: true,
   },
-  ...[1, 2].map(
-    (kvHeads): OpCase => ({
-      name: `attention of 2 heads, ${kvHeads} of keys`,
-      inputs: {
-        q: f32((s) => [s.A, s.B, 6]),
-        k: f32((s) => [s.A, s.C, 3 * kvHeads]),
-        v: f32((s) => [s.A, s.C, 3 * kvHeads]),
-        mask: ABC,
-      },
-      apply: ({ q, k, v, mask }) => t.attention(q!, k!, v!, mask!, { heads: 2, kvHeads, scale: 0.37 }),
-      sums: true,
-    }),
-  ),
   { name: 'swiglu', inputs: { gate: AB, up: AB }, apply: ({ gate, up }) => t.swiglu(gate!, up!) },
   {
     name: 'rotary',
