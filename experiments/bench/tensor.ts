@@ -5,6 +5,7 @@
  * `--threads 2 --python <path> --rounds 5 --seconds 2 --engine onnxruntime-node --device cpu --no-qwen`
  */
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Engine, EngineDevice, EngineName, RunTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
@@ -41,6 +42,8 @@ const MODEL: ModelConfig = {
 };
 const TOKENS = 128;
 const PAST = 64;
+/** Threads of either side spin for up to 200 ms (KMP_BLOCKTIME) after their work and would slow the other side's. */
+const SETTLE_MS = 250;
 
 interface Workload {
   readonly what: 'train' | 'decode' | 'forward';
@@ -214,7 +217,9 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
     if (torch) torchLimit = Math.max(torchLimit, gflops(await torch.measure('matmul', 1024, seconds / 2)));
     for (const [i, { load, run }] of runs.entries()) {
       if (round === 0) await run();
+      await sleep(SETTLE_MS);
       ours[i]!.push(roundOf(await timed(run, seconds)));
+      await sleep(SETTLE_MS);
       if (torch) theirs[i]!.push(roundOf(await torch.measure(load.what, load.batch, seconds)));
     }
   }
