@@ -1,12 +1,26 @@
 /**
  * Batches in columns: a message costs about 15 µs however little it holds, and an object inside it about 2 µs, so a
- * step of 1 µs must not be an object of its own. Numbers go in typed arrays, texts in one array each.
+ * step of 1 µs must not be an object of its own. Numbers go in typed arrays, texts in one array each. A few steps go as
+ * one plain array instead: cloning a typed array costs as much as the rest of a small message.
  */
 import type { EnvStep, First } from '../../src/core/env.ts';
-import type { Close, EnvCommand, EnvEvent, Failed, Open, Step } from './protocol.ts';
+import type { Close, EnvCommand, EnvEvent, Failed, Observed, Open, Step } from './protocol.ts';
 
-/** Commands in order. `open`s are few and stay objects. */
-export interface CommandBatch {
+/** What travels to a host: commands in order. */
+export type CommandBatch = CommandColumns | FewSteps;
+/** What travels from a host: events in order. */
+export type EventBatch = EventColumns | FewObservations;
+
+/** Of each step: episode, turn, action. */
+type FewSteps = readonly (number | string)[];
+/** Of each event without actions: kind, episode, turn, reward, envMs, observation. */
+type FewObservations = readonly (number | string)[];
+
+/** Messages of at most so many steps or events go as plain arrays. */
+const FEW = 8;
+
+/** `open`s are few and stay objects. */
+interface CommandColumns {
   /** [N, 3]: kind (0 open, 1 step, 2 close), episode, turn */
   readonly heads: Int32Array;
   /** Actions of the steps, in order. */
@@ -14,8 +28,7 @@ export interface CommandBatch {
   readonly opens: readonly Open[];
 }
 
-/** Events in order. */
-export interface EventBatch {
+interface EventColumns {
   /** [N, 5]: kind (`kinds`), episode, turn, number of actions, number of new actions */
   readonly heads: Int32Array;
   /** [N, 2]: reward, envMs */
@@ -32,6 +45,9 @@ const STEP = 1;
 const CLOSE = 2;
 
 export function packCommands(commands: readonly EnvCommand[]): CommandBatch {
+  if (commands.length <= FEW && commands.every(({ type }) => type === 'step')) {
+    return (commands as readonly Step[]).flatMap(({ episode, turn, action }) => [episode, turn, action]);
+  }
   const heads = new Int32Array(3 * commands.length);
   const actions: string[] = [];
   const opens: Open[] = [];
@@ -51,8 +67,16 @@ export function packCommands(commands: readonly EnvCommand[]): CommandBatch {
   return { heads, actions, opens };
 }
 
-export function unpackCommands({ heads, actions, opens }: CommandBatch): EnvCommand[] {
+export function unpackCommands(batch: CommandBatch): EnvCommand[] {
   const out: EnvCommand[] = [];
+  if (isPlain(batch)) {
+    for (let at = 0; at < batch.length; at += 3) {
+      const [episode, turn] = [batch[at] as number, batch[at + 1] as number];
+      out.push({ type: 'step', episode, turn, action: batch[at + 2] as string });
+    }
+    return out;
+  }
+  const { heads, actions, opens } = batch;
   let action = 0;
   let open = 0;
   for (let at = 0; at < heads.length; at += 3) {
@@ -72,8 +96,19 @@ const UNSOLVED = 2;
 const SOLVED = 3;
 const FAILED = 4;
 const NONE = new Int32Array(0);
+const NO_TEXTS: readonly string[] = [];
 
 export function packEvents(events: readonly EnvEvent[]): EventBatch {
+  if (events.length <= FEW && events.every(isBare)) {
+    return (events as readonly Observed[]).flatMap(({ episode, turn, step, envMs }) => [
+      kindOf(step),
+      episode,
+      turn,
+      step.kind === 'first' ? 0 : step.reward,
+      envMs,
+      step.observation,
+    ]);
+  }
   const heads = new Int32Array(5 * events.length);
   const numbers = new Float64Array(2 * events.length);
   const observations: string[] = [];
@@ -93,7 +128,7 @@ export function packEvents(events: readonly EnvEvent[]): EventBatch {
       continue;
     }
     const { step } = event;
-    heads[at] = step.kind === 'first' ? FIRST : step.kind === 'mid' ? MID : step.success ? SOLVED : UNSOLVED;
+    heads[at] = kindOf(step);
     heads[at + 2] = event.turn;
     heads[at + 3] = event.actions.length;
     heads[at + 4] = event.newActions.length;
@@ -108,8 +143,17 @@ export function packEvents(events: readonly EnvEvent[]): EventBatch {
 }
 
 export function unpackEvents(batch: EventBatch): EnvEvent[] {
-  const { heads, numbers, observations, actions, newActions, failures } = batch;
   const out: EnvEvent[] = [];
+  if (isPlain(batch)) {
+    for (let at = 0; at < batch.length; at += 6) {
+      const number = (i: number) => batch[at + i] as number;
+      const step = stepOf(number(0), batch[at + 5] as string, number(3));
+      const [episode, turn, envMs] = [number(1), number(2), number(4)];
+      out.push({ type: 'observed', episode, turn, step, actions: NONE, newActions: NO_TEXTS, envMs });
+    }
+    return out;
+  }
+  const { heads, numbers, observations, actions, newActions, failures } = batch;
   let observation = 0;
   let action = 0;
   let text = 0;
@@ -134,6 +178,19 @@ export function unpackEvents(batch: EventBatch): EnvEvent[] {
     });
   }
   return out;
+}
+
+function isPlain(batch: CommandBatch | EventBatch): batch is readonly (number | string)[] {
+  return Array.isArray(batch);
+}
+
+/** Whether an event says nothing of actions. */
+function isBare(event: EnvEvent): boolean {
+  return event.type === 'observed' && event.actions.length === 0 && event.newActions.length === 0;
+}
+
+function kindOf(step: First | EnvStep): number {
+  return step.kind === 'first' ? FIRST : step.kind === 'mid' ? MID : step.success ? SOLVED : UNSOLVED;
 }
 
 function stepOf(kind: number, observation: string, reward: number): First | EnvStep {

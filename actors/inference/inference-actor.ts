@@ -21,6 +21,7 @@ import type { ActRequest } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { SmallPolicy } from '../../src/policy/small-policy.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
@@ -83,7 +84,7 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
   return {
     handlers: {
       act({ requests }) {
-        const { fresh, forget } = unseen(seen, requests);
+        const { fresh, forget } = unseen(seen, unpackRequests(requests));
         policy.release(forget);
         policy.submit(fresh);
         oldest ??= ctx.clock.now();
@@ -119,8 +120,10 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
         totals.calls++;
         totals.turns += turns.length;
         totals.busyMs += lastEnd - start;
-        if (turns.length > 0)
-          await rollouts.tell({ type: 'acted', turns, callMs: lastEnd - start, tokens: policy.tokens });
+        if (turns.length > 0) {
+          const callMs = lastEnd - start;
+          await rollouts.tell({ type: 'acted', turns: packActed(turns), callMs, tokens: policy.tokens });
+        }
         schedule();
       },
     },

@@ -3,7 +3,7 @@ import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
-import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
 import type { RemoteUsage } from '../../src/remote/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
@@ -12,7 +12,7 @@ export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
 /** Turns that wait for an action. Answered by one or more `acted`, in any order. */
 export interface Act {
   readonly type: 'act';
-  readonly requests: readonly ActRequest[];
+  readonly requests: RequestBatch;
 }
 
 /** Episodes that ended or were abandoned. */
@@ -83,7 +83,7 @@ export interface SmallPolicyInit {
 /** Told to `replyPath`. */
 export interface ActedEvent {
   readonly type: 'acted';
-  readonly turns: readonly Acted[];
+  readonly turns: ActedBatch;
   /** Milliseconds of the engine call that finished them. */
   readonly callMs: number;
   /** Tokens the policy has computed since it started, padding left out. */

@@ -5,6 +5,7 @@
 import { systemClock } from '../../src/core/clock.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Acted } from '../../src/policy/policy.ts';
+import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import type { ActorRef, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';
 import type { DecisionRequest, Decisions } from '../../src/serve/decisions.ts';
@@ -99,7 +100,7 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
           temperature,
           given,
         };
-        void inference.tell({ type: 'act', requests: [request] });
+        void inference.tell({ type: 'act', requests: packRequests([request]) });
       });
     },
     stop: () => system.stop(),
@@ -112,7 +113,7 @@ function desk(waiting: Map<number, Waiting>): BehaviorFactory<DeskMessage> {
     return {
       handlers: {
         acted({ turns }) {
-          for (const acted of turns) waiting.get(acted.episode)?.resolve(acted);
+          for (const acted of unpackActed(turns)) waiting.get(acted.episode)?.resolve(acted);
         },
         down() {
           failAll(waiting, 'the policy broke while it decided; it is being restarted');

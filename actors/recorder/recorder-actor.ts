@@ -7,6 +7,7 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.ts';
+import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import type { MetricSink } from '../../src/record/sinks/sink.ts';
 import { TraceBudget } from '../../src/record/trace-budget.ts';
@@ -28,6 +29,8 @@ export interface RecorderInit {
   readonly labelOf: (index: number) => string;
   /** Places metrics go to besides `metrics.jsonl`. */
   readonly sinks: readonly MetricSink[];
+  /** Sees every finished group, traced or not. */
+  readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
   /** Sees every metrics row. */
   readonly onMetrics: (row: MetricsRow) => void;
   /** Called once per kind of trouble. */
@@ -53,6 +56,7 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
     return {
       handlers: {
         episodes({ trajectories, purpose }) {
+          init.onEpisodes?.(trajectories, purpose);
           const [first] = trajectories;
           if (!first || init.everyGroups === 0 || groups++ % init.everyGroups !== 0) return;
           const start = ctx.clock.now();

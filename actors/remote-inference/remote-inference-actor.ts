@@ -8,6 +8,7 @@
 import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import { worldPrompt } from '../../src/prompts/worlds.ts';
 import { attempt } from '../../src/remote/attempts.ts';
 import { ChatPrompting } from '../../src/remote/chat-prompting.ts';
@@ -54,7 +55,12 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   const tellActed = (acted: Acted, callMs: number) => {
     turns++;
     if (acted.response?.formatError !== undefined) used.formatErrors++;
-    void rollouts.tell({ type: 'acted', turns: [acted], callMs, tokens: used.promptTokens + used.completionTokens });
+    void rollouts.tell({
+      type: 'acted',
+      turns: packActed([acted]),
+      callMs,
+      tokens: used.promptTokens + used.completionTokens,
+    });
   };
 
   const fail = (episode: number, message: string) => {
@@ -97,7 +103,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   return {
     handlers: {
       act({ requests }) {
-        for (const request of requests) waiting.set(request.episode, request);
+        for (const request of unpackRequests(requests)) waiting.set(request.episode, request);
         pump();
       },
       release({ episodes }) {

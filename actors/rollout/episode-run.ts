@@ -143,17 +143,18 @@ export function observe(
     return { request: ask(run, newActions, now) };
   }
   const { acted, actMs } = run.pending!;
-  const turnRecord: Turn = {
+  // Filled in afterwards: spreads of objects that may be empty took a third of the rollouts' time per turn.
+  const turnRecord: Writable<Turn> = {
     observation: run.observation!,
     actions: run.actions,
     action: acted.action,
-    ...(acted.decision ? { decision: acted.decision } : {}),
-    ...(acted.response ? { response: acted.response } : {}),
     reward: step.reward,
     actMs,
     envMs,
-    ...(acted.stages ? { stages: acted.stages } : {}),
   };
+  if (acted.decision) turnRecord.decision = acted.decision;
+  if (acted.response) turnRecord.response = acted.response;
+  if (acted.stages) turnRecord.stages = acted.stages;
   run.turns.push(turnRecord);
   run.pending = undefined;
   run.observation = step.observation;
@@ -200,19 +201,22 @@ export function askAgain(run: EpisodeRun): ActRequest | undefined {
 
 function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRequest {
   run.since = now;
-  const last = run.turns.at(-1);
-  run.request = {
+  const request: Writable<ActRequest> = {
     episode: run.episode,
     group: run.group.group,
     member: run.member,
     groupSize: run.group.size,
     turn: run.turns.length,
     observation: run.observation!,
-    ...(last ? { lastAction: last.action } : {}),
     actions: run.actions,
     newActions,
     samplingSeed: run.samplingSeed,
     temperature: run.group.purpose.temperature,
   };
-  return run.request;
+  const last = run.turns.at(-1);
+  if (last) request.lastAction = last.action;
+  run.request = request;
+  return request;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };

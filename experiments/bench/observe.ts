@@ -1,6 +1,6 @@
 /**
- * What seeing a run costs: rollout throughput with everything on (traces, metrics, TensorBoard, the console on a
- * terminal of 120 × 40) against everything off, in interleaved pairs; and how fast, and in how much memory, the viewer
+ * What seeing a run costs: rollout throughput with everything on (traces, metrics, TensorBoard, Prometheus
+ * asked once a second, the console on a terminal of 120 × 40) against everything off, in interleaved pairs; and how fast, and in how much memory, the viewer
  * opens a run of many episodes.
  *
  * On a machine that does other things the wall clock is noise: the CPU seconds per env step tell the same more surely,
@@ -48,8 +48,9 @@ export interface Observe {
 export interface Cost {
   readonly stepsPerSecondOff: number;
   readonly stepsPerSecondOn: number;
-  /** Share of throughput lost: median of each pair's ratio, minus one. */
+  /** Share of throughput lost: median of each pair's ratio, minus one, and its quartiles. */
   readonly lost: number;
+  readonly lostQuartiles: readonly [number, number];
   /** Share of CPU seconds per step added. */
   readonly cpuAdded: number;
 }
@@ -77,11 +78,16 @@ export const bench: Bench = async () => {
       reference: { name: 'nothing seen', value: cost.stepsPerSecondOff },
       note,
     },
-    { name: `${name}, throughput lost`, value: share * cost.lost, unit: '%', note: 'median of interleaved pairs' },
+    {
+      name: `${name}, throughput lost`,
+      value: share * cost.lost,
+      unit: '%',
+      note: `median of interleaved pairs; quartiles ${cost.lostQuartiles.map((q) => (share * q).toFixed(1)).join(' and ')} %`,
+    },
     { name: `${name}, CPU time added`, value: share * cost.cpuAdded, unit: '%', note: 'per env step' },
   ];
   return [
-    ...figures('training', training, 'traces, metrics, TensorBoard, console'),
+    ...figures('training', training, 'traces, metrics, TensorBoard, Prometheus, console'),
     ...figures('random policy', randomPolicy, 'the worst case: nothing to wait for; traces keep to 2 % of the time'),
     { name: 'outcomes and signs of a collapse', value: alwaysOnMicrosPerTurn, unit: 'µs/turn', note: 'always on' },
     {
@@ -96,7 +102,7 @@ export const bench: Bench = async () => {
   ];
 };
 
-export async function observe({ pairs = 5, seconds = 6, episodes = 100_000 }: ObserveOptions = {}): Promise<Observe> {
+export async function observe({ pairs = 7, seconds = 4, episodes = 100_000 }: ObserveOptions = {}): Promise<Observe> {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-observe-'));
   try {
     return {
@@ -125,10 +131,13 @@ async function cost(dir: string, policy: 'small' | 'random', pairs: number, seco
       (observed ? on : off).push(await measure(dir, policy, observed, seconds));
     }
   }
+  const ratios = on.map((one, i) => off[i]!.stepsPerSecond / one.stepsPerSecond).sort((a, b) => a - b);
+  const at = (share: number) => ratios[Math.round(share * (ratios.length - 1))]! - 1;
   return {
     stepsPerSecondOff: median(off.map(({ stepsPerSecond }) => stepsPerSecond)),
     stepsPerSecondOn: median(on.map(({ stepsPerSecond }) => stepsPerSecond)),
-    lost: median(on.map((one, i) => off[i]!.stepsPerSecond / one.stepsPerSecond)) - 1,
+    lost: median(ratios) - 1,
+    lostQuartiles: [at(0.25), at(0.75)],
     cpuAdded: median(on.map((one, i) => one.cpuPerStep / off[i]!.cpuPerStep)) - 1,
   };
 }
@@ -150,11 +159,12 @@ async function measure(
     policy: { kind: policy },
     stop: { minutes: seconds / 60 },
     trace: { everyGroups: observed ? 1 : 0 },
-    metrics: { tensorboard: observed },
+    metrics: observed ? { tensorboard: true, prometheusPort: 0 } : { tensorboard: false },
   };
   const config = checkRunConfig(input, 'bench');
   const metrics$ = new Subject<MetricsRow>();
   const display = observed ? openConsole(metrics$, { ...screen(), json: false, config, name: 'bench' }) : undefined;
+  let endpoint: string | undefined;
   const run = await startRun({
     config,
     dir,
@@ -162,15 +172,25 @@ async function measure(
     envModule: envModuleUrl('textcraft'),
     learn: policy === 'small',
     metrics$,
-    sinks: await openSinks(config.metrics, dir, () => {}),
+    sinks: await openSinks(config.metrics, dir, (line) => {
+      endpoint = /http:\S+/.exec(line)?.[0];
+    }),
     ...(display ? { onProgress: (status) => display.progress(status) } : {}),
   });
   display?.watch(() => run.stats().actors);
+  const scraping = setInterval(() => {
+    // The run may end first.
+    if (endpoint)
+      fetch(endpoint)
+        .then((answer) => answer.text())
+        .catch(() => {});
+  }, 1000);
   const cpu = process.cpuUsage();
   const start = performance.now();
   const { status } = await run.train();
   const elapsed = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpu);
+  clearInterval(scraping);
   display?.close();
   await run.stop();
   rmSync(dir, { recursive: true, force: true });

@@ -52,7 +52,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
   let state = startState(config, name);
   let actors: (() => readonly ActorLine[]) | undefined;
   let closed = false;
-  let shownUpdate: number | undefined;
+  let shown: MetricsRow | undefined;
   const kept: string[] = [];
 
   const tick = () => {
@@ -66,8 +66,8 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
   /** The newest row, unless it was written already. */
   const writeLine = () => {
     const row = state.rows.at(-1);
-    if (json || !row || row.update === shownUpdate) return;
-    shownUpdate = row.update;
+    if (json || !row || row === shown) return;
+    shown = row;
     out.write(`${plainLine(row)}\n`);
   };
   const subscription = metrics$.subscribe((row) => {

@@ -113,6 +113,7 @@ function moreInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number,
  */
 export function advise(time: TimeShares | undefined, config: ConsoleConfig, cores: number): Advice | undefined {
   if (!time) return undefined;
+  if (config.policy?.kind === 'openai') return moreInFlight(time, config);
   const parts = (Object.entries(time) as [TimePart, number][]).sort((a, b) => b[1] - a[1]);
   for (const [part, share] of parts) {
     if (share < 0.1) return undefined;
@@ -120,6 +121,17 @@ export function advise(time: TimeShares | undefined, config: ConsoleConfig, core
     if (advice) return advice;
   }
   return undefined;
+}
+
+/** A server batches by itself: all that can be turned here is how much it is asked at once. */
+function moreInFlight(time: TimeShares, { rollout, policy }: ConsoleConfig): Advice | undefined {
+  const { concurrency } = policy!.openai;
+  const slots = rollout.concurrentGroups * rollout.groupSize;
+  if (time.batchWait + time.prefill + time.decode < 0.5) return undefined;
+  const why = 'the server may take more at once';
+  return concurrency < slots
+    ? { key: 'policy.openai.concurrency', from: concurrency, to: Math.min(slots, 2 * concurrency), why }
+    : { key: '--concurrency', from: concurrency, to: 2 * concurrency, why };
 }
 
 function values(rows: readonly MetricsRow[], name: PlainName): number[] {

@@ -29,7 +29,7 @@ export function frame(state: ConsoleState, { width, height, cores }: FrameSize):
     gap,
     sideBySide(outcomes(state, width), subTasks(state, tasks, width), width),
     gap,
-    learning(state, width),
+    state.config.episodes === undefined ? learning(state, width) : served(state, width),
     gap,
     [...timeBlock(state, width, cores)],
     gap,
@@ -56,7 +56,12 @@ function header(state: ConsoleState, width: number): Line[] {
   const done = progress?.progress ?? row.progress ?? 0;
   const left = done > 0.005 && done < 1 ? ` · ${duration((elapsed * (1 - done)) / done)} left` : '';
   const right = `${duration(elapsed)}${left} · ${percent(done)}`;
-  const name = `${state.name}  update ${whole(row.update ?? progress?.version ?? 0)}`;
+  const { episodes } = state.config;
+  const at =
+    episodes === undefined
+      ? `update ${whole(row.update ?? progress?.version ?? 0)}`
+      : `episode ${whole(progress?.episodes ?? 0)} of ${whole(episodes)}`;
+  const name = `${state.name}  ${at}`;
   const title: Line = [span('longplay  ', 'bold'), span(name)];
   const room = Math.max(1, width - widthOf(right));
   return [[...fill(title, room), span(right, 'bold')], horizonLine(state, width)];
@@ -119,8 +124,9 @@ const RECENT = 10;
 
 function outcomes(state: ConsoleState, width: number): Line[] {
   const room = leftWidth(width);
+  const unit = state.config.episodes === undefined ? 'updates' : 'intervals';
   return [
-    [span('OUTCOMES', 'dim'), span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} updates`, 'dim')],
+    [span('OUTCOMES', 'dim'), span(`  last ${Math.min(RECENT, Math.max(1, state.rows.length))} ${unit}`, 'dim')],
     ...OUTCOMES.map((shown) => trend(state.rows, shown, 10, 7, room)),
   ];
 }
@@ -178,7 +184,7 @@ function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
     ]);
   }
   if (labels.length > shown.length) lines.push([span(`and ${labels.length - shown.length} more`, 'dim')]);
-  if (labels.length === 0) lines.push([span('no update yet', 'dim')]);
+  if (labels.length === 0) lines.push([span('nothing yet', 'dim')]);
   return lines;
 }
 
@@ -209,6 +215,35 @@ function learning(state: ConsoleState, width: number): Line[] {
   ];
   const cells = [...LEARNING.map((shown) => trend(state.rows, shown, 10, 8, Math.min(room, 40))), lag];
   return [0, 3].map((from) => cells.slice(from, from + 3).flatMap((cell) => fill(cell, room)));
+}
+
+/** What a policy behind a server has used; of one in this process there is nothing to say. */
+function served(state: ConsoleState, width: number): Line[] {
+  const remote = newest(state).progress?.remote;
+  if (!remote) return [];
+  const { requests, inFlight, latencyMs, promptTokens, completionTokens, cost, formatErrors, failures } = remote;
+  const fact = (name: string, value: string): Span[] => [span(value, 'bold'), span(` ${name}  `, 'dim')];
+  const trouble = Object.entries(remote.retries).map(([why, count]) => `${why} ×${count}`);
+  return [
+    asManyAsFit(
+      [
+        [span('SERVER   ', 'dim')],
+        fact('in flight', whole(inFlight)),
+        fact('answered', whole(requests)),
+        fact('ms each', compact(requests === 0 ? undefined : Math.round(latencyMs / requests))),
+        ...(cost > 0 ? [fact('cost', cost.toFixed(2))] : []),
+        fact('tokens read', compact(promptTokens)),
+        fact('written', compact(completionTokens)),
+      ],
+      width,
+    ),
+    [
+      span('TROUBLE  ', 'dim'),
+      ...fact('not understood', whole(formatErrors)),
+      ...fact('gave up', whole(failures)),
+      span(trouble.length === 0 ? 'nothing sent again' : `sent again: ${trouble.join(', ')}`, 'dim'),
+    ],
+  ];
 }
 
 const PARTS: Readonly<Record<TimePart, { readonly name: string; readonly glyph: string; readonly style: Style }>> = {
@@ -339,7 +374,7 @@ function accounting(state: ConsoleState, width: number): Line {
   const terms: readonly (readonly [number, string, string])[] = [
     [a.trained, 'trained', 'trained'],
     [a.stale, 'stale', 'stale'],
-    [a.filtered, 'filtered', 'filt'],
+    state.config.episodes === undefined ? [a.filtered, 'filtered', 'filt'] : [a.filtered, 'finished', 'done'],
     [failedTotal(a), 'failed', 'failed'],
     [a.inFlight, 'in flight', 'live'],
   ];

@@ -2,10 +2,13 @@
 import type { Accounting } from '../core/failure.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { type SlotTime, type TimeShares, timeShares } from '../record/slot-time.ts';
+import type { RemoteUsage } from '../remote/usage.ts';
 
 /** The parts of a configuration that the console shows or advises on. */
 export interface ConsoleConfig {
   readonly env: { readonly id: string };
+  /** Episodes to play, of a rollout: nothing is learnt. */
+  readonly episodes?: number;
   readonly horizon:
     | { readonly type: 'fixed'; readonly rounds: number }
     | {
@@ -22,6 +25,7 @@ export interface ConsoleConfig {
     readonly maxWaitMs: number;
   };
   readonly learner: { readonly maxLag: number; readonly epochs: number; readonly groupsPerUpdate: number };
+  readonly policy?: { readonly kind: string; readonly openai: { readonly concurrency: number } };
   readonly engine: { readonly inferenceThreads: number; readonly learnerThreads: number };
 }
 
@@ -39,6 +43,8 @@ export interface Progress {
   readonly calls: number;
   readonly decidedTurns: number;
   readonly time: SlotTime;
+  /** Of a policy behind a server. */
+  readonly remote?: RemoteUsage;
 }
 
 /** One actor, or the env hosts as one. */

@@ -14,6 +14,9 @@ const PROMPT_STEP = 32;
 const PAST_STEP = 16;
 const ACTION_STEP = 8;
 
+/** A pool that has to grow becomes this much longer than it has to be. */
+const HEADROOM = 1.5;
+
 export class Lane {
   readonly groups: number;
   readonly members: number;
@@ -21,17 +24,22 @@ export class Lane {
   prompt = PROMPT_STEP;
   past = PAST_STEP;
   actions = ACTION_STEP;
-  /** Per layer. */
+  /** Per layer; each begins with the pool as it is laid out now, and may be longer. */
   promptK: Float32Array[] = [];
   promptV: Float32Array[] = [];
   pastK: Float32Array[] = [];
   pastV: Float32Array[] = [];
+  /** [G, P] 0 where the prompt has a token, −1e9 elsewhere; a slot without one keeps a token: no row may be empty. */
+  promptMask: Float32Array;
+  /** [G, K, S] likewise for the pasts; an empty past has no token. */
+  pastMask: Float32Array;
   bags: Float32Array;
   mentionKeys: Float32Array;
   mentionMask: Float32Array;
-  /** Tokens in each group's prompt, and in each member's past [G·K]. */
-  readonly promptLength: Int32Array;
-  readonly pastLength: Int32Array;
+  /** Tokens in each group's prompt. */
+  readonly #promptLength: Int32Array;
+  /** Tokens in each member's past [G·K]. */
+  readonly #pastLength: Int32Array;
   readonly #config: ModelConfig;
   readonly #free: number[];
 
@@ -39,8 +47,8 @@ export class Lane {
     this.#config = config;
     this.groups = groups;
     this.members = members;
-    this.promptLength = new Int32Array(groups);
-    this.pastLength = new Int32Array(groups * members);
+    this.#promptLength = new Int32Array(groups);
+    this.#pastLength = new Int32Array(groups * members);
     this.#free = Array.from({ length: groups }, (_, slot) => groups - 1 - slot);
     for (let layer = 0; layer < config.layers; layer++) {
       this.promptK.push(new Float32Array(this.#promptSize));
@@ -48,6 +56,8 @@ export class Lane {
       this.pastK.push(new Float32Array(this.#pastSize));
       this.pastV.push(new Float32Array(this.#pastSize));
     }
+    this.promptMask = this.#freshPromptMask();
+    this.pastMask = this.#freshPastMask();
     this.bags = new Float32Array(groups * this.actions * config.hiddenSize);
     this.mentionKeys = new Float32Array(groups * this.actions * MAX_MENTIONS * config.hiddenSize);
     this.mentionMask = new Float32Array(groups * this.actions * MAX_MENTIONS).fill(MASKED);
@@ -61,19 +71,32 @@ export class Lane {
     return this.#free.length === this.groups;
   }
 
-  /** The lowest free slot, emptied. */
+  /** The lowest free slot; it is empty. */
   acquire(): number {
     let at = 0;
     for (let i = 1; i < this.#free.length; i++) if (this.#free[i]! < this.#free[at]!) at = i;
-    const slot = this.#free.splice(at, 1)[0]!;
-    this.promptLength[slot] = 0;
-    this.pastLength.fill(0, slot * this.members, (slot + 1) * this.members);
-    return slot;
+    return this.#free.splice(at, 1)[0]!;
   }
 
   release(slot: number): void {
     this.#free.push(slot);
+    this.#setPrompt(slot, 0);
+    for (let member = 0; member < this.members; member++) this.setPast(slot * this.members + member, 0);
     if (this.empty) this.past = this.prompt = 0; // the next fill decides the capacities anew
+  }
+
+  /** Tokens in the past of a row, slot · K + member. */
+  pastOf(row: number): number {
+    return this.#pastLength[row]!;
+  }
+
+  /** Says how many tokens a row's past has now. */
+  setPast(row: number, length: number): void {
+    const before = this.#pastLength[row]!;
+    this.#pastLength[row] = length;
+    const start = row * this.past;
+    if (length > before) this.pastMask.fill(0, start + before, start + length);
+    else this.pastMask.fill(MASKED, start + length, start + Math.min(before, this.past));
   }
 
   /** Makes room for prompts of `length` tokens. */
@@ -82,10 +105,10 @@ export class Lane {
     const before = this.prompt;
     this.prompt = roundUp(length, PROMPT_STEP);
     const { kvHeads } = this.#config;
-    const grow = (pool: Float32Array) =>
-      relay(pool, this.groups * kvHeads, before * this.#dh, new Float32Array(this.#promptSize), this.prompt * this.#dh);
+    const grow = (pool: Float32Array) => relay(pool, this.groups * kvHeads, before * this.#dh, this.prompt * this.#dh);
     this.promptK = this.promptK.map(grow);
     this.promptV = this.promptV.map(grow);
+    this.promptMask = this.#freshPromptMask();
   }
 
   /** Makes room for pasts of `length` tokens. */
@@ -94,10 +117,10 @@ export class Lane {
     const before = this.past;
     this.past = roundUp(length, PAST_STEP);
     const rows = this.groups * this.#config.kvHeads * this.members;
-    const grow = (pool: Float32Array) =>
-      relay(pool, rows, before * this.#dh, new Float32Array(this.#pastSize), this.past * this.#dh);
+    const grow = (pool: Float32Array) => relay(pool, rows, before * this.#dh, this.past * this.#dh);
     this.pastK = this.pastK.map(grow);
     this.pastV = this.pastV.map(grow);
+    this.pastMask = this.#freshPastMask();
   }
 
   /** Makes room for `count` candidate actions in a group. */
@@ -107,17 +130,14 @@ export class Lane {
     this.actions = roundUp(count, ACTION_STEP);
     const { hiddenSize: d } = this.#config;
     const { groups, actions } = this;
-    this.bags = relay(this.bags, groups, before * d, new Float32Array(groups * actions * d), actions * d);
+    this.bags = relay(this.bags, groups, before * d, actions * d);
     const keyWidth = MAX_MENTIONS * d;
-    this.mentionKeys = relay(
-      this.mentionKeys,
-      groups,
-      before * keyWidth,
-      new Float32Array(groups * actions * keyWidth),
-      actions * keyWidth,
-    );
+    this.mentionKeys = relay(this.mentionKeys, groups, before * keyWidth, actions * keyWidth);
     const mask = new Float32Array(groups * actions * MAX_MENTIONS).fill(MASKED);
-    this.mentionMask = relay(this.mentionMask, groups, before * MAX_MENTIONS, mask, actions * MAX_MENTIONS);
+    const width = before * MAX_MENTIONS;
+    for (let g = 0; g < groups; g++)
+      mask.set(this.mentionMask.subarray(g * width, (g + 1) * width), g * actions * MAX_MENTIONS);
+    this.mentionMask = mask;
   }
 
   /**
@@ -133,21 +153,35 @@ export class Lane {
       this.promptK[layer]!.set(k.subarray(from, from + length * dh), to);
       this.promptV[layer]!.set(v.subarray(from, from + length * dh), to);
     }
-    this.promptLength[slot] = length;
+    this.#setPrompt(slot, length);
   }
 
-  /** Stores one new token's keys and values of one layer. @param row [kvHeads·dh] at `offset` of `k`, `v` */
-  writePast(slot: number, member: number, at: number, layer: number, k: Float32Array, v: Float32Array, offset: number) {
+  /** Stores the keys and values of a row's tokens `at` … `at + count − 1`, of one layer: rows of [kvHeads·dh] from `first` on. */
+  writePast(
+    row: number,
+    at: number,
+    count: number,
+    layer: number,
+    k: Float32Array,
+    v: Float32Array,
+    first: number,
+  ): void {
     const dh = this.#dh;
     const { kvHeads } = this.#config;
+    const member = row % this.members;
+    const slot = (row - member) / this.members;
     const pastK = this.pastK[layer]!;
     const pastV = this.pastV[layer]!;
+    const width = kvHeads * dh;
+    // Head by head: what is written is then one run of memory.
     for (let head = 0; head < kvHeads; head++) {
-      const from = offset + head * dh;
-      const to = (((slot * kvHeads + head) * this.members + member) * this.past + at) * dh;
-      for (let i = 0; i < dh; i++) {
-        pastK[to + i] = k[from + i]!;
-        pastV[to + i] = v[from + i]!;
+      let from = first * width + head * dh;
+      let to = (((slot * kvHeads + head) * this.members + member) * this.past + at) * dh;
+      for (let t = 0; t < count; t++, from += width) {
+        for (let i = from; i < from + dh; i++, to++) {
+          pastK[to] = k[i]!;
+          pastV[to] = v[i]!;
+        }
       }
     }
   }
@@ -178,19 +212,25 @@ export class Lane {
     this.mentionMask.fill(MASKED, slot * width, (slot + 1) * width);
   }
 
-  /** [groups, P] 0 where the prompt has a token, −1e9 elsewhere; an unused slot keeps one token so that no row is empty. */
-  promptMask(groups: number): Float32Array {
-    const mask = new Float32Array(groups * this.prompt).fill(MASKED);
-    for (let g = 0; g < groups; g++)
-      mask.fill(0, g * this.prompt, g * this.prompt + Math.max(1, this.promptLength[g]!));
+  #setPrompt(slot: number, length: number): void {
+    this.#promptLength[slot] = length;
+    const start = slot * this.prompt;
+    const end = Math.min(this.prompt, Math.max(1, length));
+    this.promptMask.fill(0, start, start + end).fill(MASKED, start + end, start + this.prompt);
+  }
+
+  #freshPromptMask(): Float32Array {
+    const { groups, prompt } = this;
+    const mask = new Float32Array(groups * prompt).fill(MASKED);
+    for (let g = 0; g < groups; g++) mask.fill(0, g * prompt, g * prompt + Math.max(1, this.#promptLength[g]!));
     return mask;
   }
 
-  /** [groups, K, S] likewise for the pasts; an empty past has no token. */
-  pastMask(groups: number): Float32Array {
-    const mask = new Float32Array(groups * this.members * this.past).fill(MASKED);
-    for (let row = 0; row < groups * this.members; row++) {
-      mask.fill(0, row * this.past, row * this.past + this.pastLength[row]!);
+  #freshPastMask(): Float32Array {
+    const { past } = this;
+    const mask = new Float32Array(this.groups * this.members * past).fill(MASKED);
+    for (let row = 0; row < this.#pastLength.length; row++) {
+      mask.fill(0, row * past, row * past + this.#pastLength[row]!);
     }
     return mask;
   }
@@ -212,8 +252,18 @@ function roundUp(n: number, step: number): number {
   return Math.ceil(n / step) * step;
 }
 
-/** Copies `rows` rows of width `from` into rows of width `to`. */
-function relay(old: Float32Array, rows: number, from: number, next: Float32Array, to: number): Float32Array {
-  if (from > 0) for (let row = 0; row < rows; row++) next.set(old.subarray(row * from, (row + 1) * from), row * to);
-  return next;
+/**
+ * Lays `rows` rows of width `from` out at width `to`, in place where the pool is long enough. What lies between a row's
+ * old end and its new one is left as it is: masks keep it from being read.
+ * @returns the pool, or a longer one: with room to spare, for a pool grows step by step
+ */
+function relay(pool: Float32Array, rows: number, from: number, to: number): Float32Array {
+  const size = rows * to;
+  if (size > pool.length) {
+    const next = new Float32Array(from > 0 ? Math.ceil(size * HEADROOM) : size);
+    for (let row = 0; row < rows; row++) next.set(pool.subarray(row * from, (row + 1) * from), row * to);
+    return next;
+  }
+  for (let row = rows - 1; row > 0 && from > 0; row--) pool.copyWithin(row * to, row * from, (row + 1) * from);
+  return pool;
 }

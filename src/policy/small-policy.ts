@@ -8,18 +8,20 @@
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Decision } from '../core/trajectory.ts';
-import type { SeenTurn, View } from '../core/view.ts';
+import type { View } from '../core/view.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
-import { actionFeeds, f32, i32, promptFeeds, steps } from './feeds.ts';
+import { decisionFeeds, keepPast, laneCandidates, readingOf } from './decision-feeds.ts';
+import { candidateRow, type GroupState, type MemberState, newContext, type OpenLane } from './episode-state.ts';
+import { actionFeeds, promptFeeds } from './feeds.ts';
 import { Lane } from './lane.ts';
 import type { Acted, ActRequest, GivenPrompt, Policy } from './policy.ts';
 import { MAX_MENTIONS, type PromptReading, readRendered, readTurn } from './reading.ts';
 import { drawFrom } from './sampling.ts';
 import { allTokens, nextInTrie } from './spellings.ts';
-import { ACT, END, PAD, type Tokenizer } from './tokenizer.ts';
+import { ACT, END, type Tokenizer } from './tokenizer.ts';
 
 export interface SmallPolicyOptions {
   readonly config: ModelConfig;
@@ -40,44 +42,8 @@ export interface SmallPolicyOptions {
   readonly now?: () => number;
 }
 
-/** New tokens of one member per call, at most; longer readings take several calls. */
-const MAX_NEW_TOKENS = 64;
-
-interface GroupState {
-  readonly key: string;
-  readonly lane: Lane;
-  readonly slot: number;
-  reading: PromptReading;
-  /** [P, d] pointer keys of the prompt, once it is read. */
-  promptKeys: Float32Array | undefined;
-  /** The prompt or the weights changed since it was last read. */
-  dirty: boolean;
-  /** Candidate texts in the order of their rows; the first `vectors` of them are in the lane. */
-  readonly actions: string[];
-  readonly rows: Map<string, number>;
-  vectors: number;
-  live: number;
-}
-
-interface MemberState {
-  readonly episode: number;
-  readonly group: GroupState;
-  readonly member: number;
-  /** The episode's own action table. */
-  readonly table: string[];
-  readonly turns: SeenTurn[];
-  readonly firstObservation: string;
-  /** Tokens after the prompt; the first `lane.pastLength` of them are cached. */
-  readonly tokens: number[];
-  /** Length of `tokens` (or of the prompt, for a window) already told in a decision's context. */
-  told: number;
-  request: ActRequest | undefined;
-  /** When the request came, and what calls have taken of it since. */
-  since: number;
-  prefillMs: number;
-  decodeMs: number;
-  run: { tokens: number[]; logprobs: number[]; value: number; from: number; rng: Rng } | undefined;
-}
+/** An action that has no candidate row yet. */
+const NO_ROW = -1;
 
 export class SmallPolicy implements Policy {
   readonly maxBatch: number;
@@ -85,12 +51,13 @@ export class SmallPolicy implements Policy {
   readonly #prefill: Program;
   readonly #vectors: Program | undefined;
   readonly #decide: Program;
-  readonly #lanes: Lane[] = [];
+  readonly #lanes: OpenLane[] = [];
   readonly #groups = new Map<string, GroupState>();
   readonly #members = new Map<number, MemberState>();
   #weights: Record<string, HostTensor> = {};
   #version = 0;
-  #waiting = 0;
+  /** Members in the middle of a run of tokens. */
+  #runs = 0;
   #tokens = 0;
 
   private constructor(options: SmallPolicyOptions, prefill: Program, decide: Program, vectors: Program | undefined) {
@@ -139,19 +106,13 @@ export class SmallPolicy implements Policy {
   }
 
   get waiting(): number {
-    return this.#waiting;
+    let waiting = 0;
+    for (const lane of this.#lanes) waiting += lane.waiting.size;
+    return waiting;
   }
 
   get complete(): boolean {
-    const open = new Map<Lane, { live: number; waiting: number }>();
-    for (const { group, request, run } of this.#members.values()) {
-      if (run) return true;
-      const lane = open.get(group.lane) ?? { live: 0, waiting: 0 };
-      lane.live++;
-      if (request) lane.waiting++;
-      open.set(group.lane, lane);
-    }
-    return [...open.values()].some(({ live, waiting }) => waiting > 0 && waiting === live);
+    return this.#runs > 0 || this.#lanes.some(({ live, waiting }) => live > 0 && waiting.size === live);
   }
 
   get tokens(): number {
@@ -166,11 +127,14 @@ export class SmallPolicy implements Policy {
     const { view, tokenizer, decoder } = this.#options;
     const known = this.#members.get(request.episode);
     const member = known ?? this.#open(request);
-    for (const text of request.newActions) member.table.push(text);
+    for (const text of request.newActions) {
+      member.table.push(text);
+      member.candidates.push(NO_ROW);
+    }
     if (request.turn > 0 && request.lastAction !== undefined) {
       const turn = { action: request.lastAction, observation: request.observation };
       member.turns.push(turn);
-      if (view.mode === 'append') member.tokens.push(...readTurn(tokenizer, view, turn));
+      if (view.mode === 'append') for (const id of readTurn(tokenizer, view, turn)) member.tokens.push(id);
     }
     if (view.mode === 'window' && !request.given) this.#renderWindow(member);
     if (decoder === 'choice') {
@@ -179,12 +143,15 @@ export class SmallPolicy implements Policy {
           `policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`,
         );
       }
-      for (const action of request.actions) this.#rowOf(member.group, member.table[action]!);
+      const { candidates, group, table } = member;
+      for (const action of request.actions) {
+        if (candidates[action] === NO_ROW) candidates[action] = candidateRow(group, table[action]!);
+      }
     }
     member.request = request;
     member.since = this.#now();
     member.prefillMs = member.decodeMs = 0;
-    this.#waiting++;
+    member.group.lane.waiting.add(member);
   }
 
   release(episodes: readonly number[]): void {
@@ -192,11 +159,13 @@ export class SmallPolicy implements Policy {
       const member = this.#members.get(episode);
       if (!member) continue;
       this.#members.delete(episode);
-      if (member.request) this.#waiting--;
+      if (member.run) this.#runs--;
       const { group } = member;
+      group.lane.waiting.delete(member);
+      group.lane.live--;
       group.live--;
       if (group.live > 0) continue;
-      group.lane.release(group.slot);
+      group.lane.cache.release(group.slot);
       this.#groups.delete(group.key);
     }
   }
@@ -205,22 +174,22 @@ export class SmallPolicy implements Policy {
     this.#members.clear();
     this.#groups.clear();
     this.#lanes.length = 0;
-    this.#waiting = 0;
+    this.#runs = 0;
   }
 
   async step(): Promise<readonly Acted[]> {
     const lane = this.#busiestLane();
     if (!lane) return [];
-    const ready = [...this.#members.values()].filter((member) => member.request && member.group.lane === lane);
+    const ready = [...lane.waiting].sort((a, b) => a.row - b.row);
     const groups = [...new Set(ready.map((member) => member.group))];
     const start = this.#now();
     await this.#readPrompts(
-      lane,
+      lane.cache,
       groups.filter((group) => group.dirty),
     );
     if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.actions.length));
     const read = this.#now();
-    const acted = await this.#decideFor(lane, ready);
+    const acted = await this.#decideFor(lane.cache, ready);
     if (!this.#options.now) return acted;
     const end = this.#now();
     for (const member of ready) {
@@ -253,11 +222,13 @@ export class SmallPolicy implements Policy {
     const key = shared ? `g${request.group}` : `e${request.episode}`;
     const group = this.#groups.get(key) ?? this.#openGroup(key, request, firstObservation, shared);
     group.live++;
+    group.lane.live++;
     const member: MemberState = {
       episode: request.episode,
       group,
-      member: shared ? request.member : 0,
+      row: group.slot * group.lane.cache.members + (shared ? request.member : 0),
       table: [],
+      candidates: [],
       turns: [],
       firstObservation,
       tokens: request.given ? [...request.given.after] : [ACT],
@@ -268,7 +239,7 @@ export class SmallPolicy implements Policy {
       decodeMs: 0,
       run: undefined,
     };
-    group.lane.pastLength[group.slot * group.lane.members + member.member] = 0;
+    group.lane.cache.setPast(member.row, 0);
     this.#members.set(request.episode, member);
     if (request.history) this.#recall(member, request.history);
     return member;
@@ -277,15 +248,16 @@ export class SmallPolicy implements Policy {
   #openGroup(key: string, request: ActRequest, firstObservation: string, shared: boolean): GroupState {
     const { view, tokenizer, maxBatch } = this.#options;
     const members = shared ? request.groupSize : 1;
-    let lane = this.#lanes.find((candidate) => !candidate.full && candidate.members === members);
+    let lane = this.#lanes.find(({ cache }) => !cache.full && cache.members === members);
     if (!lane) {
-      lane = new Lane(this.#options.config, Math.max(1, Math.floor(maxBatch / members)), members);
+      const cache = new Lane(this.#options.config, Math.max(1, Math.floor(maxBatch / members)), members);
+      lane = { cache, live: 0, waiting: new Set() };
       this.#lanes.push(lane);
     }
     const first = { kind: 'first', observation: firstObservation } as const;
     const read = () => readRendered(tokenizer, view.mode === 'append' ? view.prompt(first) : view.render(first, []));
-    const slot = lane.acquire();
-    lane.clearActions(slot);
+    const slot = lane.cache.acquire();
+    lane.cache.clearActions(slot);
     const group: GroupState = {
       key,
       lane,
@@ -311,7 +283,7 @@ export class SmallPolicy implements Policy {
       if (after === undefined) return;
       const turn = { action, observation: after };
       member.turns.push(turn);
-      if (view.mode === 'append') member.tokens.push(...readTurn(tokenizer, view, turn));
+      if (view.mode === 'append') for (const id of readTurn(tokenizer, view, turn)) member.tokens.push(id);
     });
     member.told = member.tokens.length;
   }
@@ -328,35 +300,22 @@ export class SmallPolicy implements Policy {
     group.actions.length = 0;
     group.rows.clear();
     group.vectors = 0;
-    group.lane.clearActions(group.slot);
+    group.lane.cache.clearActions(group.slot);
+    member.candidates.fill(NO_ROW);
     member.tokens.splice(0, member.tokens.length, ACT);
     member.told = 0;
     this.#forgetPast(member);
   }
 
-  #forgetPast({ group, member }: MemberState): void {
-    group.lane.pastLength[group.slot * group.lane.members + member] = 0;
-  }
-
-  #rowOf(group: GroupState, text: string): number {
-    const known = group.rows.get(text);
-    if (known !== undefined) return known;
-    const row = group.actions.push(text) - 1;
-    group.rows.set(text, row);
-    return row;
+  #forgetPast({ group, row }: MemberState): void {
+    group.lane.cache.setPast(row, 0);
   }
 
   // --- calls ----------------------------------------------------------------------------------------------------
 
-  #busiestLane(): Lane | undefined {
-    const waiting = new Map<Lane, number>();
-    for (const { request, group } of this.#members.values()) {
-      if (request) waiting.set(group.lane, (waiting.get(group.lane) ?? 0) + 1);
-    }
-    let best: Lane | undefined;
-    for (const lane of this.#lanes) {
-      if ((waiting.get(lane) ?? 0) > (best ? waiting.get(best)! : 0)) best = lane;
-    }
+  #busiestLane(): OpenLane | undefined {
+    let best: OpenLane | undefined;
+    for (const lane of this.#lanes) if (lane.waiting.size > (best?.waiting.size ?? 0)) best = lane;
     return best;
   }
 
@@ -405,161 +364,68 @@ export class SmallPolicy implements Policy {
     const out = await this.#vectors!.run({ ...this.#weights, ...feeds });
     const bags = floats(out.bags);
     const d = config.hiddenSize;
-    for (const { lane, actions } of groups) lane.reserveActions(actions.length);
+    for (const { lane, actions } of groups) lane.cache.reserveActions(actions.length);
     pending.forEach(({ group, row, text }, i) => {
       const mentions = group.reading.mentions(text);
-      group.lane.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), mentions, group.promptKeys!);
+      group.lane.cache.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), mentions, group.promptKeys!);
       group.vectors = row + 1;
     });
   }
 
   async #decideFor(lane: Lane, ready: readonly MemberState[]): Promise<readonly Acted[]> {
     const { config, decoder } = this.#options;
-    const rows = ready.map((member) => {
-      const at = member.group.slot * lane.members + member.member;
-      const cached = lane.pastLength[at]!;
-      const fresh = member.tokens.slice(cached, cached + MAX_NEW_TOKENS);
-      return { member, at, cached, fresh, done: cached + fresh.length === member.tokens.length };
-    });
-    const groups = Math.max(...ready.map(({ group }) => group.slot)) + 1;
-    const T = Math.max(...rows.map(({ fresh }) => fresh.length));
-    const N = rows.reduce((sum, { fresh }) => sum + fresh.length, 0);
-    lane.reservePast(Math.max(1, ...rows.map(({ cached, fresh }) => cached + fresh.length)));
-    lane.reservePrompt(1);
-
-    const ids = new Int32Array(N);
-    const previous1 = new Int32Array(N);
-    const previous2 = new Int32Array(N);
-    const focus = new Float32Array(N);
-    const positions = new Int32Array(N);
-    const index = new Int32Array(groups * lane.members * T).fill(-1);
-    const inverse = new Int32Array(N);
-    const deciding = new Int32Array(groups * lane.members).fill(-1);
-    const decidingInverse = new Int32Array(N).fill(-1);
-    let n = 0;
-    for (const { member, at, cached, fresh, done } of rows) {
-      const { tokens: prompt, focus: focusIds } = member.group.reading;
-      const seen = (i: number) => (i >= 0 ? member.tokens[i]! : (prompt[prompt.length + i] ?? PAD));
-      fresh.forEach((id, t) => {
-        ids[n] = id;
-        previous1[n] = seen(cached + t - 1);
-        previous2[n] = seen(cached + t - 2);
-        focus[n] = focusIds.has(id) ? 1 : 0;
-        positions[n] = prompt.length + cached + t;
-        index[at * T + t] = n;
-        inverse[n] = at * T + t;
-        n++;
-      });
-      if (done) {
-        deciding[at] = n - 1;
-        decidingInverse[n - 1] = at;
-      }
-      const last = prompt.length + cached + fresh.length;
-      if (last > config.maxPositions) {
-        throw new RangeError(
-          `policy: episode ${member.episode} is ${last} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions or shorten the horizon)`,
-        );
-      }
-    }
-    this.#tokens += N;
-
-    const dh = headSize(config);
-    const { kvHeads, hiddenSize: d } = config;
-    const feeds: Record<string, HostTensor> = {
-      'tokens.ids': i32([N], ids),
-      'tokens.positions': i32([N], positions),
-      'episodes.index': i32([groups, lane.members, T], index),
-      'episodes.inverse': i32([N], inverse),
-      'episodes.steps': steps(T),
-      'decisions.index': i32([groups, lane.members], deciding),
-      'decisions.inverse': i32([N], decidingInverse),
-      'prompt.mask': f32([groups, lane.prompt], lane.promptMask(groups)),
-      'past.mask': f32([groups, lane.members, lane.past], lane.pastMask(groups)),
-    };
-    if (config.tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
-    if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
-    if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
-    for (let layer = 0; layer < config.layers; layer++) {
-      const promptShape = [groups, kvHeads, lane.prompt, dh];
-      const pastShape = [groups, kvHeads, lane.members, lane.past, dh];
-      feeds[`prompt.k${layer}`] = f32(promptShape, lane.promptK[layer]!);
-      feeds[`prompt.v${layer}`] = f32(promptShape, lane.promptV[layer]!);
-      feeds[`past.k${layer}`] = f32(pastShape, lane.pastK[layer]!);
-      feeds[`past.v${layer}`] = f32(pastShape, lane.pastV[layer]!);
-    }
-    if (decoder === 'choice') {
-      feeds['candidates.bags'] = f32([groups, lane.actions, d], lane.bags);
-      feeds['candidates.keys'] = f32([groups, lane.actions * MAX_MENTIONS, d], lane.mentionKeys);
-      feeds['candidates.mentionMask'] = f32([groups, lane.actions, MAX_MENTIONS], lane.mentionMask);
-    }
+    const readings = ready.map((member) => readingOf(member, lane));
+    const { feeds, tokens } = decisionFeeds(config, lane, readings);
+    if (decoder === 'choice') Object.assign(feeds, laneCandidates(config, lane, ready.at(-1)!.group.slot + 1));
+    this.#tokens += tokens;
     const out = await this.#decide.run({ ...this.#weights, ...feeds });
+    keepPast(config, lane, readings, out);
 
-    n = 0;
-    for (let layer = 0; layer < config.layers; layer++) {
-      const k = floats(out[`k${layer}`]);
-      const v = floats(out[`v${layer}`]);
-      n = 0;
-      for (const { member, cached, fresh } of rows) {
-        for (let t = 0; t < fresh.length; t++, n++) {
-          lane.writePast(member.group.slot, member.member, cached + t, layer, k, v, n * kvHeads * dh);
-        }
-      }
-    }
     const values = config.valueHead ? floats(out.values) : undefined;
+    const scores = floats(decoder === 'choice' ? out.scores : out.logits);
+    const width = decoder === 'choice' ? lane.actions : config.vocabSize;
     const acted: Acted[] = [];
-    for (const { member, at, cached, fresh, done } of rows) {
-      lane.pastLength[at] = cached + fresh.length;
-      if (!done || !member.request) continue;
-      const value = values ? values[at]! : 0;
+    for (const { member, decides } of readings) {
+      const { request, row } = member;
+      if (!decides || !request) continue;
+      const value = values ? values[row]! : 0;
+      const own = scores.subarray(row * width, (row + 1) * width);
       const finished =
-        decoder === 'choice'
-          ? this.#choose(
-              member,
-              member.request,
-              floats(out.scores).subarray(at * lane.actions, (at + 1) * lane.actions),
-              value,
-            )
-          : this.#sample(
-              member,
-              member.request,
-              floats(out.logits).subarray(at * config.vocabSize, (at + 1) * config.vocabSize),
-              value,
-            );
+        decoder === 'choice' ? this.#choose(member, request, own, value) : this.#sample(member, request, own, value);
       if (!finished) continue;
       acted.push(finished);
       member.request = undefined;
-      this.#waiting--;
+      member.group.lane.waiting.delete(member);
     }
     return acted;
   }
 
   #choose(member: MemberState, request: ActRequest, scores: Float32Array, value: number): Acted {
-    const { group, table } = member;
-    const listed = Float32Array.from(request.actions, (action) => scores[group.rows.get(table[action]!)!]!);
+    const { candidates, table } = member;
+    const { actions } = request;
+    const listed = new Float32Array(actions.length);
+    for (let i = 0; i < actions.length; i++) listed[i] = scores[candidates[actions[i]!]!]!;
     const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
     const decision: Decision = {
       kind: 'choice',
       version: this.#version,
-      context: this.#context(member),
+      context: newContext(member, member.tokens.length),
       value,
       choice: at,
       logprob,
     };
-    return { episode: member.episode, turn: request.turn, action: table[request.actions[at]!]!, decision };
+    return { episode: member.episode, turn: request.turn, action: table[actions[at]!]!, decision };
   }
 
   /** Samples the next token; the turn is finished when the run ends. */
   #sample(member: MemberState, request: ActRequest, logits: Float32Array, value: number): Acted | undefined {
     const { tokenizer, maxTokens } = this.#options;
     const masked = this.#options.masked && request.actions.length > 0;
-    member.run ??= {
-      tokens: [],
-      logprobs: [],
-      value,
-      from: member.tokens.length,
-      rng: drawOf(request),
-    };
-    const { run } = member;
+    let { run } = member;
+    if (!run) {
+      member.run = run = { tokens: [], logprobs: [], value, from: member.tokens.length, rng: drawOf(request) };
+      this.#runs++;
+    }
     const allowed = masked
       ? nextInTrie(
           [...request.actions].map((action) => tokenizer.encode(member.table[action]!)),
@@ -583,7 +449,7 @@ export class SmallPolicy implements Policy {
     const decision: Decision = {
       kind: 'tokens',
       version: this.#version,
-      context: this.#context(member, run.from),
+      context: newContext(member, run.from),
       value: run.value,
       tokens: Int32Array.from(run.tokens),
       logprobs: Float32Array.from(run.logprobs),
@@ -592,15 +458,8 @@ export class SmallPolicy implements Policy {
     member.tokens.push(id); // read on the next turn, before what the env says
     member.told = member.tokens.length;
     member.run = undefined;
+    this.#runs--;
     return { episode: member.episode, turn: request.turn, action: tokenizer.decode(run.tokens), decision };
-  }
-
-  /** What was read since the last decision: on turn 0 (and in every window) the prompt too. */
-  #context(member: MemberState, until = member.tokens.length): Int32Array {
-    const { told, tokens, group } = member;
-    const fresh = tokens.slice(told, until);
-    member.told = until;
-    return told === 0 ? Int32Array.from([...group.reading.tokens, ...fresh]) : Int32Array.from(fresh);
   }
 }
 

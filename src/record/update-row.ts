@@ -85,15 +85,9 @@ export function updateRow(
   actors: ActorFacts,
   before: RowBefore | undefined,
 ): MetricsRow {
-  const elapsed = rollout.elapsedMs / 1000;
-  const { progress, accounting } = rollout;
   const row: Row = {
     update: update.version,
-    elapsed,
-    progress,
-    horizon: rollout.horizon,
-    envSteps: rollout.envSteps,
-    episodes: rollout.episodes,
+    ...counters(rollout, actors),
     trainedGroups: update.trained.length,
     filteredGroups: update.filtered.length,
     staleGroups: update.stale.length,
@@ -101,6 +95,44 @@ export function updateRow(
     lagMean: update.lag.mean,
     lagMax: update.lag.max,
     skippedSteps: update.skipped,
+  };
+  if (update.busyMs > 0) {
+    row.learnerTokensPerSecond = (1000 * update.tokens) / update.busyMs;
+    row.learnerIdle = update.idleMs / (update.busyMs + update.idleMs);
+  }
+  for (const name of LOSS_STATS) if (update.stats[name] !== undefined) row[name] = update.stats[name];
+  addOutcomes(row, consumed);
+  addRates(row, rollout, before?.rollout);
+  addActors(row, rollout, actors, before);
+  return row;
+}
+
+/**
+ * An interval of a rollout, in which nothing is learnt.
+ * @param finished the groups that ended in it
+ */
+export function rolloutRow(
+  finished: ConsumedFacts,
+  rollout: RolloutFacts,
+  actors: ActorFacts,
+  before: RowBefore | undefined,
+): MetricsRow {
+  const row: Row = counters(rollout, actors);
+  addOutcomes(row, finished);
+  delete row.zeroVarianceGroups; // groups are of one task's samples, compared by nobody
+  addRates(row, rollout, before?.rollout);
+  addActors(row, rollout, actors, before);
+  return row;
+}
+
+function counters({ elapsedMs, progress, horizon, envSteps, episodes, accounting }: RolloutFacts, actors: ActorFacts) {
+  const elapsed = elapsedMs / 1000;
+  const row: Row = {
+    elapsed,
+    progress,
+    horizon,
+    envSteps,
+    episodes,
     hostsReplaced: actors.hostsReplaced,
     launched: accounting.launched,
     trained: accounting.trained,
@@ -110,14 +142,6 @@ export function updateRow(
     inFlight: accounting.inFlight,
   };
   if (progress > 0) row.remaining = (elapsed * (1 - progress)) / progress;
-  if (update.busyMs > 0) {
-    row.learnerTokensPerSecond = (1000 * update.tokens) / update.busyMs;
-    row.learnerIdle = update.idleMs / (update.busyMs + update.idleMs);
-  }
-  for (const name of LOSS_STATS) if (update.stats[name] !== undefined) row[name] = update.stats[name];
-  addOutcomes(row, consumed);
-  addRates(row, rollout, before?.rollout);
-  addActors(row, rollout, actors, before);
   return row;
 }
 

@@ -4,6 +4,7 @@
  * only reads, waits and writes.
  */
 import type { Clock } from '../core/clock.ts';
+import type { Draw } from '../core/draw.ts';
 import type { Env } from '../core/env.ts';
 import { babyai } from './agentgym/babyai.ts';
 import type { SessionLimits } from './agentgym/sessions.ts';
@@ -31,6 +32,8 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
   readonly worlds: readonly Env[];
   readonly episodes: Episodes;
   readonly clock: Clock;
+  /** How worlds are drawn, by id, for the pictures that AgentGym's protocol has. */
+  readonly draw?: ReadonlyMap<string, Draw>;
 }
 
 export interface EnvServer extends HttpServer {
@@ -49,7 +52,10 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const agentGym = new Map<string, AgentGymProtocol>();
   for (const { id } of worlds) {
     if (speaksAgentGym(id)) {
-      agentGym.set(id, new AgentGymProtocol(AGENTGYM[id]!, episodes, originalId(id), options, now));
+      agentGym.set(
+        id,
+        new AgentGymProtocol(AGENTGYM[id]!, episodes, originalId(id), options, now, options.draw?.get(id)),
+      );
     }
   }
   const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;

@@ -1,12 +1,13 @@
 /**
- * A small HTTP server over `node:http`: loopback by default, a token for every other address, and bounds on bodies,
- * connections and rate, so that nobody's mistake grows without end. Raw `node:http`, because a framework's request and
- * response objects cost as much as a whole environment step.
+ * A small HTTP/1.1 server on `node:net`: loopback by default, a token for every other address, and bounds on bodies,
+ * heads, connections, rate and patience, so that nobody's mistake grows without end. Not `node:http`, whose request and
+ * response objects cost several times as much as a whole environment step.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { messageOf, UserError } from '../core/errors.ts';
+import { Connection, type ConnectionFront } from './http-connection.ts';
+import type { BadRequest, ReadRequest } from './http-request.ts';
 
 export interface HttpRequest {
   readonly method: string;
@@ -65,10 +66,13 @@ export interface HttpCounts {
   requests: number;
   /** Milliseconds from a whole request to its answer. */
   busyMs: number;
-  /** Refused before a handler saw them: rate, size, token, origin. */
+  /** Refused before a handler saw them: form, rate, size, token, origin. */
   refused: number;
   readonly byStatus: Map<number, number>;
 }
+
+/** How often silent clients are looked for, milliseconds. */
+const SWEEP_MS = 1000;
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
@@ -91,153 +95,115 @@ export async function listen(handler: HttpHandler, options: ListenOptions): Prom
   }
   const counts: HttpCounts = { requests: 0, busyMs: 0, refused: 0, byStatus: new Map() };
   const front = new Front(handler, options, counts);
-  const server = createServer({ requestTimeout: options.receiveMs ?? 30_000 }, (request, response) =>
-    front.serve(request, response),
-  );
+  const limits = { maxBodyBytes: options.maxBodyBytes ?? 1024 * 1024 };
+  const connections = new Set<Connection>();
+  let tick = 0;
+  const server = createServer({ noDelay: true }, (socket) => {
+    const closed = () => void connections.delete(connection);
+    const connection = new Connection(socket, front, limits, () => tick, closed);
+    connections.add(connection);
+  });
   server.maxConnections = options.maxConnections ?? 1024;
-  server.keepAliveTimeout = 60_000;
+  const { receiveMs = 30_000 } = options;
+  const every = Math.min(SWEEP_MS, receiveMs / 4);
+  const sweep = setInterval(() => {
+    tick += every;
+    for (const connection of connections) connection.check(tick, receiveMs);
+  }, every).unref();
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(new UserError('BAD_ARGUMENT', `cannot listen on ${host}:${port}: ${messageOf(error)}`)),
-    );
+    server.once('error', (error) => {
+      clearInterval(sweep);
+      reject(new UserError('BAD_ARGUMENT', `cannot listen on ${host}:${port}: ${messageOf(error)}`));
+    });
     server.listen(port, host, resolve);
   });
   const at = (server.address() as AddressInfo).port;
-  return { url: `http://${host.includes(':') ? `[${host}]` : host}:${at}`, counts, close: () => close(server) };
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${at}`,
+    counts,
+    close: () =>
+      new Promise((resolve) => {
+        clearInterval(sweep);
+        server.close(() => resolve());
+        for (const connection of connections) connection.destroy();
+      }),
+  };
 }
 
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
-}
-
-class Front {
+class Front implements ConnectionFront {
   readonly #handler: HttpHandler;
   readonly #counts: HttpCounts;
   readonly #token: Buffer | undefined;
-  readonly #maxBody: number;
   readonly #rate: RateLimit;
 
   constructor(handler: HttpHandler, options: ListenOptions, counts: HttpCounts) {
     this.#handler = handler;
     this.#counts = counts;
     this.#token = options.token ? Buffer.from(`Bearer ${options.token}`) : undefined;
-    this.#maxBody = options.maxBodyBytes ?? 1024 * 1024;
     this.#rate = new RateLimit(options.requestsPerSecond ?? 100_000);
   }
 
-  serve(request: IncomingMessage, response: ServerResponse): void {
-    const refusal = this.#refuse(request);
+  /** Answers at once, or when the promise settles; never throws. */
+  serve(request: ReadRequest, address: string, gone: () => AbortSignal): HttpAnswer | Promise<HttpAnswer> {
+    const began = performance.now();
+    const refusal = this.#refuse(request, address, began);
     if (refusal) {
       this.#counts.refused++;
-      request.resume();
-      this.#answer(response, refusal, performance.now());
-      return;
+      return this.#counted(refusal, began);
     }
-    if (request.method === 'GET' || request.method === 'HEAD') {
-      request.resume();
-      this.#handle(request, response, '');
-      return;
-    }
-    let first: Buffer | undefined;
-    let more: Buffer[] | undefined;
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > this.#maxBody) {
-        if (response.headersSent) return;
-        this.#counts.refused++;
-        response.setHeader('connection', 'close');
-        this.#answer(response, refused(413, `the body exceeds ${this.#maxBody} bytes`), performance.now());
-        first = more = undefined;
-      } else if (!first) first = chunk;
-      else (more ??= [first]).push(chunk);
-    });
-    request.on('end', () => {
-      if (size > this.#maxBody) return;
-      this.#handle(request, response, more ? Buffer.concat(more).toString() : first ? first.toString() : '');
-    });
-    // A client that leaves in the middle of its request needs no answer.
-    request.on('error', () => {});
-  }
-
-  #handle(request: IncomingMessage, response: ServerResponse, body: string): void {
-    const began = performance.now();
-    const url = request.url ?? '/';
-    const mark = url.indexOf('?');
-    let gone: AbortController | undefined;
+    const { method, target, contentType, body } = request;
+    const mark = target.indexOf('?');
     let answer: HttpAnswer | Promise<HttpAnswer>;
     try {
       answer = this.#handler({
-        method: request.method ?? 'GET',
-        path: mark < 0 ? url : url.slice(0, mark),
-        query: mark < 0 ? '' : url.slice(mark + 1),
-        contentType: request.headers['content-type'],
-        body,
+        method,
+        path: mark < 0 ? target : target.slice(0, mark),
+        query: mark < 0 ? '' : target.slice(mark + 1),
+        contentType,
+        body: method === 'GET' || method === 'HEAD' ? '' : body,
         // Made when asked for: most handlers answer before anybody could leave.
         get gone() {
-          if (!gone) {
-            const made = (gone = new AbortController());
-            response.once('close', () => made.abort());
-          }
-          return gone.signal;
+          return gone();
         },
       });
     } catch (thrown) {
       answer = broke(thrown);
     }
-    if (answer instanceof Promise) {
-      answer.then(
-        (value) => this.#answer(response, value, began),
-        (thrown) => this.#answer(response, broke(thrown), began),
-      );
-    } else this.#answer(response, answer, began);
+    if (!(answer instanceof Promise)) return this.#counted(answer, began);
+    return answer.then(
+      (value) => this.#counted(value, began),
+      (thrown) => this.#counted(broke(thrown), began),
+    );
   }
 
-  #answer(response: ServerResponse, { status, contentType, headers, body }: HttpAnswer, began: number): void {
-    this.#counts.requests++;
-    this.#counts.busyMs += performance.now() - began;
-    this.#counts.byStatus.set(status, (this.#counts.byStatus.get(status) ?? 0) + 1);
-    if (response.destroyed || response.headersSent) return;
-    const type = contentType ?? 'application/json';
-    if (typeof body === 'string') {
-      response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), ...headers });
-      response.end(body);
-      return;
-    }
-    response.writeHead(status, { 'content-type': type, ...headers });
-    void pour(body, response);
+  /** What a request that cannot be read is told. */
+  refuse({ status, message }: BadRequest): HttpAnswer {
+    this.#counts.refused++;
+    return this.#counted(refused(status, message), performance.now());
   }
 
-  #refuse(request: IncomingMessage): HttpAnswer | undefined {
-    if (!this.#rate.admit(request.socket.remoteAddress ?? '', performance.now())) {
+  #counted(answer: HttpAnswer, began: number): HttpAnswer {
+    const counts = this.#counts;
+    counts.requests++;
+    counts.busyMs += performance.now() - began;
+    counts.byStatus.set(answer.status, (counts.byStatus.get(answer.status) ?? 0) + 1);
+    return answer;
+  }
+
+  #refuse({ authorization, origin }: ReadRequest, address: string, now: number): HttpAnswer | undefined {
+    if (!this.#rate.admit(address, now)) {
       return { ...refused(429, 'too many requests'), headers: { 'retry-after': '1' } };
     }
     if (this.#token) {
-      const given = Buffer.from(request.headers.authorization ?? '');
+      const given = Buffer.from(authorization ?? '');
       if (given.length !== this.#token.length || !timingSafeEqual(given, this.#token)) {
         return refused(401, 'send the token of this server: Authorization: Bearer …');
       }
-    } else if (request.headers.origin !== undefined && !isLoopbackOrigin(request.headers.origin)) {
+    } else if (origin !== undefined && !isLoopbackOrigin(origin)) {
       // A web page that a person has open must not be able to use a server on their machine.
       return refused(403, 'requests of web pages from elsewhere are not answered');
     }
     return undefined;
-  }
-}
-
-async function pour(pieces: AsyncIterable<string>, response: ServerResponse): Promise<void> {
-  try {
-    for await (const piece of pieces) {
-      if (response.destroyed) return;
-      if (!response.write(piece))
-        await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
-    }
-    response.end();
-  } catch {
-    response.destroy(); // the client sees a broken body, not a whole one
   }
 }
 

@@ -33,6 +33,30 @@ function text(state: ConsoleState, width: number, height: number): string {
     .join('');
 }
 
+/** A rollout half way: what the server did in the place of what was learnt. */
+function rolledOut(): ConsoleState {
+  const { learner, ...config } = sceneConfig;
+  const policy = { kind: 'openai', openai: { concurrency: 16 } };
+  const horizon = { type: 'fixed', rounds: 20 } as const;
+  const start = startState({ ...config, learner, policy, horizon, episodes: 200 }, 'rollout-textcraft');
+  return [...scene(60)].reduce((state, event) => {
+    if (event.type !== 'progress') return reduce(state, event);
+    const { progress } = event;
+    const remote = {
+      requests: 9 * progress.episodes,
+      retries: { '429': 3, timeout: 1 },
+      failures: 1,
+      formatErrors: 12,
+      promptTokens: 1_234_567,
+      completionTokens: 45_678,
+      cost: 1.25,
+      latencyMs: 9 * 412 * progress.episodes,
+      inFlight: 16,
+    };
+    return reduce(state, { type: 'progress', progress: { ...progress, horizon: 20, episodes: 100, remote } });
+  }, start);
+}
+
 /** Compares with a kept screen; `UPDATE_FIXTURES=1` writes it anew, to be looked at. */
 function expectFixture(name: string, screen: string): void {
   const file = new URL(`${name}.txt`, fixtures);
@@ -48,6 +72,8 @@ describe('a frame', () => {
   it('at 120 × 40', () => expectFixture('learning-120x40', text(played(), 120, 40)));
   it('of a collapsed policy', () => expectFixture('collapsed-80x24', text(played(160, 'collapsed'), 80, 24)));
   it('before anything has run', () => expectFixture('start-80x24', text(startState(sceneConfig, 'scene'), 80, 24)));
+
+  it('of a rollout with a model behind a server', () => expectFixture('rollout-80x24', text(rolledOut(), 80, 24)));
 
   it('never leaves its size, whatever it is', () => {
     const state = played(30, 'collapsed');
@@ -124,6 +150,17 @@ describe('the knob', () => {
     expect(advise({ ...none, decode: 0.6, learner: 0.4 }, sceneConfig, 2)?.key).toBe('engine.inferenceThreads');
     const full = { ...sceneConfig, engine: { inferenceThreads: 2, learnerThreads: 2 } };
     expect(advise({ ...none, decode: 0.6, learner: 0.4 }, full, 2)?.key).toBe('learner.epochs');
+  });
+});
+
+describe('the knob of a policy behind a server', () => {
+  const waits = { env: 0, batchWait: 0.7, prefill: 0, decode: 0.2, learner: 0, group: 0, messages: 0.1 };
+  const behind = (concurrency: number) => ({ ...sceneConfig, policy: { kind: 'openai', openai: { concurrency } } });
+
+  it('is how much it is asked at once', () => {
+    expect(advise(waits, behind(16), 4)).toMatchObject({ key: 'policy.openai.concurrency', from: 16, to: 32 });
+    expect(advise(waits, behind(128), 4)).toMatchObject({ key: '--concurrency', from: 128, to: 256 });
+    expect(advise({ ...waits, batchWait: 0, env: 0.7 }, behind(16), 4)).toBeUndefined();
   });
 });
 

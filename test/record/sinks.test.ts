@@ -57,6 +57,22 @@ describe('Prometheus', () => {
     expect(families.get('longplay_time')).toContainEqual({ labels: { part: 'a"b\\c\nd' }, value: 0 });
   });
 
+  const parser = 'from prometheus_client.parser import text_string_to_metric_families as parse';
+  const has = spawnSync('python3', ['-c', parser]).status === 0;
+  if (!has) console.log('skipped: no Python with prometheus_client, so its own parser is not asked');
+  it.skipIf(!has)('text is read by Prometheus’ own client library', () => {
+    const text = prometheusText({ ...rows[0]!, time: { env: 1, 'a"b\\c\nd': 0 } });
+    const script = `${parser}\nimport sys, json\nprint(json.dumps([[s.name, s.labels, s.value] for f in parse(sys.stdin.read()) for s in f.samples]))`;
+    const { stdout } = spawnSync('python3', ['-c', script], { input: text, encoding: 'utf8' });
+    expect(JSON.parse(stdout)).toEqual([
+      ['longplay_update', {}, 1],
+      ['longplay_success', {}, 0.25],
+      ['longplay_success_by_label', { label: 'depth 1' }, 0.5],
+      ['longplay_time', { part: 'env' }, 1],
+      ['longplay_time', { part: 'a"b\\c\nd' }, 0],
+    ]);
+  });
+
   it('is served on loopback until the sink closes', async () => {
     const sink = prometheusSink(0);
     const { port } = await sink.ready;

@@ -241,6 +241,29 @@ describe('an export', () => {
   });
 });
 
+/** Apache Arrow's own reader (arrow-rs as WebAssembly), where it is installed: names apart, so that types need not be. */
+const [wasm, arrow] = await Promise.all(
+  ['parquet-wasm/node', 'apache-arrow'].map((name) => import(name).catch(() => undefined)),
+);
+if (!wasm || !arrow) console.log('skipped: parquet-wasm and apache-arrow are not installed, so Arrow is not asked');
+
+it.skipIf(!wasm || !arrow)('Parquet is read by Arrow’s own reader', () => {
+  const path = join(root, 'arrow.parquet');
+  const episode: TraceLine = { ...trajectoryOf({ success: true, kind: 'tokens' }), purpose: 'train', label: 'easy' };
+  writeParquet(path, [episode, { ...trajectoryOf({ episode: 1 }), purpose: 'train' }]);
+  const table = arrow.tableFromIPC(wasm.readParquet(readFileSync(path)).intoIPCStream());
+  expect(table.numRows).toBe(4);
+  expect(table.get(1).toJSON()).toMatchObject({
+    episode: 0,
+    turn: 1,
+    action: 'go',
+    reward: 1,
+    tokens: '[70,71]',
+    choice: null,
+  });
+  expect(table.get(2).toJSON()).toMatchObject({ episode: 1, turn: 0, success: false, choice: 0, tokens: null });
+});
+
 function stripped({ purpose: _, label: __, turns, ...rest }: TraceLine): Trajectory {
   return { ...rest, turns: turns.map(({ advantage: ___, ...turn }): Turn => turn) };
 }

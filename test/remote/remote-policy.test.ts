@@ -1,5 +1,5 @@
 /** Rollouts with a model behind a server that misbehaves in every way: nothing finished is lost, nothing hangs. */
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -98,7 +98,7 @@ describe('a server that misbehaves', () => {
     expect(server.log.filter(({ path }) => path !== '/v1/models').length).toBe(EPISODES);
   });
 
-  it('waits as long as Retry-After asks', async () => {
+  it('that is busy is asked again', async () => {
     const slowDown = async (exchange: Exchange) => model(exchange);
     server = await misbehavingServer(slowDown, (n) => (n === 1 ? '429' : 'ok'));
     await playRollout(prepare(['policy.openai.concurrency=1'], 1), { onNotice: () => {} });
@@ -115,6 +115,31 @@ describe('a server that misbehaves', () => {
 });
 
 describe('a rollout', () => {
+  it('keeps to its concurrency, and takes the key from the environment alone', async () => {
+    let now = 0;
+    let most = 0;
+    const counting = async (exchange: Exchange) => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      now--;
+      return model(exchange);
+    };
+    server = await misbehavingServer(counting, () => 'ok');
+    process.env.LONGPLAY_TEST_KEY = 'sk-secret';
+    try {
+      const prepared = prepare(['policy.openai.concurrency=3', 'policy.openai.apiKeyEnv=LONGPLAY_TEST_KEY'], 12);
+      await playRollout({ ...prepared }, { onNotice: () => {} });
+    } finally {
+      delete process.env.LONGPLAY_TEST_KEY;
+    }
+    expect(most).toBe(3);
+    expect(new Set(server.log.map(({ authorization }) => authorization))).toEqual(new Set(['Bearer sk-secret']));
+    for (const path of readdirSync(join(dir, 'run'), { recursive: true, encoding: 'utf8' })) {
+      const file = join(dir, 'run', path);
+      if (statSync(file).isFile()) expect(readFileSync(file, 'utf8')).not.toContain('sk-secret');
+    }
+  });
+
   it('goes on where it stopped, without playing a finished episode again', async () => {
     // The server breaks for good in the middle.
     let broken = true;
@@ -137,6 +162,34 @@ describe('a rollout', () => {
     expect(new Set(after.map(({ task }) => task.index)).size).toBe(6);
     expect(new Set(after.map(({ episode }) => episode)).size).toBe(6);
     expect(readFileSync(file!, 'utf8').endsWith('\n')).toBe(true);
+  });
+
+  it('plays what was left just as a rollout that was never stopped, seed for seed', async () => {
+    // The answer depends on the seed of the turn, so that another seed would be another episode.
+    const drawn = async (exchange: Exchange) => {
+      const { status, json } = await model(exchange);
+      if (exchange.path === '/v1/models') return { status, json };
+      const { seed } = exchange.body as { seed: number };
+      const content = `Thought:\nlook\n\nAction:\n${seed % 2 === 0 ? 'inventory' : `get ${seed % 97} dirt`}`;
+      return { status, json: { choices: [{ message: { role: 'assistant', content } }] } };
+    };
+    const played = () =>
+      new Map(traces().map(({ task, turns }) => [`${task.index}#${task.seed}`, turns.map(({ action }) => action)]));
+    server = await misbehavingServer(drawn, () => 'ok');
+    await playRollout(prepare([], 8), { onNotice: () => {} });
+    const whole = played();
+    await server.close();
+    rmSync(join(dir, 'run'), { recursive: true });
+    let broken = true;
+    server = await misbehavingServer(drawn, (n, { path }) => (broken && n > 8 && path !== '/v1/models' ? '500' : 'ok'));
+    const prepared = prepare(['policy.openai.attempts=1', 'rollout.maxAttempts=1', 'rollout.concurrentGroups=1'], 8);
+    const first = await playRollout(prepared, { onNotice: () => {} });
+    expect(first.finished).toBeGreaterThan(0);
+    expect(first.finished).toBeLessThan(8);
+    broken = false;
+    await playRollout(prepared, { onNotice: () => {} });
+    expect(new Map([...played()].sort())).toEqual(new Map([...whole].sort()));
+    expect(new Set([...whole.values()].flat()).size).toBeGreaterThan(8);
   });
 
   it('keeps what was sampled, what it cost, and sends a seed per turn', async () => {

@@ -1,5 +1,7 @@
 /** What the recordings of AgentGym's servers do not reach: Python's words for broken JSON, and play past the end. */
+import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import type { Draw } from '../../src/core/draw.ts';
 import { babyai } from '../../src/serve/agentgym/babyai.ts';
 import { findJsonMistake } from '../../src/serve/agentgym/python-json.ts';
 import { textcraft } from '../../src/serve/agentgym/textcraft.ts';
@@ -64,10 +66,10 @@ function hosts() {
   return { episodes, open };
 }
 
-function client(world: AgentGymWorld, limits = {}) {
+function client(world: AgentGymWorld, limits = {}, draw?: Draw) {
   const { episodes, open } = hosts();
   let now = 0;
-  const protocol = new AgentGymProtocol(world, episodes, world.env, limits, () => now);
+  const protocol = new AgentGymProtocol(world, episodes, world.env, limits, () => now, draw);
   const send = async (method: string, path: string, body?: unknown) => {
     const [route, query = ''] = path.split('?');
     const request: HttpRequest = {
@@ -115,6 +117,55 @@ it('BabyAI adds its rewards up, and refuses to go on', async () => {
   expect((await send('POST', '/step', { id: 0, action: 'a' })).body.error).toContain('has finished');
   expect((await send('POST', '/reset', { id: 0, data_idx: 3 })).body).toMatchObject({ score: 0, done: false });
 });
+
+it('BabyAI draws its grid as a PNG', async () => {
+  const { draw } = await import('../../envs/babyai/draw.ts');
+  const { send } = client(babyai, {}, draw);
+  await send('POST', '/create');
+  expect((await send('POST', '/render', { id: 0 })).body).toEqual({ error: '0' });
+  await send('POST', '/reset', { id: 0, data_idx: 3 });
+  const before = pixels((await send('POST', '/render', { id: 0 })).body as unknown as string);
+  await send('POST', '/step', { id: 0, action: 'turn left' });
+  const after = pixels((await send('POST', '/render', { id: 0 })).body as unknown as string);
+  expect([after.width, after.height]).toEqual([before.width, before.height]);
+  const grid = gridOf(draw, ['turn left']);
+  expect([after.width, after.height]).toEqual([32 * grid[0]!.length, 32 * grid.length]);
+  grid.forEach((row, y) => {
+    row.forEach(({ glyph }, x) => {
+      const [red, green, blue] = after.at(32 * x + 16, 32 * y + 16);
+      if (['>', 'v', '<', '^'].includes(glyph)) expect(red! - Math.max(green!, blue!)).toBeGreaterThan(100);
+      if (glyph === '█') expect(red! === green! && green === blue && red! >= 100).toBe(true);
+      if (glyph === '·') expect(Math.max(red!, green!, blue!)).toBeLessThan(100);
+    });
+  });
+  expect(after.bytes.equals(before.bytes)).toBe(false); // the agent has turned
+  expect((await send('POST', '/render', { id: 5 })).body).toEqual({ error: 'The id 5 is not valid.' });
+  expect((await client(babyai).send('POST', '/render', { id: 0 })).status).toBe(404); // nothing to draw with
+});
+
+function gridOf(draw: Draw, actions: readonly string[]) {
+  const turns = actions.map((action) => ({ action, observation: '' }));
+  const { panels } = draw({ env: 'babyai', index: 3, seed: 0 }, { kind: 'first', observation: 'begin' }, turns);
+  const grid = panels.find((panel) => panel.kind === 'grid');
+  return grid?.kind === 'grid' ? grid.rows : [];
+}
+
+/** Reads an uncompressed-filter RGB PNG back. */
+function pixels(url: string) {
+  const file = Buffer.from(/^data:image\/png;base64,(.+)$/.exec(url)![1]!, 'base64');
+  const parts = new Map<string, Buffer>();
+  for (let at = 8; at < file.length; ) {
+    const length = file.readUInt32BE(at);
+    const body = file.subarray(at + 4, at + 8 + length);
+    expect(file.readUInt32BE(at + 8 + length)).toBe(crc32(body));
+    parts.set(body.toString('latin1', 0, 4), body.subarray(4));
+    at += 12 + length;
+  }
+  const [width, height] = [parts.get('IHDR')!.readUInt32BE(0), parts.get('IHDR')!.readUInt32BE(4)];
+  const bytes = inflateSync(parts.get('IDAT')!);
+  const at = (x: number, y: number) => [...bytes.subarray(y * (1 + 3 * width) + 1 + 3 * x).subarray(0, 3)];
+  return { width, height, bytes, at };
+}
 
 it('answers requests of one environment in order, holds one episode for each, and lets idle ones go', async () => {
   const { send, open, protocol, pass } = client(textcraft, { maxSessions: 3, idleMs: 1000 });

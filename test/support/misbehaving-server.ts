@@ -22,6 +22,7 @@ export interface Exchange {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
+  readonly authorization: string | undefined;
 }
 
 export interface MisbehavingServer {
@@ -49,6 +50,7 @@ export async function misbehavingServer(
       method: request.method ?? '',
       path: request.url ?? '',
       body: text === '' ? undefined : (JSON.parse(text) as unknown),
+      authorization: request.headers.authorization,
     };
     const fault = faultOf(log.length, exchange);
     log.push({ ...exchange, fault, at: performance.now() });

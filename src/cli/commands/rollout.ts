@@ -1,18 +1,24 @@
 /** `longplay rollout`. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Command } from 'commander';
-import { type Run, startRun } from '../../../actors/tree.ts';
+import { Subject } from 'rxjs';
+import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
+import { startRun } from '../../../actors/tree.ts';
 import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { openConsole, type RunConsole } from '../../console/console.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
-import { createRunFolder, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { runCommand } from '../fail.ts';
+import type { MetricsRow } from '../../record/metrics.ts';
+import { openSinks } from '../../record/sinks/open.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { actorLines } from '../actor-lines.ts';
+import { isUserMistake, runCommand } from '../fail.ts';
 import { number, wholeNumber } from '../flags.ts';
+import { RolloutWatch } from '../rollout-console.ts';
 import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from '../rollout-plan.ts';
-import { rolloutLine } from '../rollout-progress.ts';
 import { envModuleUrl, loadWorld } from '../world.ts';
 
 interface RolloutFlags {
@@ -34,7 +40,6 @@ interface RolloutFlags {
 }
 
 const PLAN_FILE = 'rollout.json';
-const PROGRESS_MS = 2000;
 
 /** Adds the command. */
 export function rollout(program: Command): void {
@@ -55,7 +60,7 @@ export function rollout(program: Command): void {
     .option('--name <name>', "the run's name; by default rollout-<env>")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
-    .option('--json', 'one JSON object at the end')
+    .option('--json', 'one JSON object per line, the result last')
     .action((flags: RolloutFlags) => runCommand(() => rolloutCommand(flags)));
 }
 
@@ -67,22 +72,42 @@ interface Prepared {
 
 async function rolloutCommand(flags: RolloutFlags): Promise<void> {
   const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, flags.set);
-  const say = (line: string) => process.stderr.write(`${line}\n`);
-  const outcome = await playRollout(prepared, {
-    onNotice: say,
-    onProgress: flags.json ? () => {} : say,
-    signals: true,
+  const { dir, config, plan } = prepared;
+  const metrics$ = new Subject<MetricsRow>();
+  const horizon = { type: 'fixed', rounds: plan.horizon } as const;
+  const display = openConsole(metrics$, {
+    out: process.stdout,
+    notices: process.stderr,
+    json: flags.json === true,
+    config: { ...config, horizon, episodes: plan.episodes },
+    name: basename(dir),
   });
-  const { summary, usage, finished } = outcome;
-  if (flags.json) {
-    process.stdout.write(`${JSON.stringify({ format: 1, run: prepared.dir, finished, summary, usage })}\n`);
-  } else {
-    process.stdout.write(`${evaluationTable([summary]).join('\n')}\nrun ${prepared.dir}\n`);
-  }
-  const missing = prepared.plan.episodes - finished;
-  if (missing > 0) {
-    say(`${missing} episodes are missing; go on with: longplay rollout --resume ${prepared.dir}`);
-    process.exitCode = 1;
+  const say = (line: string) => display.notice(line);
+  try {
+    const { summary, usage, finished } = await playRollout(prepared, {
+      onNotice: say,
+      display,
+      metrics$,
+      signals: true,
+    });
+    display.close();
+    if (flags.json) {
+      process.stdout.write(`${JSON.stringify({ format: 1, run: dir, finished, summary, usage })}\n`);
+    } else {
+      const table = summary.all.episodes > 0 ? `${evaluationTable([summary]).join('\n')}\n` : '';
+      process.stdout.write(`${table}run ${dir}\n`);
+    }
+    const missing = plan.episodes - finished;
+    if (missing > 0) {
+      say(`${missing} episodes are missing; go on with: longplay rollout --resume ${dir}`);
+      process.exitCode = 1;
+    }
+  } catch (thrown) {
+    // A fresh rollout that the user's mistake kept from starting leaves nothing behind.
+    if (flags.resume === undefined && isUserMistake(thrown) && !existsSync(join(dir, 'traces'))) discard(dir);
+    throw thrown;
+  } finally {
+    display.close();
   }
 }
 
@@ -91,11 +116,13 @@ export async function playRollout(
   { dir, config, plan }: Prepared,
   {
     onNotice,
-    onProgress = () => {},
+    display,
+    metrics$,
     signals = false,
   }: {
     readonly onNotice: (line: string) => void;
-    readonly onProgress?: (line: string) => void;
+    readonly display?: Pick<RunConsole, 'progress' | 'watch'>;
+    readonly metrics$?: Subject<MetricsRow>;
     readonly signals?: boolean;
   },
 ) {
@@ -107,6 +134,9 @@ export async function playRollout(
   if (left.length > 0) {
     const checkpoint = plan.policyRun === undefined ? undefined : loadNewest(join(plan.policyRun, 'checkpoints'));
     for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
+    const { horizon, temperature, seed, episodes: total } = plan;
+    const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
+    let status: RolloutStatus | undefined;
     const run = await startRun({
       config,
       dir,
@@ -115,20 +145,30 @@ export async function playRollout(
       learn: false,
       onNotice,
       firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
+      sinks: await openSinks(config.metrics, dir, onNotice),
+      onEpisodes: (trajectories) => watch.finished(trajectories),
+      onProgress: (latest) => {
+        status = latest;
+      },
+      ...(metrics$ ? { metrics$ } : {}),
       ...(checkpoint ? { checkpoint } : {}),
     });
-    const { horizon, temperature, seed } = plan;
-    const progress = report(run, { before: before.size, total: plan.episodes }, onProgress);
+    const shown = display ?? { progress() {}, watch() {} };
+    shown.watch(() => actorLines(run, status, config.rollout.envThreads));
+    watch.watch(run, shown);
     const interrupted = signals ? firstSignal() : undefined;
     try {
       const playing = run.evaluate({ name: 'rollout', tasks: left, episodes: 1, horizon, temperature, seed });
       const signal = await Promise.race([playing.then(() => undefined), ...(interrupted ? [interrupted.signal] : [])]);
-      if (signal) onNotice(`${signal}: finished episodes are kept`);
+      if (signal) {
+        playing.catch(() => {}); // given up: it fails when the run stops
+        onNotice(`${signal}: finished episodes are kept`);
+      }
+      await watch.stop(run, shown);
       usage = (await run.inference()).remote;
       await run.flush();
     } finally {
       interrupted?.stop();
-      await progress.stop();
       await run.stop();
     }
   }
@@ -157,7 +197,9 @@ function fresh(flags: RolloutFlags): Prepared {
     `policy.openai.concurrency=${flags.concurrency}`,
     `rollout.concurrentGroups=${flags.concurrency}`,
     'trace.everyGroups=1',
-    'trace.keepFiles=1000000', // a rollout's traces are its result
+    // A rollout's traces are its result: none is left out and none goes.
+    'trace.maxShare=1',
+    'trace.keepFiles=1000000',
     `seed=${flags.seed}`,
     ...flags.set,
   ];
@@ -183,33 +225,6 @@ function resumed(dir: string, set: readonly string[]): Prepared {
   const path = join(dir, PLAN_FILE);
   if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${dir} is no rollout: it has no ${PLAN_FILE}`);
   return { dir, config, plan: JSON.parse(readFileSync(path, 'utf8')) as RolloutPlan };
-}
-
-function report(run: Run, counts: { before: number; total: number }, onProgress: (line: string) => void) {
-  let stopped = false;
-  let wake = () => {};
-  const loop = async () => {
-    while (!stopped) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, PROGRESS_MS);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      if (stopped) return;
-      const [status, inference] = await Promise.all([run.status(), run.inference()]);
-      onProgress(rolloutLine(status, inference, counts));
-    }
-  };
-  const ended = loop().catch(() => {}); // whatever ends the run is told by the run
-  return {
-    async stop() {
-      stopped = true;
-      wake();
-      await ended;
-    },
-  };
 }
 
 function firstSignal(): { readonly signal: Promise<NodeJS.Signals>; stop(): void } {

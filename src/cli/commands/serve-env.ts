@@ -46,7 +46,9 @@ export function serveEnv(program: Command): void {
 /** Starts hosts and server; the bench and tests use it too. */
 export async function startEnvServer(ids: readonly string[], flags: Partial<ServeEnvFlags> = {}): Promise<EnvServer> {
   if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
-  const worlds = await Promise.all(ids.map(async (id) => (await loadWorld(id)).env));
+  const loaded = await Promise.all(ids.map((id) => loadWorld(id)));
+  const worlds = loaded.map(({ env }) => env);
+  const draw = new Map(loaded.flatMap(({ module, env }) => (module.draw ? [[env.id, module.draw] as const] : [])));
   const stepDeadlineMs = 1000 * (flags.stepSeconds ?? 10);
   const episodes = await openEnvSessions({
     envs: ids.flatMap((id) => {
@@ -63,6 +65,7 @@ export async function startEnvServer(ids: readonly string[], flags: Partial<Serv
   try {
     const server = await serveEnvs({
       worlds,
+      draw,
       episodes,
       clock: systemClock,
       host: flags.host ?? '127.0.0.1',

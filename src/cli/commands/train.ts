@@ -4,17 +4,16 @@ import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
-import type { Run } from '../../../actors/tree.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { openConsole } from '../../console/console.ts';
-import type { ActorLine } from '../../console/state.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { actorLines } from '../actor-lines.ts';
 import { isUserMistake, runCommand } from '../fail.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
@@ -167,23 +166,4 @@ export async function trainAndReport(request: {
     display.close();
     interrupt.close();
   }
-}
-
-/** The actors, and the env hosts as one line beside them. */
-function actorLines(run: Run, status: RolloutStatus | undefined, threads: number): ActorLine[] {
-  const { actors, envs } = run.stats();
-  const up = envs.hosts.filter(({ up }) => up).length;
-  const restarts = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);
-  const hosts: ActorLine = {
-    path: 'env hosts',
-    state: up === envs.hosts.length ? 'running' : `${up} of ${envs.hosts.length} up`,
-    depth: 0,
-    busyMs: (status?.time.hostMs ?? 0) / threads,
-    restarts,
-    message: undefined,
-    note: `${envs.open} episodes open`,
-    oldestMs: 0,
-    waitingFor: [],
-  };
-  return [...actors, hosts];
 }

@@ -2,7 +2,7 @@
  * What AgentGym's BabyAI server answers. Its `score` is the sum of the rewards, a refused action repeats the last
  * reward (and counts it again), and only a reward above ½ ends an episode: the world's `fidelity: original` does that.
  *
- * Differs: there is no `/render` (a picture of the grid for AgentGym's own viewer).
+ * Differs: the pictures of `/render` have shapes of our own.
  */
 import type { AgentGymWorld } from './world.ts';
 
@@ -29,6 +29,7 @@ export const babyai: AgentGymWorld = {
     return { observation: asked, reward, score, done, deleted: false };
   },
   routes: {},
+  renders: true,
   brokenRoutes: [],
   refusesStep({ id, index, done }) {
     if (index === undefined) return String(id); // a KeyError's words are its key

@@ -5,9 +5,12 @@
  * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500 with `{"error": …}`, and
  * a full server a 503, so that no trainer takes either for a score of 0.
  */
+
+import type { Draw } from '../../core/draw.ts';
 import { messageOf } from '../../core/errors.ts';
 import { EpisodeFailed, type Episodes } from '../episodes.ts';
 import { type HttpAnswer, type HttpRequest, json } from '../http-server.ts';
+import { pictureOf } from './picture.ts';
 import { type AgentGymSession, AgentGymSessions, type SessionLimits } from './sessions.ts';
 import { isRefusal, readBody, readQuery } from './validation.ts';
 
@@ -30,6 +33,8 @@ export interface AgentGymWorld {
   observation(session: AgentGymSession): unknown;
   /** Further GET routes that take an id. */
   readonly routes: Readonly<Record<string, (session: AgentGymSession) => unknown>>;
+  /** Whether `POST /render` answers a picture of the state. */
+  readonly renders?: boolean;
   /** GET routes that the original has and that always fail. */
   readonly brokenRoutes: readonly string[];
   /** What a step before the first reset, or after the end, is told; undefined where it is taken. */
@@ -48,10 +53,22 @@ export class AgentGymProtocol {
   readonly #now: () => number;
   readonly #reset: { readonly id: { kind: 'int' }; readonly data_idx: { kind: 'int'; fallback?: number } };
   readonly #getRoutes: ReadonlySet<string>;
+  readonly #draw: Draw | undefined;
 
-  /** @param env id under which the hosts know the world with `fidelity: original` */
-  constructor(world: AgentGymWorld, episodes: Episodes, env: string, limits: SessionLimits, now: () => number) {
+  /**
+   * @param env id under which the hosts know the world with `fidelity: original`
+   * @param draw of the world; without it nothing is rendered
+   */
+  constructor(
+    world: AgentGymWorld,
+    episodes: Episodes,
+    env: string,
+    limits: SessionLimits,
+    now: () => number,
+    draw?: Draw,
+  ) {
     this.#world = world;
+    this.#draw = world.renders ? draw : undefined;
     this.#now = now;
     this.sessions = new AgentGymSessions(episodes, env, limits);
     const { defaultIndex } = world;
@@ -64,12 +81,13 @@ export class AgentGymProtocol {
   handle(path: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
     const { method } = request;
     if (method === 'POST' && path === '/step') return this.#step(request);
-    const isPost = POST_ROUTES.has(path);
+    const isPost = POST_ROUTES.has(path) || (path === '/render' && this.#draw !== undefined);
     if (!isPost && !this.#getRoutes.has(path)) return json({ detail: 'Not Found' }, 404);
     if (method !== (isPost ? 'POST' : 'GET')) return json({ detail: 'Method Not Allowed' }, 405);
     if (path === '/create') return this.#create(request);
     if (path === '/reset') return this.#resetTo(request);
     if (path === '/close') return this.#close(request);
+    if (path === '/render') return this.#render(request, this.#draw!);
     if (path === '/') return json(this.#world.greeting);
     return this.#look(path, request);
   }
@@ -123,6 +141,19 @@ export class AgentGymProtocol {
     const read = readBody(request, onlyId);
     if (isRefusal(read)) return read;
     return json(this.sessions.close(read.id));
+  }
+
+  /** Drawn in this thread: an episode of BabyAI is played again within a millisecond. */
+  #render(request: HttpRequest, draw: Draw): HttpAnswer {
+    const read = readBody(request, onlyId);
+    if (isRefusal(read)) return read;
+    const session = this.sessions.get(read.id, this.#now());
+    if (!session) return unknownId(read.id);
+    const { id, index, first: observation, actions } = session;
+    if (index === undefined) return json({ error: String(id) });
+    const turns = actions.map((action) => ({ action, observation: '' }));
+    const drawing = draw({ env: this.#world.env, index, seed: 0 }, { kind: 'first', observation }, turns);
+    return json(pictureOf(drawing));
   }
 
   #look(path: string, request: HttpRequest): HttpAnswer {

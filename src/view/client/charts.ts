@@ -63,18 +63,23 @@ export function linesOf(runs: readonly RunCurves[], name: string, x: XAxis, band
     const color = colorOf(first!.info.id);
     const label = members.length === 1 ? first!.info.name : `${first!.info.name} and ${members.length - 1} more seeds`;
     if (members.length === 1) {
-      return { label, color, x: numbers(first!.curves.series[x]), y: first!.curves.series[name]! };
+      return { label, color, x: numbers(along(first!.curves, x)), y: first!.curves.series[name]! };
     }
     return { label, color, ...bandOf(members, name, x) };
   });
 }
 
+/** Where on the axis the points of a run lie; a rollout makes no updates, and goes by its time. */
+function along({ series }: RunCurves['curves'], x: XAxis): Curves['series'][string] | undefined {
+  return series[x] ?? series.elapsed;
+}
+
 /** Mean, least and largest over runs at the x of the longest; between its points a run is read at its nearest. */
 function bandOf(members: readonly RunCurves[], name: string, x: XAxis): Pick<Line, 'x' | 'y' | 'low' | 'high'> {
-  const lengths = members.map(({ curves }) => curves.series[x]?.length ?? 0);
+  const lengths = members.map(({ curves }) => along(curves, x)?.length ?? 0);
   const longest = members[lengths.indexOf(Math.max(...lengths))]!;
-  const xs = numbers(longest.curves.series[x]);
-  const samples = members.map(({ curves }) => resampled(numbers(curves.series[x]), curves.series[name]!, xs));
+  const xs = numbers(along(longest.curves, x));
+  const samples = members.map(({ curves }) => resampled(numbers(along(curves, x)), curves.series[name]!, xs));
   const at = (i: number) => samples.flatMap((values) => values[i] ?? []);
   return {
     x: xs,
@@ -113,7 +118,7 @@ function smoothed(values: readonly (number | null)[], span: number): (number | n
 /** Where the horizon changes: x of each phase's start, and its turns. */
 export function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
   const horizon = run?.curves.series.horizon ?? [];
-  const xs = numbers(run?.curves.series[x]);
+  const xs = numbers(run && along(run.curves, x));
   const phases: { at: number; turns: number }[] = [];
   horizon.forEach((turns, i) => {
     if (turns !== null && turns !== phases.at(-1)?.turns) phases.push({ at: xs[i] ?? 0, turns });
@@ -142,7 +147,7 @@ export function overviewCharts(runs: readonly RunCurves[], options: ChartsOption
       return {
         label: name.slice(15),
         color: colorOf(i),
-        x: numbers(curves.series[options.x]),
+        x: numbers(along(curves, options.x)),
         y: curves.series[name]!,
       };
     });
@@ -296,7 +301,7 @@ export function timeCharts({ info, curves }: RunCurves, options: ChartsOptions):
     role: 'img',
     aria: { 'aria-label': `shares of the slots' time over ${X_NAMES[options.x]}` },
   });
-  whenPlaced(plot, () => drawStacked(plot, numbers(curves.series[options.x]), series));
+  whenPlaced(plot, () => drawStacked(plot, numbers(along(curves, options.x)), series));
   return h('section', { class: 'card' }, h('h2', {}, visible(info.name)), bar, legend, plot);
 }
 

@@ -1,0 +1,217 @@
+/**
+ * Turns and their answers in columns, for the same reason as the batches of the env hosts: a thread's message pays for
+ * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
+ * What comes seldom (a history, a rendered prompt, a language model's answer) stays an object.
+ */
+import type { Decision } from '../core/trajectory.ts';
+import type { Acted, ActRequest } from './policy.ts';
+
+/** Requests in order. */
+export interface RequestBatch {
+  /** [N, 9]: kind, episode, group, member, group size, turn, sampling seed, number of actions, number of new actions */
+  readonly heads: Int32Array;
+  /** [N] */
+  readonly temperatures: Float64Array;
+  readonly observations: readonly string[];
+  /** Of the requests that have one. */
+  readonly lastActions: readonly string[];
+  /** Action indices of all requests, one after the other. */
+  readonly actions: Int32Array;
+  readonly newActions: readonly string[];
+  /** Requests with a history or a given prompt. */
+  readonly whole: readonly ActRequest[];
+}
+
+const WHOLE = 0;
+const FIRST = 1;
+const LATER = 2;
+const REQUEST_HEAD = 9;
+
+export function packRequests(requests: readonly ActRequest[]): RequestBatch {
+  const heads = new Int32Array(REQUEST_HEAD * requests.length);
+  const temperatures = new Float64Array(requests.length);
+  const observations: string[] = [];
+  const lastActions: string[] = [];
+  const newActions: string[] = [];
+  const whole: ActRequest[] = [];
+  let listed = 0;
+  for (const request of requests) if (isPlain(request)) listed += request.actions.length;
+  const actions = new Int32Array(listed);
+  listed = 0;
+  for (let i = 0; i < requests.length; i++) {
+    const request = requests[i]!;
+    if (!isPlain(request)) {
+      whole.push(request);
+      continue; // its kind is WHOLE, 0
+    }
+    const at = REQUEST_HEAD * i;
+    heads[at] = request.lastAction === undefined ? FIRST : LATER;
+    heads[at + 1] = request.episode;
+    heads[at + 2] = request.group;
+    heads[at + 3] = request.member;
+    heads[at + 4] = request.groupSize;
+    heads[at + 5] = request.turn;
+    heads[at + 6] = request.samplingSeed; // a uint32 comes out again by >>> 0
+    heads[at + 7] = request.actions.length;
+    heads[at + 8] = request.newActions.length;
+    temperatures[i] = request.temperature;
+    observations.push(request.observation);
+    if (request.lastAction !== undefined) lastActions.push(request.lastAction);
+    actions.set(request.actions, listed);
+    listed += request.actions.length;
+    for (const text of request.newActions) newActions.push(text);
+  }
+  return { heads, temperatures, observations, lastActions, actions, newActions, whole };
+}
+
+/** The requests; their `actions` are views of the batch. */
+export function unpackRequests(batch: RequestBatch): ActRequest[] {
+  const { heads, temperatures, observations, lastActions, actions, newActions, whole } = batch;
+  const out: ActRequest[] = [];
+  let object = 0;
+  let observation = 0;
+  let last = 0;
+  let action = 0;
+  let text = 0;
+  for (let at = 0, i = 0; at < heads.length; at += REQUEST_HEAD, i++) {
+    const kind = heads[at]!;
+    if (kind === WHOLE) {
+      out.push(whole[object++]!);
+      continue;
+    }
+    const added = heads[at + 8]!;
+    out.push({
+      episode: heads[at + 1]!,
+      group: heads[at + 2]!,
+      member: heads[at + 3]!,
+      groupSize: heads[at + 4]!,
+      turn: heads[at + 5]!,
+      observation: observations[observation++]!,
+      ...(kind === LATER ? { lastAction: lastActions[last++]! } : {}),
+      actions: actions.subarray(action, (action += heads[at + 7]!)),
+      newActions: added === 0 ? [] : newActions.slice(text, (text += added)),
+      samplingSeed: heads[at + 6]! >>> 0,
+      temperature: temperatures[i]!,
+    });
+  }
+  return out;
+}
+
+function isPlain({ given, history }: ActRequest): boolean {
+  return given === undefined && history === undefined;
+}
+
+/** Answers in order. */
+export interface ActedBatch {
+  /** [N, 7]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages */
+  readonly heads: Int32Array;
+  /** [N, 5]: value, log-probability of the choice, and of the stages waitMs, prefillMs, decodeMs */
+  readonly numbers: Float64Array;
+  readonly actions: readonly string[];
+  /** Contexts of all decisions, each followed by its sampled tokens if there are any. */
+  readonly tokens: Int32Array;
+  /** Of the sampled tokens. */
+  readonly logprobs: Float32Array;
+  /** Answers without a decision, or of a language model. */
+  readonly whole: readonly Acted[];
+}
+
+const CHOICE = 1;
+const TOKENS = 2;
+const MASKED_TOKENS = 3;
+const ACTED_HEAD = 7;
+const ACTED_NUMBERS = 5;
+
+export function packActed(turns: readonly Acted[]): ActedBatch {
+  const heads = new Int32Array(ACTED_HEAD * turns.length);
+  const numbers = new Float64Array(ACTED_NUMBERS * turns.length);
+  const actions: string[] = [];
+  const whole: Acted[] = [];
+  let read = 0;
+  let sampled = 0;
+  for (const { decision, response } of turns) {
+    if (!decision || response) continue;
+    read += decision.context.length;
+    if (decision.kind === 'tokens') sampled += decision.tokens.length;
+  }
+  const tokens = new Int32Array(read + sampled);
+  const logprobs = new Float32Array(sampled);
+  read = sampled = 0;
+  for (let i = 0; i < turns.length; i++) {
+    const turn = turns[i]!;
+    const { decision, response, stages } = turn;
+    if (!decision || response) {
+      whole.push(turn);
+      continue;
+    }
+    const at = ACTED_HEAD * i;
+    const n = ACTED_NUMBERS * i;
+    heads[at + 1] = turn.episode;
+    heads[at + 2] = turn.turn;
+    heads[at + 3] = decision.version;
+    heads[at + 5] = decision.context.length;
+    numbers[n] = decision.value;
+    tokens.set(decision.context, read);
+    read += decision.context.length;
+    if (decision.kind === 'choice') {
+      heads[at] = CHOICE;
+      heads[at + 4] = decision.choice;
+      numbers[n + 1] = decision.logprob;
+    } else {
+      heads[at] = decision.masked ? MASKED_TOKENS : TOKENS;
+      heads[at + 4] = decision.tokens.length;
+      tokens.set(decision.tokens, read);
+      logprobs.set(decision.logprobs, sampled);
+      read += decision.tokens.length;
+      sampled += decision.tokens.length;
+    }
+    actions.push(turn.action);
+    if (!stages) continue;
+    heads[at + 6] = 1;
+    numbers[n + 2] = stages.waitMs;
+    numbers[n + 3] = stages.prefillMs;
+    numbers[n + 4] = stages.decodeMs;
+  }
+  return { heads, numbers, actions, tokens, logprobs, whole };
+}
+
+export function unpackActed({ heads, numbers, actions, tokens, logprobs, whole }: ActedBatch): Acted[] {
+  const out: Acted[] = [];
+  let object = 0;
+  let action = 0;
+  let read = 0;
+  let sampled = 0;
+  for (let at = 0, n = 0; at < heads.length; at += ACTED_HEAD, n += ACTED_NUMBERS) {
+    const kind = heads[at]!;
+    if (kind === WHOLE) {
+      out.push(whole[object++]!);
+      continue;
+    }
+    const version = heads[at + 3]!;
+    const value = numbers[n]!;
+    // Copies: trajectories keep them, and a view would carry the whole batch along wherever it is sent next.
+    const context = tokens.slice(read, (read += heads[at + 5]!));
+    let decision: Decision;
+    if (kind === CHOICE) {
+      decision = { kind: 'choice', version, context, value, choice: heads[at + 4]!, logprob: numbers[n + 1]! };
+    } else {
+      const length = heads[at + 4]!;
+      decision = {
+        kind: 'tokens',
+        version,
+        context,
+        value,
+        tokens: tokens.slice(read, (read += length)),
+        logprobs: logprobs.slice(sampled, (sampled += length)),
+        masked: kind === MASKED_TOKENS,
+      };
+    }
+    const turn = { episode: heads[at + 1]!, turn: heads[at + 2]!, action: actions[action++]!, decision };
+    if (heads[at + 6] === 0) out.push(turn);
+    else {
+      const stages = { waitMs: numbers[n + 2]!, prefillMs: numbers[n + 3]!, decodeMs: numbers[n + 4]! };
+      out.push({ ...turn, stages });
+    }
+  }
+  return out;
+}

@@ -1,0 +1,87 @@
+/** The commands as a person types them: a policy served, rolled out and evaluated through OpenAI's API. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { makePolicyRun } from '../support/policy-run.ts';
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 });
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+const dir = mkdtempSync(join(tmpdir(), 'longplay-openai-'));
+let server: ChildProcess;
+let url = '';
+
+beforeAll(async () => {
+  await makePolicyRun(join(dir, 'trained'), 'textcraft');
+  server = spawn(process.execPath, [main, 'serve-policy', join(dir, 'trained'), '--port', '0'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  for await (const line of createInterface({ input: server.stdout! })) {
+    url = /http:\/\/[^\s,]+/.exec(line)?.[0] ?? '';
+    if (url) break;
+  }
+});
+afterAll(() => {
+  server.kill('SIGKILL');
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function longplay(...args: string[]) {
+  const child = spawn(process.execPath, [main, ...args], { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [out, err] = [child.stdout, child.stderr].map(async (stream) => {
+    let text = '';
+    for await (const chunk of stream) text += chunk;
+    return text;
+  });
+  const status = await new Promise((resolve) => child.on('exit', resolve));
+  return { status, out: await out!, err: await err! };
+}
+
+describe('a served policy', () => {
+  const base = () => (url.endsWith('/v1') ? url : `${url}/v1`);
+  const asked = () => ['--policy', 'openai', '--base-url', base(), '--set', 'policy.openai.guided=guided_choice'];
+
+  it('is rolled out, and resumed with nothing left to do', async () => {
+    const args = ['--env', 'textcraft', '--episodes', '6', '--horizon', '4', '--name', 'first'];
+    const { status, out, err } = await longplay('rollout', ...args, ...asked());
+    expect(err).toBe('');
+    expect(out).toMatch(/^elapsed=|^horizon=/m);
+    expect(out).toMatch(/run runs\/first\n$/);
+    expect(status).toBe(0);
+    expect(existsSync(join(dir, 'runs', 'first', 'metrics.jsonl'))).toBe(true);
+    const again = await longplay('rollout', '--resume', 'runs/first', '--json');
+    expect(again.err).toBe('6 episodes are finished already, 0 are left\n');
+    expect(JSON.parse(again.out.trim().split('\n').at(-1)!)).toMatchObject({ finished: 6, run: 'runs/first' });
+    expect(again.status).toBe(0);
+  });
+
+  it('is evaluated from a configuration', async () => {
+    const config = join(dir, 'remote.yaml');
+    const text = `env: { id: textcraft }
+horizon: { type: fixed, rounds: 4 }
+policy:
+  kind: openai
+  openai: { baseUrl: "${base()}", guided: guided_choice }
+evaluation: { horizons: [3], episodesPerTask: 1 }
+stop: { updates: 1 }
+`;
+    writeFileSync(config, text);
+    const { status, out, err } = await longplay('eval', config, '--json');
+    expect(err).toBe('');
+    expect(status).toBe(0);
+    const { evaluations } = JSON.parse(out);
+    expect(evaluations[0].all.episodes).toBe(100);
+    expect(readFileSync(config, 'utf8')).toBe(text);
+  });
+
+  it('that is not there is one line', async () => {
+    const { status, err } = await longplay('rollout', '--env', 'textcraft', '--base-url', 'http://127.0.0.1:9/v1');
+    expect(err).toMatch(/^.*is the server running\?\n$/);
+    expect(status).toBe(2);
+    expect(existsSync(join(dir, 'runs', 'rollout-textcraft'))).toBe(false);
+  });
+});

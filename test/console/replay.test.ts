@@ -1,0 +1,81 @@
+/** `longplay replay` in a real terminal: stepping by keys, a resize, and the terminal given back. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { loadWorld } from '../../src/cli/world.ts';
+import type { TimeStep } from '../../src/core/env.ts';
+import type { Turn } from '../../src/core/trajectory.ts';
+import { TraceFiles } from '../../src/record/trace-files.ts';
+import { workerUrl } from '../../src/runtime/thread.ts';
+import { trajectoryOf } from '../support/traces.ts';
+
+const main = fileURLToPath(workerUrl(new URL('../../src/cli/main.ts', import.meta.url)));
+const tmux = spawnSync('tmux', ['-V']).status === 0;
+if (!tmux) console.log('skipped: tmux is not installed, so no real terminal is driven');
+
+it.skipIf(!tmux || !existsSync(main))('steps through episodes by keys', { timeout: 90_000 }, async () => {
+  const root = mkdtempSync(join(tmpdir(), 'longplay-replay-'));
+  const server = `longplay-replay-${process.pid}`;
+  const run = (...args: string[]) => spawnSync('tmux', ['-L', server, ...args], { encoding: 'utf8' }).stdout;
+  const screen = () => run('capture-pane', '-p');
+  const until = async (...parts: readonly RegExp[]) => {
+    for (let i = 0; i < 150 && !parts.every((part) => part.test(screen())); i++) await sleep(100);
+    for (const part of parts) expect(screen()).toMatch(part);
+  };
+  try {
+    const turns = await record(join(root, 'traces'));
+    const command = `NO_COLOR=1 ${process.execPath} ${main} replay ${root}`;
+    run('new-session', '-d', '-x', '100', '-y', '30', `${command}; echo left; sleep 60`);
+    await until(/episode 0\b/, new RegExp(`turn 1 of ${turns}`));
+    const first = screen();
+    run('send-keys', 'Right');
+    await until(new RegExp(`turn 2 of ${turns}`));
+    run('send-keys', 'Left');
+    for (let i = 0; i < 50 && screen() !== first; i++) await sleep(100);
+    expect(screen()).toBe(first);
+    run('send-keys', 'End');
+    await until(/solved|success/i);
+    run('send-keys', 'Down');
+    await until(/episode 1\b/, /observation 0 of 1/);
+    run('send-keys', 'Up');
+    await until(/episode 0\b/);
+    run('resize-window', '-x', '60', '-y', '20');
+    await until(/episode 0\b/);
+    for (const line of screen().split('\n')) expect([...line].length).toBeLessThanOrEqual(60);
+    expect(run('display', '-p', '#{alternate_on}').trim()).toBe('1');
+    run('send-keys', 'q');
+    await until(/left/);
+    expect(run('display', '-p', '#{cursor_flag} #{alternate_on}').trim()).toBe('1 0');
+  } finally {
+    run('kill-server');
+    rmSync(root, { recursive: true, force: true });
+  }
+});
+
+/** An episode of TextCraft by its oracle, and one of a world that nobody has. @returns turns of the first */
+async function record(dir: string): Promise<number> {
+  const { module, env } = await loadWorld('textcraft');
+  const task = { env: 'textcraft', index: 3, seed: 11 };
+  const session = await env.open(task);
+  const solver = module.createOracle!()(task);
+  const turns: Turn[] = [];
+  let step: TimeStep = session.first;
+  while (step.kind === 'first' || step.kind === 'mid') {
+    const { observation } = step;
+    const action = solver(step)!;
+    const next = await session.step(action);
+    turns.push({ observation, actions: new Int32Array(0), action, reward: next.reward, actMs: 0, envMs: 0 });
+    step = next;
+  }
+  const { view: _, ...toy } = trajectoryOf({});
+  const solved = { ...toy, task, turns, finalObservation: step.observation, end: 'terminated', success: true } as const;
+  const files = new TraceFiles({ dir, config: {}, rotateBytes: 1e9, keepFiles: 9 });
+  files.episodes([solved], 'train', 'depth 1');
+  files.episodes([trajectoryOf({ episode: 1, group: 1 })], 'train', 'easy');
+  files.close();
+  return turns.length;
+}

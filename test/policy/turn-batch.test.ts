@@ -1,0 +1,82 @@
+/** Turns and answers come out of their columns as they went in. */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import { packActed, packRequests, unpackActed, unpackRequests } from '../../src/policy/turn-batch.ts';
+
+const id = fc.nat(0x7fffffff);
+const ids = fc.array(fc.integer(), { maxLength: 12 }).map((list) => Int32Array.from(list));
+const context = fc.array(fc.nat(5000), { maxLength: 12 }).map((list) => Int32Array.from(list));
+const number = fc.double({ noNaN: true });
+const sampled = fc.array(fc.tuple(id, fc.float({ noNaN: true, max: 0 })), { maxLength: 5 });
+
+const decision = fc.oneof(
+  fc.record({ kind: fc.constant('choice' as const), version: id, context, value: number, choice: id, logprob: number }),
+  fc
+    .record({ version: id, context, value: number, sampled, masked: fc.boolean() })
+    .map(({ sampled: drawn, ...rest }) => ({
+      ...rest,
+      kind: 'tokens' as const,
+      tokens: Int32Array.from(drawn, ([token]) => token),
+      logprobs: Float32Array.from(drawn, ([, logprob]) => logprob),
+    })),
+);
+
+const request: fc.Arbitrary<ActRequest> = fc.record(
+  {
+    episode: id,
+    group: id,
+    member: id,
+    groupSize: id,
+    turn: id,
+    observation: fc.string({ unit: 'binary' }),
+    lastAction: fc.string(),
+    actions: ids,
+    newActions: fc.array(fc.string(), { maxLength: 4 }),
+    samplingSeed: fc.nat(0xffffffff),
+    temperature: number,
+    history: fc.array(fc.record({ observation: fc.string(), action: fc.string() }), { maxLength: 2 }),
+  },
+  {
+    requiredKeys: [
+      ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
+      ...['samplingSeed', 'temperature'],
+    ] as Exclude<keyof ActRequest, 'given' | 'lastAction' | 'history'>[],
+  },
+) as fc.Arbitrary<ActRequest>;
+
+const acted: fc.Arbitrary<Acted> = fc.record(
+  {
+    episode: id,
+    turn: id,
+    action: fc.string({ unit: 'binary' }),
+    decision,
+    stages: fc.record({ waitMs: number, prefillMs: number, decodeMs: number }),
+    response: fc.record({ text: fc.string(), promptTokens: id, completionTokens: id }),
+  },
+  { requiredKeys: ['episode', 'turn', 'action'] },
+) as fc.Arbitrary<Acted>;
+
+it('requests survive their columns, and a message between threads', () => {
+  fc.assert(
+    fc.property(fc.array(request, { maxLength: 8 }), (requests) => {
+      expect(unpackRequests(structuredClone(packRequests(requests)))).toEqual(requests);
+    }),
+  );
+});
+
+it('answers survive theirs', () => {
+  fc.assert(
+    fc.property(fc.array(acted, { maxLength: 8 }), (turns) => {
+      expect(unpackActed(structuredClone(packActed(turns)))).toEqual(turns);
+    }),
+  );
+});
+
+it('what an answer keeps does not carry its batch along', () => {
+  const choice = { kind: 'choice', version: 1, context: Int32Array.of(1, 2), value: 0, choice: 0, logprob: 0 } as const;
+  const turn: Acted = { episode: 1, turn: 0, action: 'a', decision: choice };
+  for (const { decision: kept } of unpackActed(packActed(Array<Acted>(64).fill(turn)))) {
+    expect(kept!.context.buffer.byteLength).toBe(8);
+  }
+});
