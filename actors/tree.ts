@@ -7,6 +7,7 @@
  */
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
+import { isInformative, mostGroups } from '../src/algo/dynamic-sampling.ts';
 import { ChaosLedger, type ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
@@ -16,7 +17,7 @@ import type { Failure } from '../src/core/failure.ts';
 import { type Task, taskName } from '../src/core/task.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
-import { defaultAdamW } from '../src/model/optimizer.ts';
+import { trainerOptions } from '../src/learner/options.ts';
 import { type SmallPolicySetup, setUpSmallPolicy } from '../src/policy/setup.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { ConsumedFacts } from '../src/record/group-facts.ts';
@@ -49,7 +50,7 @@ import type {
   RolloutStatus,
   TrainEnded,
 } from './rollout/protocol.ts';
-import { rolloutActor } from './rollout/rollout-actor.ts';
+import { type RolloutInit, rolloutActor } from './rollout/rollout-actor.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
@@ -192,6 +193,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         envThreads: config.rollout.envThreads,
         labelOf: (index) => env.tasks.label(index),
         groupsPerUpdate: config.learner.groupsPerUpdate,
+        ...(config.learner.oversampling > 1 ? { dynamicSampling: dynamicSampling(config) } : {}),
         maxLag: config.learner.maxLag,
         maxAttempts: config.rollout.maxAttempts,
         maxFailures: config.rollout.maxFailures,
@@ -489,6 +491,10 @@ function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservat
   };
 }
 
+function dynamicSampling({ learner }: RunConfig): RolloutInit['dynamicSampling'] & {} {
+  return { mostPerUpdate: mostGroups(learner), informative: (group) => isInformative(group, learner) };
+}
+
 function learnerInit(options: RunOptions, policy: Policy, paths: Paths): LearnerInit {
   const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
@@ -496,32 +502,7 @@ function learnerInit(options: RunOptions, policy: Policy, paths: Paths): Learner
   return {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
-    trainer: {
-      model,
-      decoder: config.policy.decoder,
-      estimator: learner.estimator,
-      epochs: learner.epochs,
-      minibatches: learner.minibatches,
-      coefficients: {
-        clipLow: learner.clipLow,
-        clipHigh: learner.clipHigh,
-        entropyCoef: learner.entropyCoef,
-        valueCoef: learner.valueCoef,
-        valueClip: learner.valueClip,
-      },
-      learningRate: {
-        peak: learner.learningRate,
-        warmupSteps: learner.warmupSteps,
-        decay: learner.decay,
-        final: learner.finalRate,
-      },
-      maxGradNorm: learner.maxGradNorm,
-      adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
-      filterGroups: learner.filterGroups,
-      offPolicy: learner.offPolicy,
-      ...(learner.kl ? { kl: learner.kl } : {}),
-      seed: config.seed,
-    },
+    trainer: trainerOptions(config, model),
     start: saved
       ? {
           params,
@@ -532,6 +513,7 @@ function learnerInit(options: RunOptions, policy: Policy, paths: Paths): Learner
       : { params },
     breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
+    oversampling: learner.oversampling,
     maxLag: learner.maxLag,
     maxUpdates: config.stop.updates,
     checkpoint: {

@@ -28,6 +28,8 @@ export interface EnvPoolOptions {
    * limited); `inline`, in the caller's thread, neither spinning nor exiting: for serial mode and trusted light envs.
    */
   readonly isolation: 'process' | 'thread' | 'inline';
+  /** Starts the hosts in place of what `isolation` says. */
+  readonly hosts?: HostFactory;
   /** Milliseconds one action may take, counted from when the env was called. */
   readonly stepDeadlineMs: number;
   /** The same for opening; each action of a replay adds `stepDeadlineMs`. */
@@ -123,7 +125,8 @@ class Pool implements EnvPool {
     this.#ids = new Set(options.envs.map(({ id }) => id));
     const inline = options.isolation === 'inline';
     const { threads, resourceLimits = {} } = options;
-    if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
+    if (options.hosts) this.#factory = options.hosts;
+    else if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
     else if (!inline) this.#factory = new HostProcesses(resourceLimits.maxOldGenerationSizeMb);
     this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));

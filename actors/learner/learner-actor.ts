@@ -1,5 +1,6 @@
 /**
- * Consumes finished groups: waits until an update's worth is there, trains, publishes the weights, reports.
+ * Consumes finished groups: waits until an update's worth is there, trains, publishes the weights, reports. Groups
+ * without a signal may be put aside until enough others have come (dynamic sampling); the update consumes them too.
  *
  * Order after an update: weights go to the inference actor, then the report goes to the horizon scheduler (so whoever
  * starts an episode after the report acts under the new weights), then a due checkpoint is written, which therefore
@@ -8,6 +9,7 @@
  * row the weights of the last good checkpoint are restored, and go on with a smaller step.
  */
 
+import { isInformative, nextBatch } from '../../src/algo/dynamic-sampling.ts';
 import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
 import type { EnvModule } from '../../src/core/env.ts';
@@ -79,12 +81,13 @@ class Learner {
     if (era < this.#era) return; // handed over again after the barrier
     this.#era = era;
     this.#waiting.push(group);
-    const { groupsPerUpdate, maxLag, maxUpdates } = this.#init;
+    const { maxLag, maxUpdates, trainer } = this.#init;
     const { version } = this.#trainer.params;
     if (maxUpdates !== undefined && version >= maxUpdates) return;
     const stale = this.#waiting.filter((one) => !groupWithinLag(one, version, maxLag));
     this.#waiting = this.#waiting.filter((one) => !stale.includes(one));
-    if (this.#waiting.length < groupsPerUpdate) {
+    const batch = nextBatch(this.#waiting, this.#init, (one) => isInformative(one, trainer));
+    if (!batch) {
       if (stale.length > 0) {
         const rollouts = this.#ctx.resolve<RolloutCommand>(this.#init.paths.rollout);
         await rollouts.tell({ type: 'dropped', stale: stale.map((one) => one.group) });
@@ -92,7 +95,7 @@ class Learner {
       return;
     }
     const start = this.#ctx.clock.now();
-    const batch = this.#waiting.splice(0, groupsPerUpdate);
+    this.#waiting = this.#waiting.slice(batch.length);
     const result = await this.#ctx.outside(this.#trainer.update(batch, progress));
     const broken = result.broken && this.#breakDown(result.broken, batch);
     if (!broken) this.#brokenInARow = 0;
@@ -100,7 +103,7 @@ class Learner {
     const times = { busyMs: end - start, idleMs: start - this.#lastEnd };
     this.#lastEnd = end;
     const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
-    const { epochs, minibatches } = this.#init.trainer;
+    const { epochs, minibatches } = trainer;
     await this.publish();
     await this.#report(broken ? { ...report, skipped: epochs * minibatches } : report);
     const due = report.version % this.#init.checkpoint.everyUpdates === 0 || this.#saveAgain;

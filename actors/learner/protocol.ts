@@ -76,6 +76,8 @@ export interface LearnerInit {
     readonly state?: LearnerState;
   };
   readonly groupsPerUpdate: number;
+  /** Groups one update may consume to find those with a signal, in units of `groupsPerUpdate`. */
+  readonly oversampling: number;
   readonly maxLag: number;
   readonly breaker: {
     /** Broken updates in a row that are answered by restoring the weights of the last good checkpoint. */

@@ -16,8 +16,7 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
-import { episodeReturn, type Group, type Trajectory } from '../../src/core/trajectory.ts';
-import type { ActRequest } from '../../src/policy/policy.ts';
+import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import { packActed, packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
@@ -30,7 +29,6 @@ import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { TaskQuarantined } from '../recorder/protocol.ts';
 import {
   act,
-  askAgain,
   type EpisodeRun,
   type GroupRun,
   observe,
@@ -38,8 +36,10 @@ import {
   openGroup,
   type Purpose,
   reopenEpisode,
+  requestFor,
   savedGroup,
 } from './episode-run.ts';
+import { Evaluations } from './evaluations.ts';
 import { Ledger } from './ledger.ts';
 import type {
   EpisodesRecorded,
@@ -68,6 +68,12 @@ export interface RolloutInit {
   readonly concurrentGroups: number;
   readonly envThreads: number;
   readonly groupsPerUpdate: number;
+  /** Another group takes the place of one that the learner will not train on; absent: it stays empty. */
+  readonly dynamicSampling?: {
+    /** Most groups that one update consumes. */
+    readonly mostPerUpdate: number;
+    readonly informative: (group: Group) => boolean;
+  };
   readonly maxLag: number;
   readonly maxAttempts: number;
   /** Failed episodes in a row that end the run. */
@@ -136,20 +142,12 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   };
 }
 
-interface EvaluationRun {
-  readonly plan: EvaluationPlan;
-  readonly done: (record: EvaluationRecord) => void;
-  readonly queue: Task[];
-  open: number;
-  failed: number;
-  readonly trajectories: Trajectory[];
-}
-
 /** A group with the learner. */
 interface Delivered {
   readonly group: Group;
   readonly progress: number;
   readonly facts: GroupFacts;
+  readonly informative: boolean;
 }
 
 class Rollouts {
@@ -161,7 +159,7 @@ class Rollouts {
   /** Groups handed to the learner and not yet reported back. */
   readonly #delivered = new Map<number, Delivered>();
   readonly #quarantined: Set<number>;
-  readonly #evaluations = new Map<string, EvaluationRun>();
+  readonly #evaluations = new Evaluations();
   #training: ReplyTo<TrainEnded> | undefined;
   /** What a resumed run takes up when training starts. */
   #saved: RolloutState | undefined;
@@ -172,6 +170,8 @@ class Rollouts {
   /** Waits for every episode to wait. */
   #snapshot: ReplyTo<RolloutState> | undefined;
   #era = 0;
+  /** Goes up whenever the policy has lost its memory. */
+  #policyLife = 0;
   #version: number;
   #horizon: number;
   #nextGroup: number;
@@ -239,7 +239,7 @@ class Rollouts {
     if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
       const version = this.#version;
       for (const plan of plans) {
-        this.#open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
+        this.#evaluations.open({ ...plan, name: `${plan.name} @${version}` }, (record) => onRecord(version, record));
       }
     }
     this.#launch();
@@ -248,6 +248,15 @@ class Rollouts {
   drop(stale: readonly number[]): void {
     for (const group of stale) this.#ledger.drop(this.#collect(group));
     this.#launch();
+  }
+
+  /**
+   * Training is over and this episode was part of it: it stays as it was at the end. So a checkpoint keeps just that,
+   * whenever it is written, and a repeated run ends with the same episodes recorded. A barrier brings the episodes to
+   * rest instead.
+   */
+  #isOver({ group }: EpisodeRun): boolean {
+    return this.#training === undefined && !this.#init.barrier && isTraining(group);
   }
 
   /** Training ends; what is in flight is held, so that a checkpoint keeps it. */
@@ -285,13 +294,13 @@ class Rollouts {
     this.#snapshot = undefined;
     this.#era++;
     this.#ctx.system.reorder(this.#version);
+    this.#policyLife++;
     void this.#inference().tell({ type: 'forget' });
     for (const { group, progress } of this.#delivered.values()) this.#handOver(group, progress);
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
-    this.#ask(
-      waiting,
-      waiting.map((run) => askAgain(run)!),
-    );
+    // What a barrier took is nobody's time; a resumed run has none of it.
+    for (const run of waiting) run.since = this.#ctx.clock.now();
+    this.#ask(waiting);
     this.#launch();
   }
 
@@ -301,9 +310,7 @@ class Rollouts {
     this.#held = this.#takingUp = true;
     const now = this.#ctx.clock.now();
     for (const { group, progress } of state.delivered) {
-      const trajectories = group.trajectories.map(revived);
-      const facts = groupFacts(trajectories, this.#init.labelOf(group.task.index));
-      this.#delivered.set(group.group, { group: { ...group, trajectories }, progress, facts });
+      this.#deliver({ ...group, trajectories: group.trajectories.map(revived) }, progress);
     }
     for (const { group, task, horizon, finished, running } of state.running) {
       const run = openGroup(group, task, horizon, this.#init.groupSize, this.#trainingPurpose(group));
@@ -387,14 +394,18 @@ class Rollouts {
   #launch(): void {
     this.#launchEvaluations();
     if (!this.#training || this.#held) return;
-    const { groupsPerUpdate, maxLag, concurrentGroups } = this.#init;
+    const { groupsPerUpdate, maxLag, concurrentGroups, dynamicSampling } = this.#init;
     const running = [...this.#groups.values()].filter(isTraining).length;
+    let uninformative = 0;
+    for (const { informative } of this.#delivered.values()) if (!informative) uninformative++;
     let start = groupsToStart({
       maxLag,
       version: this.#version,
       groupsPerUpdate,
       accepted: this.#version * groupsPerUpdate + this.#delivered.size,
       running,
+      uninformative,
+      mostPerUpdate: dynamicSampling?.mostPerUpdate ?? groupsPerUpdate,
       maxRunning: concurrentGroups,
     });
     for (; start > 0; start--) {
@@ -431,46 +442,17 @@ class Rollouts {
   evaluate(plan: EvaluationPlan, replyTo: ReplyTo<EvaluationRecord>): void {
     // Training is over and its checkpoint written: what was held for it makes room.
     if (!this.#training) for (const group of [...this.#groups.values()]) if (isTraining(group)) this.#abandon(group);
-    this.#open(plan, (record) => this.#ctx.reply(replyTo, record));
+    this.#evaluations.open(plan, (record) => this.#ctx.reply(replyTo, record));
     this.#launch();
-    this.#answerEvaluations();
-  }
-
-  #open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
-    this.#evaluations.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+    this.#evaluations.settle();
   }
 
   #launchEvaluations(): void {
-    for (const run of this.#evaluations.values()) {
-      const { plan, queue } = run;
-      while (queue.length > 0 && this.#groups.size < this.#init.concurrentGroups) {
-        const task = queue.shift()!;
-        // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
-        const purpose = {
-          name: plan.name,
-          temperature: plan.temperature,
-          seed: seedFrom(plan.seed, task.index, task.seed),
-        };
-        run.open++;
-        this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
-      }
-    }
-  }
-
-  #answerEvaluations(): void {
-    for (const [name, { plan, done, queue, open, failed, trajectories }] of this.#evaluations) {
-      if (queue.length > 0 || open > 0) continue;
-      this.#evaluations.delete(name);
-      const results = plan.tasks.map((task) => {
-        const own = trajectories.filter((one) => one.task.index === task.index && one.task.seed === task.seed);
-        return {
-          task,
-          successes: own.map(({ success }) => success),
-          returns: own.map(episodeReturn),
-          turns: own.map(({ turns }) => turns.length),
-        };
-      });
-      done({ plan, results, failed });
+    while (this.#groups.size < this.#init.concurrentGroups) {
+      const next = this.#evaluations.next();
+      if (!next) return;
+      const { plan, task, purpose } = next;
+      this.#startGroup(openGroup(this.#nextGroup++, task, plan.horizon, plan.episodes, purpose));
     }
   }
 
@@ -484,7 +466,7 @@ class Rollouts {
     for (const event of events) if (event.type === 'observed') batchMs += event.envMs;
     for (const event of events) {
       const run = this.#episodes.get(event.episode);
-      if (!run) continue; // abandoned meanwhile
+      if (!run || this.#isOver(run)) continue; // abandoned meanwhile
       if (event.type === 'failed') {
         ended.push(event.episode);
         this.#fail(run, event.failure);
@@ -502,12 +484,9 @@ class Rollouts {
     }
     if (ended.length > 0) void this.#inference().tell({ type: 'release', episodes: ended });
     const asking = requests.filter(({ group }) => !this.#held || !isTraining(group));
-    this.#ask(
-      asking,
-      asking.map(({ request }) => request!),
-    );
+    this.#ask(asking);
     if (ended.length > 0) {
-      this.#answerEvaluations();
+      this.#evaluations.settle();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
     }
     if (this.#init.onProgress && now - this.#progressAt >= PROGRESS_MS) {
@@ -517,9 +496,10 @@ class Rollouts {
     this.#settle();
   }
 
-  #ask(runs: readonly EpisodeRun[], requests: readonly ActRequest[]): void {
-    for (const run of runs) run.asked = true;
-    if (requests.length > 0) void this.#inference().tell({ type: 'act', requests: packRequests(requests) });
+  #ask(runs: readonly EpisodeRun[]): void {
+    if (runs.length === 0) return;
+    const requests = packRequests(runs.map((run) => requestFor(run, this.#policyLife)));
+    void this.#inference().tell({ type: 'act', requests });
   }
 
   #inference() {
@@ -530,7 +510,10 @@ class Rollouts {
     const turns = unpackActed(batch);
     if (turns.length === 0) {
       this.#tokensSeen = 0; // a new incarnation counts from zero
-      this.#askAgain();
+      // It lost its memory: every waiting turn is sent again, with its history. An episode that is with its env now
+      // comes with its history when that has answered.
+      this.#policyLife++;
+      this.#ask([...this.#episodes.values()].filter(({ asked }) => asked));
       return;
     }
     const now = this.#pass();
@@ -540,21 +523,12 @@ class Rollouts {
     this.#decidedTurns += turns.length;
     for (const answer of turns) {
       const run = this.#episodes.get(answer.episode);
-      const action = run && act(run, answer, now);
+      const action = run && !this.#isOver(run) ? act(run, answer, now) : undefined;
       if (action === undefined) continue;
       this.#timer.acted(run!.pending!.actMs, answer.stages);
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
     this.#settle();
-  }
-
-  /** The policy lost its memory (its actor was restarted): every waiting turn is sent again, with its history. */
-  #askAgain(): void {
-    const asked = [...this.#episodes.values()].filter((run) => run.asked);
-    this.#ask(
-      asked,
-      asked.flatMap((run) => askAgain(run) ?? []),
-    );
   }
 
   #startGroup(group: GroupRun): void {
@@ -581,10 +555,7 @@ class Rollouts {
     this.#groups.delete(group.group);
     this.#gathered -= group.size;
     this.#record(trajectories, group.purpose.name);
-    const evaluation = this.#evaluations.get(group.purpose.name);
-    if (evaluation) {
-      evaluation.open--;
-      evaluation.trajectories.push(...trajectories);
+    if (this.#evaluations.finished(group.purpose.name, trajectories)) {
       this.#ledger.filter(group.size);
       return;
     }
@@ -596,9 +567,15 @@ class Rollouts {
     }
     const finished: Group = { group: group.group, task, horizon, trajectories };
     const progress = this.#progress();
-    const facts = groupFacts(trajectories, this.#init.labelOf(task.index));
-    this.#delivered.set(group.group, { group: finished, progress, facts });
+    this.#deliver(finished, progress);
     if (!this.#held) this.#handOver(finished, progress);
+  }
+
+  /** Keeps a finished group until an update has consumed it. */
+  #deliver(group: Group, progress: number): void {
+    const facts = groupFacts(group.trajectories, this.#init.labelOf(group.task.index));
+    const informative = this.#init.dynamicSampling?.informative(group) ?? true;
+    this.#delivered.set(group.group, { group, progress, facts, informative });
   }
 
   #handOver(group: Group, progress: number): void {
@@ -620,11 +597,8 @@ class Rollouts {
       this.#startEpisode(group, member, attempt + 1);
       return;
     }
-    const evaluation = this.#evaluations.get(group.purpose.name);
-    if (evaluation) {
-      evaluation.open--;
-      evaluation.failed += group.size;
-    } else if (!this.#quarantined.has(group.task.index)) {
+    const evaluated = this.#evaluations.gaveUp(group.purpose.name, group.size);
+    if (!evaluated && !this.#quarantined.has(group.task.index)) {
       this.#quarantined.add(group.task.index);
       const recorder = this.#ctx.resolve<TaskQuarantined>(this.#init.paths.recorder);
       void recorder.tell({ type: 'quarantined', task: group.task, failure, attempts: attempt });

@@ -15,6 +15,7 @@ const AGENT = ['>', 'v', '<', '^'] as const;
 const FACING = ['right', 'down', 'left', 'up'] as const;
 const GLYPHS = ['', ' ', '█', '', '', 'k', 'o', 'b'] as const;
 const DOOR_GLYPHS = ['/', 'D', 'L'] as const;
+const LEGEND = 'o ball, b box, k key, D door, / open, L locked';
 
 /** Draws the state after `turns` by playing them again. Which rules the episode has, its first observation shows. */
 export const draw: Draw = (task: Task, first: First, turns: readonly SeenTurn[]): Drawing => {
@@ -36,7 +37,7 @@ export const draw: Draw = (task: Task, first: First, turns: readonly SeenTurn[])
           `steps     ${world.stepCount} of ${world.maxSteps}`,
         ],
       },
-      { kind: 'grid', title: 'maze', rows: drawGrid(world) },
+      { kind: 'grid', title: `maze: ${LEGEND}`, rows: drawGrid(world) },
     ],
   };
 };

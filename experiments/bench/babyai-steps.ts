@@ -1,9 +1,11 @@
 /**
- * Single-thread rates of BabyAI, replaying recorded actions where they are given, else random ones: the low-level
+ * Rates of BabyAI, replaying recorded actions where they are given, else random ones. In one thread: the low-level
  * world (step and image), resets of all 40 levels, both text worlds, the vectorised interface, and the memory of live
- * environments.
+ * environments; in a pool of threads: the vectorised interface.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
 import { gunzipSync } from 'node:zlib';
 import { CorrectedSession } from '../../envs/babyai/env.ts';
 import { IMAGE_BYTES } from '../../envs/babyai/grid.ts';
@@ -11,19 +13,12 @@ import { VectorBabyAI } from '../../envs/babyai/gym.ts';
 import { generate, NUM_LEVELS } from '../../envs/babyai/levels.ts';
 import { OriginalText } from '../../envs/babyai/original.ts';
 import { indexOf, PAPER_LEVELS } from '../../envs/babyai/tasks.ts';
+import { bytesInUse } from '../../src/conformance/measure.ts';
 import { Rng } from '../../src/core/rng.ts';
-
-/** One measured rate: the median over runs, with the extremes. */
-export interface Rate {
-  readonly name: string;
-  /** Per second, or bytes for memory. */
-  readonly median: number;
-  readonly min: number;
-  readonly max: number;
-  readonly unit: '1/s' | 'bytes';
-  /** The original's figure on the same workload (CPython, one process, idle machine), where there is one. */
-  readonly original?: number;
-}
+import { workerUrl } from '../../src/runtime/thread.ts';
+import type { Figure } from './contract.ts';
+import { median } from './median.ts';
+import type { VectorInit, VectorRate } from './vector-worker.ts';
 
 export interface BenchOptions {
   /** Folder of recordings; default `$LONGPLAY_GOLDEN`, else `../shared/golden`. */
@@ -40,17 +35,29 @@ interface Recorded {
   readonly steps: readonly { readonly a?: number; readonly action?: string }[];
 }
 
-/** The original's rates, measured with AgentGym's and Minigrid's own code replaying the same recordings. */
-const ORIGINAL = { steps: 12_483, resets: 991, text: 699 };
+/** The original's rates, measured with AgentGym's and Minigrid's own code replaying the same recordings in one process. */
+export const ORIGINAL = { steps: 12_483, resets: 991, text: 699 };
+/** Gymnasium 1.3.0 on two cores. Its world is CartPole, four numbers; ours a grid seen as 147 bytes. */
+const GYMNASIUM = {
+  async: { name: "Gymnasium's AsyncVectorEnv, CartPole, 32 worlds", value: 37_800 },
+  sync: { name: "Gymnasium's SyncVectorEnv, CartPole, 32 worlds", value: 200_000 },
+  numpy: { name: "Gymnasium's NumPy CartPole, 1024 worlds", value: 18_400_000 },
+};
+const LIVE = 10_000;
 
-/** Measures everything; takes about `8 × (runs + 1) × seconds`. */
-export function babyaiSteps(options: BenchOptions = {}): Rate[] {
+/** Measures everything; takes about `7 × (runs + 1) × seconds`, and as long again for the threads. */
+export async function babyaiSteps(options: BenchOptions = {}): Promise<Figure[]> {
   const { golden = process.env.LONGPLAY_GOLDEN ?? '../shared/golden', runs = 5, seconds = 1 } = options;
   const raw = load(golden, 'raw');
   const text = load(golden, 'text');
 
   /** @param round does some work and says how many units it did in how many milliseconds */
-  const measure = (name: string, round: () => readonly [count: number, ms: number], original?: number): Rate => {
+  const measure = (
+    name: string,
+    unit: string,
+    round: () => readonly [count: number, ms: number],
+    reference?: Figure['reference'],
+  ): Figure => {
     const rates: number[] = [];
     for (let run = -1; run < runs; run++) {
       let count = 0;
@@ -62,19 +69,19 @@ export function babyaiSteps(options: BenchOptions = {}): Rate[] {
       }
       if (run >= 0) rates.push((count * 1000) / ms);
     }
-    rates.sort((a, b) => a - b);
-    const rate = { name, median: rates[rates.length >> 1]!, min: rates[0]!, max: rates.at(-1)!, unit: '1/s' as const };
-    return original === undefined ? rate : { ...rate, original };
+    return { name: `BabyAI ${name}`, value: median(rates), unit, ...(reference ? { reference } : {}) };
   };
+  const original = (value: number) => ({ name: "the original's", value });
 
-  return [
-    measure('low-level steps with image', () => lowLevel(raw), ORIGINAL.steps),
-    measure('resets, all 40 levels', () => timed(() => resets(raw)), ORIGINAL.resets),
-    measure('text steps, original rules, recorded actions', () => originalText(text), ORIGINAL.text),
-    measure('text steps, corrected rules, random actions', () => correctedText(text), ORIGINAL.text),
-    ...[32, 1024].map((n) => measure(`vectorised steps, ${n} worlds, resets included`, vectorised(n))),
-    memory(10_000),
+  const oneThread = [
+    measure('low-level steps with image', 'steps/s', () => lowLevel(raw), original(ORIGINAL.steps)),
+    measure('resets, all 40 levels', 'resets/s', () => timed(() => resets(raw)), original(ORIGINAL.resets)),
+    measure('text, original rules, recorded actions', 'steps/s', () => originalText(text), original(ORIGINAL.text)),
+    measure('text, corrected rules, random actions', 'steps/s', () => correctedText(text), original(ORIGINAL.text)),
+    measure('vectorised, 32 worlds, resets included', 'steps/s', vectorised(32), GYMNASIUM.sync),
+    measure('vectorised, 1024 worlds, resets included', 'steps/s', vectorised(1024), GYMNASIUM.numpy),
   ];
+  return [...oneThread, ...(await vectorisedPool(32, runs, seconds)), ...memory(LIVE)];
 }
 
 /** Recorded episodes, or random ones of the same shape on machines without recordings. */
@@ -152,7 +159,7 @@ function correctedText(episodes: readonly Recorded[]): [number, number] {
 }
 
 /** A round of 16 steps in each of `numEnvs` worlds of level 2, by random actions. */
-function vectorised(numEnvs: number): () => [number, number] {
+export function vectorised(numEnvs: number): () => [count: number, ms: number] {
   const envs = new VectorBabyAI({ level: 2, numEnvs });
   const rng = Rng.fromSeed(5);
   const actions = Array.from({ length: 16 }, () => Uint8Array.from({ length: numEnvs }, () => rng.int(7)));
@@ -163,31 +170,52 @@ function vectorised(numEnvs: number): () => [number, number] {
     });
 }
 
-/** Heap and buffers of `count` live text sessions of the paper's levels after ten turns; run with `--expose-gc`. */
-function memory(count: number): Rate {
+/** The same in as many threads as there are cores, all at once. */
+async function vectorisedPool(numEnvs: number, runs: number, seconds: number): Promise<Figure[]> {
+  const threads = availableParallelism();
+  const url = workerUrl(new URL('./vector-worker.js', import.meta.url));
+  const init: VectorInit = { numEnvs, runs, seconds };
+  const perThread = await Promise.all(
+    Array.from(
+      { length: threads },
+      () =>
+        new Promise<VectorRate>((resolve, reject) => {
+          const worker = new Worker(url, { workerData: init });
+          worker.once('message', resolve);
+          worker.once('error', reject);
+        }),
+    ),
+  );
+  const name = `BabyAI vectorised, ${numEnvs} worlds in each of ${threads} threads`;
+  return [
+    { name: `${name}, per env thread`, value: median(perThread), unit: 'steps/s', reference: GYMNASIUM.sync },
+    {
+      name: `${name}, the whole pool`,
+      value: perThread.reduce((a, b) => a + b, 0),
+      unit: 'steps/s',
+      reference: GYMNASIUM.async,
+    },
+  ];
+}
+
+/** Heap and buffers of `count` live text sessions of the paper's levels after ten turns. */
+function memory(count: number): Figure[] {
   const rng = Rng.fromSeed(3);
-  const used = (): number => {
-    (globalThis as { gc?: () => void }).gc?.();
-    const { heapUsed, arrayBuffers } = process.memoryUsage();
-    return heapUsed + arrayBuffers;
-  };
-  const before = used();
+  const before = bytesInUse();
   const sessions = Array.from({ length: count }, (_, n) => {
     const level = PAPER_LEVELS[n % PAPER_LEVELS.length]!;
     const session = new CorrectedSession(indexOf(level, n % 900));
     for (let t = 0; t < 10; t++) session.step(rng.pick(session.actions()));
     return session;
   });
-  const bytes = (used() - before) / sessions.length;
-  return { name: 'memory per live text environment', median: bytes, min: bytes, max: bytes, unit: 'bytes' };
-}
-
-/** One line per rate. */
-export function formatRates(rates: readonly Rate[]): string {
-  return rates
-    .map(({ name, median, min, max, unit, original }) => {
-      const times = original === undefined ? '' : `  ${(median / original).toFixed(0)}x the original's ${original}/s`;
-      return `${name.padEnd(48)} ${Math.round(median)} ${unit} [${Math.round(min)} .. ${Math.round(max)}]${times}`;
-    })
-    .join('\n');
+  const bytes = bytesInUse() - before;
+  const live = sessions.length; // and so they are alive until here
+  return [
+    { name: 'BabyAI memory per live text environment', value: bytes / live / 1024, unit: 'kB' },
+    {
+      name: `BabyAI memory of ${live.toLocaleString('en')} live text environments`,
+      value: bytes / 2 ** 20,
+      unit: 'MB',
+    },
+  ];
 }

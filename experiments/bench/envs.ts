@@ -1,10 +1,10 @@
 /** Environment steps per second: bare, in one thread, and through the env hosts. */
-
+import { availableParallelism } from 'node:os';
 import { createEnvPool } from '../../actors/env/env-pool.ts';
 import type { EnvEvent } from '../../actors/env/protocol.ts';
 import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
-import { babyaiSteps } from './babyai-steps.ts';
+import { babyaiSteps, ORIGINAL } from './babyai-steps.ts';
 import type { Bench, Figure } from './contract.ts';
 import { ORIGINAL_STEPS_PER_SECOND, textcraftSteps } from './textcraft-steps.ts';
 
@@ -22,28 +22,29 @@ export const bench: Bench = async () => {
     for (const listActions of [true, false]) {
       figures.push({
         name: `TextCraft through one env host, ${episodes} episodes${listActions ? ', actions listed' : ''}`,
-        value: await hosted('textcraft', episodes, listActions),
+        value: await hosted('textcraft', 1, episodes, listActions),
         unit: 'steps/s',
         reference: { name: "the original's HTTP server, 32 clients", value: 945 },
       });
     }
   }
-  for (const { name, median, unit, original } of babyaiSteps({ runs: 3, seconds: 0.5 })) {
-    figures.push({
-      name: `BabyAI ${name}`,
-      value: median,
-      unit: unit === '1/s' ? '/s' : unit,
-      ...(original === undefined ? {} : { reference: { name: "the original's", value: original } }),
-    });
+  for (const threads of new Set([1, availableParallelism()])) {
+    const pool = await hosted('babyai', threads, 256, true);
+    const name = `BabyAI text through ${threads} env ${threads === 1 ? 'host' : 'hosts'}, 256 episodes, actions listed`;
+    const reference = { name: "the original's, in process", value: ORIGINAL.text };
+    figures.push({ name: `${name}, the whole pool`, value: pool, unit: 'steps/s', reference });
+    if (threads > 1)
+      figures.push({ name: `${name}, per env thread`, value: pool / threads, unit: 'steps/s', reference });
   }
+  figures.push(...(await babyaiSteps({ runs: 3, seconds: 0.5 })));
   return figures;
 };
 
-/** Random play through one host thread, median of five windows of a second. */
-async function hosted(id: string, episodes: number, listActions: boolean): Promise<number> {
+/** Random play through host threads, the main thread choosing; median of five windows of a second. */
+async function hosted(id: string, threads: number, episodes: number, listActions: boolean): Promise<number> {
   const pool = await createEnvPool({
     envs: [{ id, url: registry[id]! }],
-    threads: 1,
+    threads,
     isolation: 'thread',
     stepDeadlineMs: 10_000,
     openDeadlineMs: 30_000,

@@ -13,6 +13,7 @@ const benches: Readonly<
   Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>
 > = {
   envs: () => import('./envs.ts'),
+  learner: () => import('./learner.ts'),
   messages: () => import('./messages.ts'),
   observe: () => import('./observe.ts'),
   rollout: () => import('./rollout.ts'),

@@ -1,31 +1,23 @@
 /**
  * What a message costs: a hop in one thread, a hop between threads, and env steps in batches through a supervised host,
- * beside the bare postMessage and comlink doing the same work. Runs of what is compared alternate; medians of five.
+ * beside the bare postMessage and comlink doing the same work; and what supervision costs a rollout.
  */
 import { MessageChannel, Worker } from 'node:worker_threads';
 import * as Comlink from 'comlink';
 import { createEnvPool, type EnvPool } from '../../actors/env/env-pool.ts';
 import type { EnvEvent } from '../../actors/env/protocol.ts';
-import inferenceActor from '../../actors/inference/inference-actor.ts';
-import type { InferenceCommand } from '../../actors/inference/protocol.ts';
-import { act, type EpisodeRun, observe, openEpisode, openGroup } from '../../actors/rollout/episode-run.ts';
-import type { EvaluationPlan, EvaluationRecord, RolloutCommand } from '../../actors/rollout/protocol.ts';
-import { rolloutActor } from '../../actors/rollout/rollout-actor.ts';
-import { registry } from '../../envs/registry.ts';
-import type { Trajectory } from '../../src/core/trajectory.ts';
-import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { createSystem } from '../../src/runtime/system.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
-import { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import { alternate, rate } from './alternate.ts';
 import type { Bench, Figure } from './contract.ts';
 import echo, { type Ball } from './echo-actor.ts';
 import type { Remote, StepAnswer, StepRequest } from './messages-worker.ts';
+import { supervision } from './supervision.ts';
 
-const RUNS = 5;
 const RUN_MS = 400;
 
-export const bench: Bench = async () => [...(await hops()), ...(await steps()), ...(await supervised())];
+export const bench: Bench = async () => [...(await hops()), ...(await steps()), ...(await supervision())];
 
 // --- hops -----------------------------------------------------------------------------------------------------------
 
@@ -197,195 +189,4 @@ async function comlinkSingle(remote: Comlink.Remote<Remote>, width: number): Pro
   };
   await Promise.all(Array.from({ length: width }, (_, episode) => caller(episode)));
   return count;
-}
-
-// --- supervision ----------------------------------------------------------------------------------------------------
-
-const EPISODES = 64;
-/** Tasks of one run, and episodes of each. */
-const TASKS = 400;
-const REPEATS = 4;
-const HORIZON = 20;
-
-/** TextCraft under the random policy: the rollout actor with all it accounts for, and a bare loop over the same hosts. */
-async function supervised(): Promise<Figure[]> {
-  const pool = await createEnvPool({
-    envs: [{ id: 'textcraft', url: registry.textcraft! }],
-    threads: 1,
-    isolation: 'thread',
-    stepDeadlineMs: 10_000,
-    openDeadlineMs: 30_000,
-  });
-  const system = createSystem({ mode: 'async' });
-  try {
-    const routes = { actor: true, bare: (_: EnvEvent) => {} };
-    let batch: EnvEvent[] = [];
-    pool.observations$.subscribe((event) => {
-      if (!routes.actor) return routes.bare(event);
-      if (batch.push(event) > 1) return;
-      queueMicrotask(() => {
-        const events = batch;
-        batch = [];
-        void system.resolve<RolloutCommand>('/rollout').tell({ type: 'observed', events });
-      });
-    });
-    await system.spawn<{ type: 'episodes' }>('recorder', () => ({ handlers: { episodes() {} } }));
-    await system.spawn<RolloutCommand>('rollout', rolloutActor(rolloutInit(pool)), { restart: 'temporary' });
-    await system.spawn<InferenceCommand>(
-      'inference',
-      inferenceActor({ policy: { kind: 'random' }, maxBatch: EPISODES, maxWaitMs: 1, replyPath: '/rollout' }) as never,
-    );
-    let repeat = 0;
-    const actors = async () => {
-      routes.actor = true;
-      const plan: EvaluationPlan = {
-        name: `bench ${repeat++}`,
-        tasks: Array.from({ length: TASKS }, (_, index) => ({ env: 'textcraft', index, seed: repeat })),
-        episodes: REPEATS,
-        horizon: HORIZON,
-        temperature: 1,
-        seed: repeat,
-      };
-      const record = await system.ask<EvaluationRecord, RolloutCommand>(
-        system.resolve('/rollout'),
-        (replyTo) => ({ type: 'evaluate', plan, replyTo }),
-        { deadlineMs: 600_000 },
-      );
-      return record.results.flatMap(({ turns }) => turns).reduce((a, b) => a + b, 0);
-    };
-    const bare = () => {
-      routes.actor = false;
-      return bareLoop(pool, routes, 1_000_000 * ++repeat);
-    };
-    const cpu: [number[], number[]] = [[], []];
-    const [withActors, without] = await alternate(
-      [() => rate(() => costed(actors, cpu[0])), () => rate(() => costed(bare, cpu[1]))],
-      9,
-    );
-    return [
-      {
-        name: 'TextCraft rollout under actors, supervised and accounted for',
-        value: withActors!,
-        unit: 'steps/s',
-        reference: { name: 'a bare loop over the same hosts', value: without! },
-      },
-      {
-        name: 'the same, processor time of a step (all threads)',
-        value: median(cpu[0]),
-        unit: 'µs',
-        reference: { name: 'the bare loop', value: median(cpu[1]) },
-        note: 'moves less with the load of the machine',
-      },
-    ];
-  } finally {
-    await system.stop();
-    await pool.close();
-  }
-}
-
-function rolloutInit(pool: EnvPool): Parameters<typeof rolloutActor>[0] {
-  return {
-    envs: pool,
-    sampler: new TaskSampler('textcraft', [0], 1, { type: 'uniform' }),
-    seed: 1,
-    view: undefined,
-    groupSize: 1,
-    envThreads: 1,
-    labelOf: () => 'all',
-    concurrentGroups: EPISODES / REPEATS,
-    groupsPerUpdate: 1,
-    maxLag: 0,
-    maxAttempts: 1,
-    maxFailures: 1,
-    stop: { updates: 1 },
-    start: { version: 0, horizon: HORIZON, state: undefined },
-    paths: { inference: '/inference', learner: undefined, recorder: '/recorder' },
-    onUpdate() {},
-    onFailure() {},
-  };
-}
-
-/** The same episodes, played and recorded by the same functions: no mailbox, no message, no supervisor, no ledger. */
-async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void }, first: number): Promise<number> {
-  const policy = new RandomPolicy(EPISODES);
-  const runs = new Map<number, EpisodeRun>();
-  const finished: Trajectory[] = [];
-  const purpose = { name: 'bench', temperature: 1, seed: first };
-  let opened = 0;
-  let over = 0;
-  let ticking = false;
-  await new Promise<void>((done) => {
-    const open = () => {
-      if (opened === TASKS * REPEATS) return;
-      const index = opened++;
-      const task = { env: 'textcraft', index: Math.floor(index / REPEATS), seed: first };
-      const group = openGroup(first + index, task, HORIZON, 1, purpose);
-      runs.set(first + index, openEpisode(group, 0, first + index, 1, performance.now()));
-      pool.tell({ type: 'open', episode: first + index, attempt: 1, task });
-    };
-    const decide = () => {
-      ticking = false;
-      while (policy.waiting > 0) {
-        for (const acted of policy.step()) {
-          const { episode, turn } = acted;
-          const action = act(runs.get(episode)!, acted, performance.now())!;
-          pool.tell({ type: 'step', episode, turn: turn + 1, action });
-        }
-      }
-    };
-    routes.bare = (event) => {
-      if (event.type === 'failed') throw new Error(event.failure.message);
-      const { episode } = event;
-      const next = observe(runs.get(episode)!, event, undefined, performance.now());
-      if ('broken' in next) throw new Error(next.broken.message);
-      if ('trajectory' in next) {
-        finished.push(next.trajectory);
-        runs.delete(episode);
-        pool.tell({ type: 'close', episode });
-        policy.release([episode]);
-        if (++over === TASKS * REPEATS) done();
-        open();
-        return;
-      }
-      policy.submit([next.request]);
-      if (!ticking) queueMicrotask(decide);
-      ticking = true;
-    };
-    for (let i = 0; i < EPISODES; i++) open();
-  });
-  return finished.reduce((sum, { turns }) => sum + turns.length, 0);
-}
-
-// --- measuring ------------------------------------------------------------------------------------------------------
-
-/** Runs `work` and notes the processor microseconds of each thing it counted. */
-async function costed(work: () => Promise<number>, into: number[]): Promise<number> {
-  const before = process.cpuUsage();
-  const count = await work();
-  const { user, system } = process.cpuUsage(before);
-  into.push((user + system) / count);
-  return count;
-}
-
-/** @returns what `work` counted, per second */
-async function rate(work: () => Promise<number>): Promise<number> {
-  const began = performance.now();
-  const count = await work();
-  return (1000 * count) / (performance.now() - began);
-}
-
-/** Two warm-ups and `runs` rounds in which each takes its turn. @returns the median of each */
-async function alternate(measures: readonly (() => Promise<number>)[], runs = RUNS): Promise<number[]> {
-  const values: number[][] = measures.map(() => []);
-  for (let round = -2; round < runs; round++) {
-    for (const [i, measure] of measures.entries()) {
-      const value = await measure();
-      if (round >= 0) values[i]!.push(value);
-    }
-  }
-  return values.map(median);
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -5,10 +5,12 @@
  * `--threads 2 --python <path> --rounds 5 --seconds 2 --engine onnxruntime-node --device cpu --no-qwen`
  */
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { Engine, EngineDevice, EngineName } from '../../src/engine/engine.ts';
+import type { Engine, EngineDevice, EngineName, RunTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
+import { forwardLogits, promptsPerRun } from '../../src/model/forward.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
 import { decodeGraph, forwardGraph, trainGraph } from '../../src/model/programs.ts';
@@ -40,6 +42,8 @@ const MODEL: ModelConfig = {
 };
 const TOKENS = 128;
 const PAST = 64;
+/** Threads of either side spin for up to 200 ms (KMP_BLOCKTIME) after their work and would slow the other side's. */
+const SETTLE_MS = 250;
 
 interface Workload {
   readonly what: 'train' | 'decode' | 'forward';
@@ -79,19 +83,33 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
       adamW: { ...defaultAdamW, weightDecay: 0.01 },
     });
     const program = await engine.compile(graph);
+    let kept: RunTensor[] = [];
     let state: Feeds = { ...weights, ...momentFeeds(MODEL) };
     const batchFeeds = trainBatch(MODEL, batch, TOKENS);
     return async () => {
       const out = await program.run({ ...batchFeeds, ...state });
-      const next: Feeds = {};
+      const next: Record<string, RunTensor> = {};
       for (const name of Object.keys(state)) next[name] = out[/^[mv]\//.test(name) ? name : `w/${name}`]!;
+      for (const old of kept) old.dispose(); // the next step writes into their buffers
+      kept = Object.values(next);
       state = next;
     };
   }
-  const program = await engine.compile(what === 'forward' ? forwardGraph(MODEL) : decodeGraph(MODEL));
-  const feeds = what === 'forward' ? promptBatch(MODEL, batch, TOKENS) : decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
+  if (what === 'forward') {
+    const forward = await engine.compile(forwardGraph(MODEL));
+    const most = promptsPerRun(TOKENS);
+    const runs = Array.from({ length: Math.ceil(batch / most) }, (_, i) =>
+      promptBatch(MODEL, Math.min(most, batch - i * most), TOKENS),
+    );
+    return async () => {
+      await forwardLogits(forward, weights, runs);
+    };
+  }
+  const program = await engine.compile(decodeGraph(MODEL));
+  const feeds = decodeBatch(MODEL, batch, PAST / 2, PAST / 2);
   return async () => {
-    await program.run({ ...weights, ...feeds });
+    const out = await program.run({ ...weights, ...feeds });
+    for (const tensor of Object.values(out)) tensor.dispose();
   };
 }
 
@@ -115,7 +133,7 @@ async function matmulLimit(engine: Engine, seconds: number): Promise<number> {
   const data = Float32Array.from({ length: n * n }, (_, i) => Math.sin(i));
   const feeds: Feeds = { a: { dtype: 'f32', shape, data }, b: { dtype: 'f32', shape, data } };
   const times = await timed(async () => {
-    await program.run(feeds);
+    (await program.run(feeds)).y!.dispose();
   }, seconds);
   await program.dispose();
   return gflops(times);
@@ -199,7 +217,9 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
     if (torch) torchLimit = Math.max(torchLimit, gflops(await torch.measure('matmul', 1024, seconds / 2)));
     for (const [i, { load, run }] of runs.entries()) {
       if (round === 0) await run();
+      await sleep(SETTLE_MS);
       ours[i]!.push(roundOf(await timed(run, seconds)));
+      await sleep(SETTLE_MS);
       if (torch) theirs[i]!.push(roundOf(await torch.measure(load.what, load.batch, seconds)));
     }
   }

@@ -1,4 +1,11 @@
+/**
+ * DAPO's dynamic sampling: groups in which every trajectory scored the same teach a group-relative method nothing.
+ * They are left out of the update, and others are sampled in their place until the update is full.
+ *
+ * @see Yu et al. 2025 (DAPO), §3.2. https://arxiv.org/abs/2503.14476
+ */
 import type { Group } from '../core/trajectory.ts';
+import { type EstimatorConfig, scores } from './advantages.ts';
 
 /** Groups worth training on, and those left out on purpose (they count as filtered). */
 export interface Sifted {
@@ -24,20 +31,80 @@ export function hasSignal(scores: ArrayLike<number>, tolerance = 1e-9): boolean 
 }
 
 /**
- * DAPO's dynamic sampling: leaves out groups in which every trajectory scored the same, whose group-relative
- * advantages are all zero. The caller starts others in their place, so that an update still consumes as many groups
- * with a signal as it is meant to.
- *
- * Meant for estimators that compare trajectories. One that compares turns (`credit: 'turn'`, GiGPO) may find a
- * signal in a group of equal scores, and a critic needs no comparison at all.
+ * Leaves out groups in which every trajectory scored the same, whose group-relative advantages are all zero.
  *
  * @param scoresOf scores as the estimator compares them, e.g. `scores` of advantages.ts: under γ < 1 successes of
  *   different lengths differ
- * @see Yu et al. 2025 (DAPO), §3.2. https://arxiv.org/abs/2503.14476
  */
 export function siftGroups(groups: readonly Group[], scoresOf: (group: Group) => ArrayLike<number>): Sifted {
   const kept: Group[] = [];
   const filtered: Group[] = [];
   for (const group of groups) (hasSignal(scoresOf(group)) ? kept : filtered).push(group);
   return { kept, filtered };
+}
+
+/** What decides which groups are left out. */
+export interface Filtering {
+  readonly estimator: EstimatorConfig;
+  /** Leave out groups whose members all scored the same. */
+  readonly filterGroups: boolean;
+  readonly kl?: { readonly in: 'loss' | 'reward' };
+}
+
+/**
+ * Whether groups are left out at all: only an estimator that compares whole trajectories learns nothing from equal
+ * scores. One that compares turns (`credit: 'turn'`, GiGPO) may find a signal in them, and a critic needs no comparison.
+ */
+export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
+  return filterGroups && 'credit' in estimator && estimator.credit === 'trajectory';
+}
+
+/**
+ * Whether an update will train on a group, as far as its trajectories tell. What the learner has to measure first (KL in
+ * the reward, the value at a cut) sets scores apart, so such groups count as informative: one of them may still be left
+ * out, and is then not replaced.
+ */
+export function isInformative(group: Group, filtering: Filtering): boolean {
+  if (!filtersGroups(filtering)) return true;
+  const { estimator, kl } = filtering;
+  const cut = group.trajectories.some(({ end }) => end === 'truncated');
+  const measured = kl?.in === 'reward' || (estimator.truncation === 'bootstrap' && cut);
+  return measured || hasSignal(scores(group, estimator));
+}
+
+/** How many groups an update takes. */
+export interface BatchSize {
+  /** Groups with a signal that an update is meant to have, ≥ 1. */
+  readonly groupsPerUpdate: number;
+  /**
+   * Groups that an update may consume while it looks for them, in units of `groupsPerUpdate`; whole, ≥ 1. At 1 what is left
+   * out is not replaced. The bound is what ends a world in which every group is solved, or none.
+   */
+  readonly oversampling: number;
+}
+
+/** Most groups that one update consumes. */
+export function mostGroups({ groupsPerUpdate, oversampling }: BatchSize): number {
+  return oversampling * groupsPerUpdate;
+}
+
+/**
+ * The groups of the next update, in order of arrival: the fewest that hold `groupsPerUpdate` with a signal, or as many
+ * as an update may consume.
+ *
+ * @param waiting in order of arrival
+ * @returns the first of `waiting`; undefined while too few have arrived
+ */
+export function nextBatch(
+  waiting: readonly Group[],
+  size: BatchSize,
+  informative: (group: Group) => boolean,
+): Group[] | undefined {
+  const most = mostGroups(size);
+  let found = 0;
+  for (const [i, group] of waiting.entries()) {
+    if (informative(group)) found++;
+    if (found === size.groupsPerUpdate || i + 1 === most) return waiting.slice(0, i + 1);
+  }
+  return undefined;
 }

@@ -19,6 +19,7 @@ import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
+import { markEnded, markStarted } from '../run/started-mark.ts';
 import { envModuleUrl } from './world.ts';
 
 export interface TrainRequest {
@@ -53,6 +54,16 @@ export interface TrainOutcome {
 
 /** Trains, writes a last checkpoint, evaluates, and leaves `results.json` in the run's folder. */
 export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
+  const left = markStarted(request.dir);
+  if (left !== undefined) request.onNotice(left);
+  try {
+    return await trained(request);
+  } finally {
+    markEnded(request.dir);
+  }
+}
+
+async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const { config, dir, mode, resume, onNotice } = request;
   const checkpoint = resume ? loadNewest(join(dir, 'checkpoints')) : undefined;
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
@@ -95,8 +106,8 @@ export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
     record?.weights(sha256);
     if (replay) onNotice(compared(replay, sha256));
     await request.beforeEvaluation?.();
-    const trained = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
-    onNotice(ended.why === 'halted' ? trained : `${trained}; evaluating`);
+    const progress = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
+    onNotice(ended.why === 'halted' ? progress : `${progress}; evaluating`);
     const evaluations = await unlessInterrupted(interrupt, async () => {
       if (ended.why === 'halted') return [];
       const all = await evaluateRun(run, config);

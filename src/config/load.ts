@@ -2,6 +2,7 @@
 import { closest } from 'fastest-levenshtein';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { UserError } from '../core/errors.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 
@@ -21,6 +22,9 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
   return checkRunConfig(raw, source);
 }
 
+/** Algorithms that compare no episodes with each other: groups of one are enough. */
+const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
+
 /** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
 export function checkRunConfig(raw: unknown, source: string): RunConfig {
   const result = runConfigSchema.safeParse(raw);
@@ -39,11 +43,7 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
       `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
     );
   }
-  if (
-    learner.estimator.algorithm !== 'ppo' &&
-    learner.estimator.algorithm !== 'reinforce_pp' &&
-    rollout.groupSize < 2
-  ) {
+  if (!alone.includes(learner.estimator.algorithm) && rollout.groupSize < 2) {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: rollout.groupSize: ${learner.estimator.algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
@@ -53,6 +53,12 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
+    );
+  }
+  if (mostGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: learner.oversampling: nothing is left out, so nothing is replaced; it needs filterGroups and an estimator that compares trajectories (grpo, dr_grpo or rloo with credit: trajectory)`,
     );
   }
   return config;

@@ -247,7 +247,12 @@ export const runConfigSchema = z.strictObject({
     valueClip: positive.default(10),
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
-    /** What is done about decisions made by older weights. */
+    /**
+     * DAPO's dynamic sampling: others are sampled in the place of groups left out, until an update has
+     * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
+     */
+    oversampling: count.default(1),
+    /** What is done about decisions made by older weights (src/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
@@ -278,7 +283,10 @@ export const runConfigSchema = z.strictObject({
     split: z.enum(['train', 'test']).default('test'),
     /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
     tasks: z.string().exactOptional(),
-    /** Evaluate every so many updates while training; 0: only at the end. */
+    /**
+     * Evaluate every so many updates while training, which goes on meanwhile: the weights are that update's, and those
+     * after it for turns that come later. 0: only at the end.
+     */
     everyUpdates: z.int().min(0).default(0),
     episodesPerTask: count.default(8),
     horizons: z.array(count).min(1).default([24]),

@@ -38,7 +38,7 @@ export const LEAK_BYTES = 32;
 const LEAK_TOTAL = 256 * 1024;
 /** The longest episode that is measured. */
 const MAX_TURNS = 30;
-const HELD_SESSIONS = 200;
+const HELD_SESSIONS = 1000;
 const CHECKPOINTS = 10;
 
 /** Plays episodes with uniform random listed actions and times every call. @param clock milliseconds, fractional */
@@ -73,16 +73,22 @@ export async function measureCosts(createEnv: () => Env, clock: Clock, seed: num
 }
 
 async function sessionBytes(env: Env, rng: Rng): Promise<number> {
-  const sessions: Session[] = [];
+  await heldBytes(env, rng); // fills caches and leaves compiled code behind, which belong to no session
+  return Math.max(0, (await heldBytes(env, rng)) / HELD_SESSIONS);
+}
+
+/** Bytes that sessions in the midst of their episodes hold. */
+async function heldBytes(env: Env, rng: Rng): Promise<number> {
   const before = bytesInUse();
+  const sessions: Session[] = [];
   for (let n = 0; n < HELD_SESSIONS; n++) {
     const session = await open(env, { index: rng.int(env.tasks.count), seed: n, moves: [] });
-    for (let t = 0; t < 5; t++) await randomStep(session, rng);
+    for (let t = 0; t < 5; t++) if ((await randomStep(session, rng)).kind === 'terminated') break;
     sessions.push(session);
   }
   const held = bytesInUse() - before;
   for (const session of sessions) await close(session);
-  return Math.max(0, held / HELD_SESSIONS);
+  return held;
 }
 
 /**
@@ -119,8 +125,8 @@ async function randomStep(session: Session, rng: Rng): Promise<EnvStep> {
 
 let collect: (() => void) | undefined;
 
-/** Bytes this thread's heap and buffers hold after a full collection. */
-function bytesInUse(): number {
+/** Bytes this thread's heap and buffers hold after a full collection; needs no flag of node. */
+export function bytesInUse(): number {
   if (!collect) {
     setFlagsFromString('--expose-gc');
     collect = runInNewContext('gc') as () => void;

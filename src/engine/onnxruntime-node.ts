@@ -33,6 +33,7 @@ export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Prom
     threads,
     reason,
     reuses: device === 'cpu',
+    keeps: device === 'webgpu',
     maxFeedBytes: Number.POSITIVE_INFINITY,
     session: {
       executionProviders: [device],

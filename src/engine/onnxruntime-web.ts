@@ -27,6 +27,7 @@ export function openOrtWeb(
     threads: started,
     reason: started === threads ? reason : `${reason}; on the threads (${started}) of the first engine opened here`,
     reuses: false,
+    keeps: false,
     maxFeedBytes: MAX_FEED_BYTES,
     session: { executionProviders: ['wasm'], graphOptimizationLevel: 'all', logSeverityLevel: 4 },
   });

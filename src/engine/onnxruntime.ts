@@ -5,10 +5,10 @@
  */
 import type { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-web';
 import { LongplayError, messageOf } from '../core/errors.ts';
-import type { Graph } from '../tensor/graph.ts';
+import { defineGraph, type Graph } from '../tensor/graph.ts';
 import { onnxOutputName, toOnnx } from '../tensor/onnx.ts';
-import type { DType, HostData } from '../tensor/tensor.ts';
-import type { Engine, EngineDevice, EngineName, Feed, HostTensor, Program, RunTensor } from './engine.ts';
+import { type DType, type HostData, input } from '../tensor/tensor.ts';
+import type { Engine, EngineDevice, EngineName, Feed, HostTensor, Program, RunOptions, RunTensor } from './engine.ts';
 import { bindFeeds, checkData, feedsOf } from './feeds.ts';
 
 /** The part of either package that is used here. */
@@ -24,6 +24,8 @@ export interface OrtSettings {
   readonly session: InferenceSession.SessionOptions;
   /** Whether `run` writes into output tensors that it is given. */
   readonly reuses: boolean;
+  /** Whether outputs can stay on the device, in memory that this thread does not see. */
+  readonly keeps: boolean;
   /** Feeds of one run may hold this many bytes. */
   readonly maxFeedBytes: number;
 }
@@ -31,7 +33,7 @@ export interface OrtSettings {
 /** Buffers kept for an output whose last values were disposed of: double buffering wants two. */
 const MAX_SPARE = 2;
 
-/** An output lies in this thread's memory, kept or not; feeding it again costs nothing. */
+/** An output in this thread's memory; feeding it again costs nothing. */
 class OrtOutput implements RunTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -61,41 +63,85 @@ class OrtOutput implements RunTensor {
   }
 }
 
+/** An output that was kept on a device with memory of its own. */
+class KeptOutput implements RunTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly #download: (tensor: OrtTensor) => Promise<HostData>;
+  #tensor: OrtTensor | undefined;
+
+  constructor(dtype: DType, tensor: OrtTensor, download: (tensor: OrtTensor) => Promise<HostData>) {
+    this.dtype = dtype;
+    this.shape = tensor.dims;
+    this.#tensor = tensor;
+    this.#download = download;
+  }
+
+  get data(): HostData {
+    throw new LongplayError('BAD_ARGUMENT', 'this output was kept on the device, or disposed of: call read()');
+  }
+
+  /** The device tensor, to be fed as it is. */
+  get tensor(): OrtTensor {
+    if (this.#tensor === undefined) throw new LongplayError('BAD_ARGUMENT', 'this output was disposed of');
+    return this.#tensor;
+  }
+
+  async read(): Promise<HostTensor> {
+    const { dtype, shape } = this;
+    return { dtype, shape, data: await this.#download(this.tensor) };
+  }
+
+  dispose(): void {
+    this.#tensor?.dispose();
+    this.#tensor = undefined;
+  }
+}
+
+/** What the programs of an engine share. */
+interface Shared {
+  readonly ort: Ort;
+  readonly settings: OrtSettings;
+  readonly known: KnownFeeds;
+  /** Copies a device tensor to this thread. */
+  download(dtype: DType, tensor: OrtTensor): Promise<HostData>;
+}
+
 /** The ort tensors of what was fed before: building one costs as much as a small op, and weights are fed every run. */
 type KnownFeeds = WeakMap<Feed, OrtTensor>;
 
 class OrtProgram implements Program {
   readonly inputs: Program['inputs'];
   readonly outputs: Program['outputs'];
-  readonly #ort: Ort;
-  readonly #settings: OrtSettings;
-  readonly #session: InferenceSession;
-  readonly #known: KnownFeeds;
+  readonly #shared: Shared;
+  readonly #model: Uint8Array;
+  /** By the outputs that they keep on the device, which a session is told when it is made. */
+  readonly #sessions = new Map<string, InferenceSession>();
   /** Buffers of outputs of fixed shape that were disposed of, by output: the next runs write into them. */
   readonly #spare = new Map<string, OrtTensor[]>();
   #disposed = false;
 
-  constructor(ort: Ort, settings: OrtSettings, session: InferenceSession, graph: Graph, known: KnownFeeds) {
-    this.#ort = ort;
-    this.#settings = settings;
-    this.#session = session;
-    this.#known = known;
+  constructor(shared: Shared, model: Uint8Array, session: InferenceSession, graph: Graph) {
+    this.#shared = shared;
+    this.#model = shared.settings.keeps ? model : new Uint8Array();
+    this.#sessions.set('', session);
     this.inputs = feedsOf(graph);
     this.outputs = graph.outputs;
-    if (!settings.reuses) return;
+    if (!shared.settings.reuses) return;
     for (const { name, shape } of graph.outputs) {
       if (shape.every((dim) => typeof dim === 'number')) this.#spare.set(name, []);
     }
   }
 
-  async run(feeds: Readonly<Record<string, Feed>>): Promise<Record<string, RunTensor>> {
-    const { name: engine, maxFeedBytes } = this.#settings;
+  async run(feeds: Readonly<Record<string, Feed>>, { keep = [] }: RunOptions = {}): Promise<Record<string, RunTensor>> {
+    const { settings, known } = this.#shared;
+    const { name: engine, maxFeedBytes } = settings;
     if (this.#disposed) throw new LongplayError('ENGINE_FAILED', 'the program was disposed of');
     bindFeeds(this.inputs, feeds);
     const ready: Record<string, OrtTensor> = {};
     let bytes = 0;
     for (const { name } of this.inputs) {
-      const tensor = this.#known.get(feeds[name]!) ?? this.#feed(name, feeds[name]!);
+      const tensor = known.get(feeds[name]!) ?? this.#feed(name, feeds[name]!);
       bytes += 4 * tensor.size;
       ready[name] = tensor;
     }
@@ -107,23 +153,42 @@ class OrtProgram implements Program {
     }
     let results: InferenceSession.OnnxValueMapType;
     try {
-      results = await this.#session.run(ready, this.#fetches());
+      const session = settings.keeps && keep.length > 0 ? await this.#keeping(keep) : this.#sessions.get('')!;
+      results = await session.run(ready, this.#fetches());
     } catch (error) {
       throw new LongplayError('ENGINE_FAILED', `${engine}: ${messageOf(error)}`, { cause: error });
     }
     const out: Record<string, RunTensor> = {};
     for (const { name, dtype } of this.outputs) {
       const result = results[onnxOutputName(name)] as OrtTensor;
+      if (result.location !== 'cpu') {
+        out[name] = new KeptOutput(dtype, result, (tensor) => this.#shared.download(dtype, tensor));
+        continue;
+      }
       const spare = this.#spare.get(name);
       const tensor = new OrtOutput(
         dtype,
         result,
         spare && (() => void (spare.length < MAX_SPARE && spare.push(result))),
       );
-      this.#known.set(tensor, result);
+      known.set(tensor, result);
       out[name] = tensor;
     }
     return out;
+  }
+
+  /** The session that leaves some outputs on the device. */
+  async #keeping(keep: readonly string[]): Promise<InferenceSession> {
+    const kept = this.outputs.filter(({ name }) => keep.includes(name)).map(({ name }) => onnxOutputName(name));
+    const key = kept.join('\n');
+    let session = this.#sessions.get(key);
+    if (session === undefined) {
+      const { ort, settings } = this.#shared;
+      const preferredOutputLocation = Object.fromEntries(kept.map((name) => [name, 'gpu-buffer' as const]));
+      session = await ort.InferenceSession.create(this.#model, { ...settings.session, preferredOutputLocation });
+      this.#sessions.set(key, session);
+    }
+    return session;
   }
 
   #fetches(): Record<string, OrtTensor | null> {
@@ -134,10 +199,11 @@ class OrtProgram implements Program {
 
   /** The ort tensor shares the feed's memory: what is written into its array later is seen by later runs. */
   #feed(name: string, feed: Feed): OrtTensor {
+    if (feed instanceof KeptOutput) return feed.tensor;
     const host = feed as HostTensor;
     checkData(name, host);
-    const made = new this.#ort.Tensor(ORT_TYPE[host.dtype], host.data, host.shape);
-    this.#known.set(feed, made);
+    const made = new this.#shared.ort.Tensor(ORT_TYPE[host.dtype], host.data, host.shape);
+    this.#shared.known.set(feed, made);
     return made;
   }
 
@@ -145,16 +211,29 @@ class OrtProgram implements Program {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#spare.clear();
-    await this.#session.release();
+    for (const session of this.#sessions.values()) await session.release();
   }
 }
 
 /** An engine over a loaded onnxruntime package. */
 export function openOrt(ort: Ort, settings: OrtSettings): Engine {
   const { name, device, threads, reason } = settings;
-  const known: KnownFeeds = new WeakMap();
   const programs = new Set<Program>();
-  return {
+  const copies = new Map<string, Promise<Program>>();
+  const shared: Shared = {
+    ort,
+    settings,
+    known: new WeakMap(),
+    // Through a graph that does nothing: in onnxruntime-node 1.30 a device tensor's own getData aborts the process.
+    async download(dtype, tensor) {
+      const key = `${dtype}${tensor.dims.length}`;
+      const dims = tensor.dims.map((_, axis) => `D${axis}`);
+      const copy = copies.get(key) ?? engine.compile(defineGraph({ y: input('x', dims, dtype) }));
+      copies.set(key, copy);
+      return (await (await copy).run({ x: new KeptOutput(dtype, tensor, () => this.download(dtype, tensor)) })).y!.data;
+    },
+  };
+  const engine: Engine = {
     name,
     device,
     threads,
@@ -169,7 +248,7 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
       } catch (error) {
         throw new LongplayError('ENGINE_FAILED', `${name} refuses the graph: ${messageOf(error)}`, { cause: error });
       }
-      const program = new OrtProgram(ort, settings, session, graph, known);
+      const program = new OrtProgram(shared, model, session, graph);
       programs.add(program);
       return program;
     },
@@ -178,4 +257,5 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
       programs.clear();
     },
   };
+  return engine;
 }

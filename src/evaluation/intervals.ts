@@ -29,15 +29,17 @@ export function wilson(successes: number, n: number): Estimated {
 /**
  * Mean of per-task success rates with an interval *over tasks*: episodes of one task are not independent, so the task
  * is the unit. Wilson with the effective number of tasks n·p(1−p)/s², which is wider or narrower as the rates spread
- * more or less than single draws would.
+ * more or less than single draws would. It is at most the number of episodes: a few tasks whose rates happen to lie
+ * close together do not make anything known more surely.
+ * @param episodes of all tasks together; absent: unknown
  */
-export function overTasks(rates: readonly number[]): Estimated {
+export function overTasks(rates: readonly number[], episodes = Number.POSITIVE_INFINITY): Estimated {
   const n = rates.length;
   if (n === 0) return { value: Number.NaN, low: 0, high: 1, n };
   const mean = rates.reduce((sum, rate) => sum + rate, 0) / n;
   const variance = rates.reduce((sum, rate) => sum + (rate - mean) ** 2, 0) / Math.max(1, n - 1);
   const single = mean * (1 - mean);
-  const effective = variance > 0 && single > 0 ? (n * single) / variance : n;
+  const effective = variance > 0 && single > 0 ? Math.min(episodes, (n * single) / variance) : n;
   const { low, high } = wilson(mean * effective, effective);
   return { value: mean, low, high, n };
 }

@@ -56,11 +56,12 @@ function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary 
   for (let k = 1; k <= most; k *= 2) {
     passes[k] = mean(played.map(({ successes }) => passAtK(successes.length, count(successes), k)));
   }
+  const episodes = played.reduce((sum, { successes }) => sum + successes.length, 0);
   return {
     label,
     tasks: played.length,
-    episodes: played.reduce((sum, { successes }) => sum + successes.length, 0),
-    success: overTasks(rates),
+    episodes,
+    success: overTasks(rates, episodes),
     score: mean(played.flatMap(({ returns }) => returns)),
     turns: mean(played.flatMap(({ turns }) => turns)),
     passAtK: passes,

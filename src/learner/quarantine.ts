@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
 import type { Group } from '../core/trajectory.ts';
-import type { Breakage } from './weights.ts';
+import type { Breakage } from './finite.ts';
 
 /** Files kept; the oldest go first. */
 const KEEP = 20;

@@ -6,93 +6,26 @@
  * over `minibatches` parts, one optimiser step each. Where anything is not finite (a reward, an advantage, a loss, a
  * gradient, a weight) the whole update is taken back: weights and moments are the very arrays they were before.
  */
-import { type Estimate, type EstimatorConfig, type Extras, estimate, scores } from '../algo/advantages.ts';
-import { aggregationWeights } from '../algo/aggregate.ts';
-import { siftGroups } from '../algo/dynamic-sampling.ts';
-import { importance } from '../algo/importance.ts';
-import {
-  createKlControl,
-  type KlControl,
-  type KlControlState,
-  type KlEstimator,
-  klEstimate,
-  nextKlControl,
-} from '../algo/kl.ts';
+import { type Estimate, scores } from '../algo/advantages.ts';
+import { filtersGroups, siftGroups } from '../algo/dynamic-sampling.ts';
+import { createKlControl, type KlControlState, nextKlControl } from '../algo/kl.ts';
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
-import type { Group, Trajectory } from '../core/trajectory.ts';
-import type { View } from '../core/view.ts';
+import type { Group } from '../core/trajectory.ts';
 import type { Engine, Program } from '../engine/engine.ts';
-import type { ModelConfig } from '../model/config.ts';
-import type { LossCoefficients } from '../model/loss.ts';
-import { type AdamWConfig, type LearningRate, learningRate } from '../model/optimizer.ts';
+import { learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
-import { type DecoderKind, logprobsGraph, trainGraph } from '../model/programs.ts';
-import type { Tokenizer } from '../policy/tokenizer.ts';
-import {
-  type DecisionFeed,
-  decisionsOf,
-  type TrainDecision,
-  type TrainGroup,
-  tokenCount,
-  trainingFeeds,
-  trainUnits,
-} from '../policy/training-batch.ts';
-import { cut, finalValues, type Measuring, measure } from './measure.ts';
-import {
-  type Breakage,
-  firstNotFinite,
-  type Moments,
-  optimizerFeeds,
-  readStep,
-  type StepResult,
-  scalars,
-  zeroMoments,
-} from './weights.ts';
+import { logprobsGraph, trainGraph } from '../model/programs.ts';
+import { type TrainGroup, tokenCount, trainingFeeds } from '../policy/training-batch.ts';
+import { type Breakage, brokenRecord } from './finite.ts';
+import { cut, type Measuring } from './measure.ts';
+import type { TrainerOptions } from './options.ts';
+import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
+import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
-export type { Breakage, Moments } from './weights.ts';
-
-/**
- * What is done about decisions made by older weights:
- * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is all there is;
- * - `truncated`: the ratio is taken against the learner at the start of the update, and each loss is weighed by
- *   min(π_learner/π_behaviour, cap), shared by a token, a decision or a trajectory (algo/importance.ts). Costs a
- *   forward pass where any decision is older than the learner; without one both are the same.
- */
-export type OffPolicy =
-  | { readonly type: 'ratio' }
-  | { readonly type: 'truncated'; readonly cap: number; readonly per: 'token' | 'decision' | 'trajectory' };
-
-/** KL to the weights the run started from. */
-export interface ReferenceKl {
-  readonly in: 'loss' | 'reward';
-  readonly estimator: KlEstimator;
-  readonly control: KlControl;
-}
-
-export interface TrainerOptions {
-  readonly model: ModelConfig;
-  readonly tokenizer: Tokenizer;
-  readonly view: View;
-  readonly decoder: DecoderKind;
-  readonly estimator: EstimatorConfig;
-  /** Passes over an update's groups, ≥ 1. */
-  readonly epochs: number;
-  /** Optimiser steps per pass, ≥ 1. */
-  readonly minibatches: number;
-  readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
-  readonly offPolicy: OffPolicy;
-  /** Absent: no reference policy. */
-  readonly kl?: ReferenceKl;
-  readonly learningRate: LearningRate;
-  /** Gradients are scaled down to this global norm. */
-  readonly maxGradNorm: number;
-  readonly adamW: AdamWConfig;
-  /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
-  readonly filterGroups: boolean;
-  /** uint32; orders the minibatches. */
-  readonly seed: number;
-}
+export type { Breakage } from './finite.ts';
+export type { OffPolicy, ReferenceKl, TrainerOptions } from './options.ts';
+export type { Moments } from './weights.ts';
 
 /** What a trainer goes on from; a fresh one has only `params`. */
 export interface TrainerStart {
@@ -129,22 +62,6 @@ export interface UpdateResult {
 export interface GroupCredit {
   readonly group: number;
   readonly advantages: readonly Float32Array[];
-}
-
-/** Groups with all that is known of their decisions. */
-interface Prepared {
-  readonly units: readonly (readonly TrainGroup[])[];
-  readonly estimates: readonly Estimate[];
-  readonly facts: ReadonlyMap<TrainDecision, DecisionFacts>;
-  readonly stats: Readonly<Record<string, number>>;
-}
-
-interface DecisionFacts {
-  /** log π of the policy that the surrogate's ratio is taken against. */
-  readonly old: number;
-  readonly reference: number;
-  /** Truncated importance weight. */
-  readonly importance: number;
 }
 
 export class Trainer {
@@ -238,17 +155,17 @@ export class Trainer {
   }
 
   async #attempt(groups: readonly Group[], progress: number): Promise<UpdateResult> {
-    const { estimator, kl, epochs, minibatches, seed } = this.#options;
+    const { epochs, minibatches, seed } = this.#options;
     const nothing = { stats: {}, optimizerSteps: 0, decisions: 0, tokens: 0, filtered: [], credit: [] };
     const broken = brokenRecord(groups);
     if (broken) return { ...nothing, broken };
 
     // Scores need what is in the reward and at the cut; everything else is only measured of what is kept.
-    const early = kl?.in === 'reward' || estimator.truncation === 'bootstrap';
-    const extras = early ? await this.#extras(groups) : () => undefined;
+    const learning = this.#learning();
+    const extras = await extrasOf(learning, groups);
     const { kept, filtered } = this.#sift(groups, extras);
     const left = { ...nothing, filtered: filtered.map(({ group }) => group) };
-    const prepared = await this.#prepare(kept, extras);
+    const prepared = await prepare(learning, kept, extras);
     if ('broken' in prepared) return { ...left, ...prepared };
 
     const sums: Record<string, number> = {};
@@ -280,106 +197,32 @@ export class Trainer {
     return { ...left, broken: undefined, stats, optimizerSteps: steps, decisions, tokens, credit };
   }
 
-  /** Only an estimator that compares whole trajectories of a group learns nothing from equal scores. */
-  #sift(groups: readonly Group[], extras: (one: Trajectory) => Extras | undefined) {
-    const { estimator, filterGroups } = this.#options;
-    const compares = 'credit' in estimator && estimator.credit === 'trajectory';
-    return filterGroups && compares
-      ? siftGroups(groups, (group) => scores(group, estimator, extras))
-      : { kept: groups, filtered: [] };
-  }
-
-  /** Value at the cut, and β·KL of the decisions, as far as the configuration asks for them. */
-  async #extras(groups: readonly Group[]): Promise<(one: Trajectory) => Extras | undefined> {
-    const { estimator, kl, minibatches } = this.#options;
-    const all = groups.flatMap(({ trajectories }) => trajectories);
-    const cutOff = estimator.truncation === 'bootstrap' ? all.filter(({ end }) => end === 'truncated') : [];
-    const finals = await finalValues(this.#measuring!, this.#params, cutOff, minibatches);
-    const penalties = new Map<Trajectory, Float64Array>();
-    if (kl?.in === 'reward') {
-      const units = this.#encode(groups);
-      const decisions = decisionsOf(units.flat());
-      const { logprobs } = await measure(this.#measuring!, this.#reference!, units, minibatches);
-      for (const one of all) penalties.set(one, new Float64Array(one.turns.length));
-      decisions.forEach(({ trajectory, turn, logprob }, i) => {
-        const estimate = klEstimate(kl.estimator, logprob, logprobs[i]!);
-        penalties.get(all[trajectory]!)![turn]! += this.#kl!.coefficient * estimate;
-      });
-    }
-    return (one) => {
-      const finalValue = finals.get(one);
-      const penalty = penalties.get(one);
-      return { ...(finalValue === undefined ? {} : { finalValue }), ...(penalty ? { penalty } : {}) };
+  #learning(): Learning {
+    return {
+      options: this.#options,
+      params: this.#params,
+      reference: this.#reference,
+      klCoefficient: this.#kl?.coefficient ?? 0,
+      measuring: this.#measuring,
     };
   }
 
-  #encode(groups: readonly Group[]): TrainGroup[][] {
-    const { view, tokenizer } = this.#options;
-    let first = 0;
-    return groups.flatMap(({ trajectories }) => {
-      const units = trainUnits(view, tokenizer, trajectories, first);
-      first += trajectories.length;
-      return units;
-    });
-  }
-
-  /** Estimates over all groups at once (some estimators whiten over the batch). */
-  async #prepare(
-    groups: readonly Group[],
-    extras: (one: Trajectory) => Extras | undefined,
-  ): Promise<Prepared | { readonly broken: Breakage }> {
-    const { estimator, offPolicy, kl, minibatches } = this.#options;
-    const units = this.#encode(groups);
-    const estimates = estimate(groups, estimator, extras);
-    for (const { trajectory, advantages, returns } of estimates) {
-      const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;
-      if (bad) return { broken: { where: 'advantage', message: `of episode ${trajectory.episode} is not finite` } };
-    }
-    const decisions = decisionsOf(units.flat());
-    const behaviour = Float64Array.from(decisions, ({ logprob }) => logprob);
-    const stats: Record<string, number> = {};
-    let reference: Float64Array = behaviour;
-    if (kl && decisions.length > 0) {
-      reference = (await measure(this.#measuring!, this.#reference!, units, minibatches)).logprobs;
-      let sum = 0;
-      for (let i = 0; i < reference.length; i++) sum += klEstimate('k3', behaviour[i]!, reference[i]!);
-      stats.klReferenceStart = sum / reference.length;
-    }
-    let old: Float64Array = behaviour;
-    let weights: ArrayLike<number> | undefined;
-    const older = groups.some(({ trajectories }) =>
-      trajectories.some(({ turns }) => turns.some(({ decision }) => decision!.version < this.#params.version)),
-    );
-    if (offPolicy.type === 'truncated' && older && estimator.algorithm !== 'agent_evol') {
-      old = (await measure(this.#measuring!, this.#params, units, minibatches)).logprobs;
-      const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
-      weights = corrected.weights;
-      stats.importanceMean = corrected.stats.mean;
-      stats.importanceMax = corrected.stats.largest;
-      stats.importanceTruncated = corrected.stats.truncatedShare;
-      stats.effectiveShare = corrected.stats.effectiveShare;
-    }
-    if (firstNotFinite(reference) >= 0 || firstNotFinite(old) >= 0 || (weights && firstNotFinite(weights) >= 0)) {
-      return { broken: { where: 'measurement', message: 'a log-probability under present weights is not finite' } };
-    }
-    const facts = new Map(
-      decisions.map((decision, i) => [
-        decision,
-        { old: old[i]!, reference: reference[i]!, importance: weights ? weights[i]! : 1 },
-      ]),
-    );
-    return { units, estimates, facts, stats };
+  #sift(groups: readonly Group[], extras: ExtrasOf) {
+    const options = this.#options;
+    return filtersGroups(options)
+      ? siftGroups(groups, (group) => scores(group, options.estimator, extras))
+      : { kept: groups, filtered: [] };
   }
 
   /** @returns `undefined` when none of the groups' decisions is trained on */
   async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
     const { model, tokenizer, decoder, coefficients, maxGradNorm, adamW, kl } = this.#options;
-    const feedOf = this.#feedOf(groups, prepared);
-    if (!feedOf) return undefined;
+    const feeds = feedOf(this.#options, groups, prepared);
+    if (!feeds) return undefined;
     const t = this.#moments.steps + 1;
     const beta = kl?.in === 'loss' ? this.#kl!.coefficient : 0;
     const out = await this.#program.run({
-      ...trainingFeeds(model, tokenizer, decoder, groups, feedOf).feeds,
+      ...trainingFeeds(model, tokenizer, decoder, groups, feeds).feeds,
       ...scalars('loss', {
         ...coefficients,
         klCoef1: kl?.estimator === 'k1' ? beta : 0,
@@ -397,40 +240,6 @@ export class Trainer {
     return readStep(model, this.#params.version, t, out);
   }
 
-  /** What the loss is told of each decision; weights refer to this minibatch alone, so that every step sees one scale. */
-  #feedOf(
-    groups: readonly TrainGroup[],
-    { estimates, facts }: Prepared,
-  ): ((decision: TrainDecision) => DecisionFeed) | undefined {
-    const decisions = decisionsOf(groups);
-    const present = [...new Set(decisions.map(({ trajectory }) => trajectory))];
-    const weights = aggregationWeights(
-      present.map((i) => estimates[i]!.tokens),
-      present.map((i) => estimates[i]!.trained),
-      this.#options.estimator.aggregation,
-    );
-    const rowOf = new Map(present.map((i, n) => [i, weights[n]!]));
-    let trained = 0;
-    for (const { trajectory, turn, token } of decisions) {
-      if (token === 0 && estimates[trajectory]!.trained[turn]) trained++;
-    }
-    if (trained === 0) return undefined;
-    return (decision) => {
-      const { trajectory, turn, token } = decision;
-      const { advantages, returns, trained: mask } = estimates[trajectory]!;
-      const { old, reference, importance } = facts.get(decision)!;
-      return {
-        oldLogprob: old,
-        referenceLogprob: reference,
-        advantage: advantages[turn]!,
-        weight: rowOf.get(trajectory)![turn]! * importance,
-        return: returns[turn]!,
-        oldValue: decision.value,
-        valueWeight: token === 0 && mask[turn] ? 1 / trained : 0, // a run has one value, at its first token
-      };
-    };
-  }
-
   #rate(progress: number): number {
     return this.#rateScale * learningRate(this.#options.learningRate, this.#moments.steps, progress);
   }
@@ -443,36 +252,4 @@ function creditOf(groups: readonly Group[], estimates: readonly Estimate[]): Gro
     group,
     advantages: trajectories.map(() => Float32Array.from(estimates[next++]!.advantages)),
   }));
-}
-
-/** What came in broken. */
-function brokenRecord(groups: readonly Group[]): Breakage | undefined {
-  for (const { trajectories } of groups) {
-    for (const { episode, turns } of trajectories) {
-      for (const [t, { reward, decision }] of turns.entries()) {
-        const at = `of episode ${episode}, turn ${t}`;
-        if (!Number.isFinite(reward)) return { where: 'reward', message: `${at} is ${reward}` };
-        if (!decision) continue;
-        const logprobs = decision.kind === 'choice' ? [decision.logprob] : decision.logprobs;
-        if (!Number.isFinite(decision.value))
-          return { where: 'behaviour', message: `value ${at} is ${decision.value}` };
-        if (firstNotFinite(logprobs) >= 0)
-          return { where: 'behaviour', message: `a log-probability ${at} is not finite` };
-      }
-    }
-  }
-  return undefined;
-}
-
-/** Lengths of the stretches of decisions that share an importance ratio; `undefined` for one each. */
-function segments(decisions: readonly TrainDecision[], per: 'token' | 'decision' | 'trajectory'): number[] | undefined {
-  if (per === 'token') return undefined;
-  const lengths: number[] = [];
-  decisions.forEach(({ trajectory, turn }, i) => {
-    const before = decisions[i - 1];
-    const same = before?.trajectory === trajectory && (per === 'trajectory' || before.turn === turn);
-    if (same) lengths[lengths.length - 1]!++;
-    else lengths.push(1);
-  });
-  return lengths;
 }

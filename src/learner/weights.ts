@@ -2,6 +2,7 @@
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { type Breakage, firstNotFinite } from './finite.ts';
 
 /** Optimiser moments, by parameter. */
 export interface Moments {
@@ -52,12 +53,6 @@ export type StepResult =
   | { readonly params: ParamSet; readonly moments: Moments; readonly stats: Readonly<Record<string, number>> }
   | { readonly broken: Breakage };
 
-/** Where something that must be a number was none. */
-export interface Breakage {
-  readonly where: 'reward' | 'behaviour' | 'measurement' | 'advantage' | 'loss' | 'gradient' | 'weights';
-  readonly message: string;
-}
-
 /** Reads a training program's outputs, and looks at every number of them. */
 export function readStep(
   model: ModelConfig,
@@ -82,12 +77,6 @@ export function readStep(
   }
   const { w, m, v } = columns;
   return { params: { version, values: w }, moments: { steps, m, v }, stats };
-}
-
-/** Index of the first value that is no finite number, or −1. */
-export function firstNotFinite(values: ArrayLike<number>): number {
-  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return i;
-  return -1;
 }
 
 export function floats(tensor: HostTensor | undefined): Float32Array {

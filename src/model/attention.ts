@@ -8,6 +8,7 @@
  */
 import {
   add,
+  broadcastTo,
   cast,
   concat,
   dimension,
@@ -20,6 +21,7 @@ import {
   reduceMax,
   reduceSum,
   reshape,
+  slice,
   softmax,
   stopGradient,
   sub,
@@ -27,7 +29,7 @@ import {
   transpose,
   where,
 } from '../tensor/ops.ts';
-import { type Dim, type Shape, times } from '../tensor/shape.ts';
+import { type Dim, plus, type Shape, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
@@ -192,37 +194,37 @@ export function cachedAttention(config: ModelConfig, context: CachedContext): At
   const rT = times(repeat, 'T');
   const scale = 1 / Math.sqrt(dh);
   const { layout, past } = context;
-  const promptMask = reshape(context.promptMask, ['G', 1, 1, 1, 'P']);
   const future = reshape(causalMask(context.steps, 'T'), [1, 1, 1, 'T', 'T']);
-  const ownMask = repeat === 1 ? future : concat(Array(repeat).fill(future), 3);
-  const pastMask = reshape(context.pastMask, ['G', 1, 'K', 1, 'S']);
+  const mask = concat(
+    [
+      broadcastTo(reshape(context.promptMask, ['G', 1, 1, 1, 'P']), ['G', 1, 'K', rT, 'P']),
+      broadcastTo(repeat === 1 ? future : concat(Array(repeat).fill(future), 3), ['G', 1, 'K', rT, 'T']),
+      broadcastTo(reshape(context.pastMask, ['G', 1, 'K', 1, 'S']), ['G', 1, 'K', rT, 'S']),
+    ],
+    4,
+  );
+  const PT = plus('P', 'T');
   return (layer, { q, k, v }) => {
     const pad = (x: Tensor) => take(x, layout.index, layout.inverse, { zeros: false, total: true });
-    // [G, kvHeads, K, repeat·T, dh]: with the members inside, prompt and own scores share one memory order.
-    const spread = transpose(reshape(pad(q), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]);
+    // [G, kvHeads, K, repeat·T, dh]: with the members inside, prompt and own scores share one memory order. The queries
+    // are scaled, not the products: engines have a faster kernel for one row times an unscaled matrix.
+    const spread = transpose(reshape(pad(mul(q, scale)), ['G', 'K', 'T', kvHeads, repeat, dh]), [0, 3, 1, 4, 2, 5]);
     const queries = reshape(spread, ['G', kvHeads, 'K', rT, dh]);
     const own = (x: Tensor) => transpose(reshape(pad(x), ['G', 'K', 'T', kvHeads, dh]), [0, 3, 1, 2, 4]);
-    const ownKeys = own(k);
-    const ownValues = own(v);
     const prompt = context.prompt[layer]!;
     const { k: pastKeys, v: pastValues } = past[layer]!;
     const flat = reshape(queries, ['G', kvHeads, times('K', rT), dh]);
-    const promptScores = matmul(flat, prompt.k, { transposeB: true, scale });
-    const mixed = jointSoftmax([
-      {
-        scores: add(reshape(promptScores, ['G', kvHeads, 'K', rT, 'P']), promptMask),
-        mix: (weights) =>
-          reshape(matmul(reshape(weights, ['G', kvHeads, times('K', rT), 'P']), prompt.v), ['G', kvHeads, 'K', rT, dh]),
-      },
-      {
-        scores: add(matmul(queries, ownKeys, { transposeB: true, scale }), ownMask),
-        mix: (weights) => matmul(weights, ownValues),
-      },
-      {
-        scores: add(matmul(queries, pastKeys, { transposeB: true, scale }), pastMask),
-        mix: (weights) => matmul(weights, pastValues),
-      },
-    ]);
+    const promptScores = reshape(matmul(flat, prompt.k, { transposeB: true }), ['G', kvHeads, 'K', rT, 'P']);
+    const ownScores = matmul(queries, own(k), { transposeB: true });
+    const pastScores = matmul(queries, pastKeys, { transposeB: true });
+    // A few new tokens' scores are small, so joining them costs less than a softmax in parts does.
+    const weights = softmax(add(concat([promptScores, ownScores, pastScores], 4), mask));
+    const promptWeights = reshape(slice(weights, 4, 0, 'P'), ['G', kvHeads, times('K', rT), 'P']);
+    const mixed = [
+      reshape(matmul(promptWeights, prompt.v), queries.shape),
+      matmul(slice(weights, 4, 'P', PT), own(v)),
+      matmul(slice(weights, 4, PT, plus(PT, 'S')), pastValues),
+    ].reduce(add);
     const rows = reshape(transpose(reshape(mixed, ['G', kvHeads, 'K', repeat, 'T', dh]), [0, 2, 4, 1, 3, 5]), [
       times('G', 'K', 'T'),
       heads * dh,

@@ -1,20 +1,22 @@
 /**
- * Recorded episodes to learn from: AgentTraj-style JSON, and our own traces. Pure but for the file that is read.
+ * Recorded episodes to learn from: AgentTraj-style JSON, and our own traces. Pure but for the files that are read.
  */
 import { readFileSync } from 'node:fs';
 import { messageOf, UserError } from '../core/errors.ts';
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
-import { readTrace } from '../record/trace.ts';
+import { TraceStore } from '../record/trace-store.ts';
 
 /** An episode as text. */
 export interface Demonstration {
   /** Where it is from, for messages. */
   readonly source: string;
+  /** Env id of the world it was played in; absent where the source does not say. */
+  readonly world?: string;
   /** What episodes of one task have in common; pairs are made within it. */
   readonly task: string;
   readonly turns: readonly DemonstratedTurn[];
   readonly finalObservation: string;
-  /** Sum of rewards; 1 for demonstrations that come without (they are given as good ones). */
+  /** Sum of rewards; 1 for demonstrations that come without one (they are given as good ones). */
   readonly score: number;
   /** The recorded episode, where the source is a trace. */
   readonly trajectory?: Trajectory;
@@ -27,25 +29,38 @@ export interface DemonstratedTurn {
   readonly actions?: readonly string[];
 }
 
+/** Episodes that nobody may learn from are those of evaluations. */
+const LEARNT = ['train', 'rollout'];
+
 /**
- * Reads one file: `.jsonl` is a trace, `.json` AgentTraj-style.
+ * Reads a `.json` file as AgentTraj; anything else as traces: a file, a `traces` folder or a run. Episodes of evaluations
+ * are left out: their tasks are held out.
+ * @param onNotice told what was left out
  * @throws {UserError} BAD_TRACE naming the file and what is wrong with it
  */
-export function readDemonstrations(path: string): Demonstration[] {
-  if (path.endsWith('.jsonl')) return readTrace(path).episodes.map((one) => ofTrajectory(one, path));
-  let parsed: unknown;
+export function readDemonstrations(path: string, onNotice: (message: string) => void = () => {}): Demonstration[] {
+  if (path.endsWith('.json')) return ofAgentTraj(parsed(path), path);
+  const store = TraceStore.open(path);
+  for (const file of store.unfinished) onNotice(`${file}: its last line is cut off and left out`);
+  const played = store.episodes.filter(({ purpose }) => LEARNT.includes(purpose));
+  const evaluated = store.size - played.length;
+  if (evaluated > 0) onNotice(`${path}: ${evaluated} episodes of evaluations are left out`);
+  return played.map(({ at, file }) => ofTrajectory(store.read(at), file));
+}
+
+function parsed(path: string): unknown {
   try {
-    parsed = JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(readFileSync(path, 'utf8'));
   } catch (thrown) {
     throw new UserError('BAD_TRACE', `cannot read ${path}: ${messageOf(thrown)}`);
   }
-  return ofAgentTraj(parsed, path);
 }
 
 function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
   const { task, turns, actionTable, finalObservation, episode } = trajectory;
   return {
     source: `${path}, episode ${episode}`,
+    world: task.env,
     task: `${task.env}/${task.index}#${task.seed}`,
     turns: turns.map(({ observation, action, actions }) => ({
       observation,
@@ -61,7 +76,8 @@ function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
 /**
  * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only what `gpt` says under
  * `loss: true` is learnt; the instruction and the acknowledgement before it carry no loss and are left out. A reply
- * in ReAct form is cut to what follows its last `Action:`.
+ * in ReAct form is cut to what follows its last `Action:`. `longplay export` adds a `reward`; an `item_id` like
+ * `textcraft_12` names the world.
  * @param where names the source in messages
  * @throws {UserError} BAD_TRACE
  */
@@ -72,7 +88,7 @@ export function ofAgentTraj(parsed: unknown, where: string): Demonstration[] {
       `${where}: ${at}: expected ${expected}; AgentTraj is [{ item_id, conversations: [{ from, loss, value }] }]`,
     );
   if (!Array.isArray(parsed)) throw bad('the file', 'a list of conversations');
-  return parsed.map((item: { item_id?: unknown; conversations?: unknown }, i) => {
+  return parsed.map((item: { item_id?: unknown; conversations?: unknown; reward?: unknown }, i) => {
     const at = `item ${i}`;
     if (!Array.isArray(item?.conversations)) throw bad(at, 'conversations');
     const turns: DemonstratedTurn[] = [];
@@ -89,7 +105,15 @@ export function ofAgentTraj(parsed: unknown, where: string): Demonstration[] {
       } else heard = undefined;
     }
     const task = typeof item.item_id === 'string' ? item.item_id : at;
-    return { source: `${where}, ${task}`, task, turns, finalObservation: heard ?? '', score: 1 };
+    const world = /^([a-z]+)_\d+$/.exec(task)?.[1];
+    return {
+      source: `${where}, ${task}`,
+      ...(world === undefined ? {} : { world }),
+      task,
+      turns,
+      finalObservation: heard ?? '',
+      score: typeof item.reward === 'number' ? item.reward : 1,
+    };
   });
 }
 

@@ -5,8 +5,9 @@
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 import type { Engine, Program } from '../engine/engine.ts';
+import type { Breakage } from '../learner/finite.ts';
 import { cut, type Measuring, measure } from '../learner/measure.ts';
-import { type Breakage, type Moments, optimizerFeeds, readStep, scalars, zeroMoments } from '../learner/weights.ts';
+import { type Moments, optimizerFeeds, readStep, scalars, zeroMoments } from '../learner/weights.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type AdamWConfig, type LearningRate, learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';

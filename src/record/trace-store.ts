@@ -75,6 +75,11 @@ export class TraceStore {
     return this.#episodes;
   }
 
+  /** Files whose last line is not whole: it is being written, or a kill cut it off. Such a line is left out. */
+  get unfinished(): readonly string[] {
+    return this.#paths().filter((path) => statSync(path).size > (this.#files.get(path)?.traceBytes ?? 0));
+  }
+
   /** Configuration of the run, from the newest header; `undefined` where there is no trace yet. */
   get config(): unknown {
     return [...this.#files.values()].at(-1)?.config;

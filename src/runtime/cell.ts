@@ -100,7 +100,7 @@ export class ActorCell implements Child, Runnable {
 
   /** @param force past the capacity (timers) */
   receive(envelope: Envelope, force = false): void | Promise<void> {
-    if (this.state === 'stopped') return this.#system.deadLetter(this.path, envelope, 'the actor has stopped');
+    if (this.state === 'stopped') return this.#system.router.deadLetter(this.path, envelope, 'the actor has stopped');
     let waiting: Promise<void> | undefined;
     if (this.#control.has(envelope.message.type)) this.mailbox.force(envelope, 'control');
     else if (force) this.mailbox.force(envelope, 'data');
@@ -196,7 +196,7 @@ export class ActorCell implements Child, Runnable {
     // After a kill nobody knows what had been begun: at most once means not again.
     const left = executor.unhandled();
     if (done) this.#putBack(left);
-    else for (const envelope of left) this.#system.deadLetter(this.path, envelope, 'killed with its actor');
+    else for (const envelope of left) this.#system.router.deadLetter(this.path, envelope, 'killed with its actor');
     this.#afterEnd(end, false);
   }
 
@@ -215,7 +215,8 @@ export class ActorCell implements Child, Runnable {
     }
     executor.kill();
     // At most once: what may have been begun is not given to the next one.
-    for (const envelope of executor.unhandled()) this.#system.deadLetter(this.path, envelope, 'killed with its actor');
+    for (const envelope of executor.unhandled())
+      this.#system.router.deadLetter(this.path, envelope, 'killed with its actor');
     this.ended(executor, { kind: 'crashed', error });
   }
 
@@ -223,7 +224,7 @@ export class ActorCell implements Child, Runnable {
     if (this.state === 'stopped') return;
     this.state = 'stopped';
     for (const envelope of this.mailbox.drain()) {
-      this.#system.deadLetter(this.path, envelope, 'the actor has stopped');
+      this.#system.router.deadLetter(this.path, envelope, 'the actor has stopped');
     }
     this.#rejectOwed(reason);
     this.#system.emit({ type: 'stopped', path: this.path, reason, final: true });
@@ -275,14 +276,14 @@ export class ActorCell implements Child, Runnable {
     const error = new LongplayError('ACTOR_STOPPED', `${this.path} ended (${reason.kind}) before it answered${cause}`);
     const owed = [...this.owed.values()];
     this.owed.clear();
-    for (const ask of owed) this.#system.answer(ask, { ok: false, error: recordError(error) });
+    for (const ask of owed) this.#system.router.answer(ask, { ok: false, error: recordError(error) });
   }
 
   #dropped(envelope: Envelope): void {
     this.#system.emit({ type: 'dropped', path: this.path, message: envelope.message.type });
     if (!envelope.ask) return;
     const error = new LongplayError('MAILBOX_FULL', `${this.path} dropped ${envelope.message.type}: mailbox full`);
-    this.#system.answer(envelope.ask, { ok: false, error: recordError(error) });
+    this.#system.router.answer(envelope.ask, { ok: false, error: recordError(error) });
   }
 
   #refusedToStop(executor: Executor): void {

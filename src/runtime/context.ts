@@ -42,11 +42,11 @@ export function actorContext<M extends Message>(
     sleep: (ms) => system.waiting(new Promise((resolve) => void clock.after(ms, resolve))),
     reply(to, value, transfer) {
       settled(`${to.path}#${to.id}`);
-      system.answer(to, { ok: true, value }, transfer);
+      system.router.answer(to, { ok: true, value }, transfer);
     },
     replyError(to, error) {
       settled(`${to.path}#${to.id}`);
-      system.answer(to, { ok: false, error: recordError(error) });
+      system.router.answer(to, { ok: false, error: recordError(error) });
     },
     ask: (ref, make, options) => system.askFrom(path, ref, make, options),
     resolve: (other) => system.resolve(other),

@@ -55,7 +55,7 @@ export class LocalExecutor<M extends Message> implements Executor {
     const handlers = this.behavior!.handlers as Readonly<Record<string, unknown>>;
     const handler = handlers[message.type];
     if (typeof handler !== 'function') {
-      this.#system.unhandled(this.#cell.path, envelope);
+      this.#system.router.unhandled(this.#cell.path, envelope);
       this.#cell.onHandled?.(this.#cell, envelope, 0);
       this.#cell.progressed(this, 1, 0);
       return;

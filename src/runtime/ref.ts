@@ -15,8 +15,8 @@ export class Ref<M extends Message> implements ActorRef<M> {
 
   tell(message: M, transfer?: readonly ArrayBuffer[]): void | Promise<void> {
     let cell = this.#cell;
-    if (!cell || cell.state === 'stopped') cell = this.#cell = this.#system.cellAt(this.path);
+    if (!cell || cell.state === 'stopped') cell = this.#cell = this.#system.router.cells.get(this.path);
     if (cell) return cell.receive({ message, ask: undefined, transfer, at: this.#system.clock.now() });
-    return this.#system.send(this.path, message, transfer, undefined);
+    return this.#system.router.send(this.path, message, transfer, undefined);
   }
 }

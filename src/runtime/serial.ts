@@ -15,6 +15,7 @@ import type { Runnable, Scheduler } from './scheduler.ts';
 
 /** User code under way: a handler, a factory, a `stopped`. */
 interface Activity {
+  readonly owner: SerialScheduler;
   readonly name: string;
   /** Known waits it is in. */
   waits: number;
@@ -27,6 +28,9 @@ interface Driver {
   readonly idle: () => void;
   readonly fail: (error: Error) => void;
 }
+
+/** Whose code is running. One for all systems: node visits every storage ever used whenever a promise is made. */
+const current = new AsyncLocalStorage<Activity>();
 
 /** In a replay: timers farther away than this are deadlines, which the record has no use for. Virtual milliseconds. */
 const TICK_MS = 1000;
@@ -41,7 +45,6 @@ export class SerialScheduler implements Scheduler {
   readonly #ready: Runnable[] = [];
   /** Actors known in a replay, where what may run next depends on the record too. */
   readonly #known = new Set<Runnable>();
-  readonly #current = new AsyncLocalStorage<Activity>();
   readonly #running = new Set<Activity>();
   #outside = 0;
   #looping = false;
@@ -71,8 +74,8 @@ export class SerialScheduler implements Scheduler {
 
   /** Runs user code so that its waits are known to be its own. */
   track<T>(name: string, work: () => T | Promise<T>): T | Promise<T> {
-    const activity: Activity = { name, waits: 0, ended: false };
-    const result = this.#current.run(activity, work);
+    const activity: Activity = { owner: this, name, waits: 0, ended: false };
+    const result = current.run(activity, work);
     if (!(result instanceof Promise)) return result;
     if (activity.waits === 0) this.#running.add(activity);
     return result.finally(() => {
@@ -84,8 +87,8 @@ export class SerialScheduler implements Scheduler {
 
   /** A wait whose end lies inside the system. */
   wait<T>(work: Promise<T>): Promise<T> {
-    const activity = this.#current.getStore();
-    if (!activity) return work;
+    const activity = current.getStore();
+    if (activity?.owner !== this) return work;
     if (++activity.waits === 1) {
       this.#running.delete(activity);
       this.#notify();

@@ -1,4 +1,4 @@
-/** The actor system of one thread: addresses, routing, asks, lifecycle. The main thread's is the hub of the others. */
+/** The actor system of one thread: who lives, who supervises whom, who asks and who watches; messages go by the router. */
 import { Subject } from 'rxjs';
 import { type Clock, SimulatedClock, systemClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
@@ -24,26 +24,16 @@ import type {
 import { AskTable } from './ask.ts';
 import { ActorCell, type Launch } from './cell.ts';
 import { actorContext } from './context.ts';
-import { Credits } from './credit.ts';
-import {
-  type Address,
-  type Answer,
-  type AskTag,
-  type Envelope,
-  recordError,
-  reviveError,
-  toError,
-} from './envelope.ts';
+import { recordError, toError } from './envelope.ts';
 import { type LocalExecutor, launchLocal } from './local.ts';
-import { plainDown, plainEvent } from './plain.ts';
+import { plainEvent } from './plain.ts';
 import { Ref } from './ref.ts';
+import { Router, type ThreadSide } from './router.ts';
 import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
 import { AsyncScheduler, type Scheduler } from './scheduler.ts';
 import { SerialScheduler } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
 import { launchThread, localUrl } from './thread.ts';
-import { WaitGraph } from './wait-graph.ts';
-import type { Frame } from './wire.ts';
 
 export interface SystemOptions {
   /** `serial`: one event loop, a virtual clock, a seeded order of delivery; everything is local. */
@@ -63,18 +53,6 @@ export interface SystemOptions {
 /** A running actor system. */
 export function createSystem(options: SystemOptions): ActorSystem {
   return new System(options);
-}
-
-/** The way to another thread. */
-export interface Link {
-  post(frame: Frame, transfer?: readonly ArrayBuffer[]): void;
-}
-
-interface ThreadSide {
-  /** Path of the one actor this thread was made for; addresses below it are here. */
-  readonly root: string;
-  /** Leads to every other address. */
-  readonly uplink: Link;
 }
 
 const OUTSIDE = '/';
@@ -99,12 +77,9 @@ export class System implements ActorSystem {
   readonly replay: SchedulePlayer | undefined;
   readonly #serial: SerialScheduler | undefined;
   readonly #thread: ThreadSide | undefined;
-  readonly #cells = new Map<string, ActorCell>();
-  readonly #links = new Map<string, Link>();
+  readonly router: Router;
   readonly #asks: AskTable;
   readonly #watchers = new Map<string, Set<(down: Down) => void>>();
-  readonly #credits = new Credits();
-  readonly #waits: WaitGraph;
   readonly #root: Supervisor;
   #rootCell: ActorCell | undefined;
   #outsideCount = 0;
@@ -139,7 +114,7 @@ export class System implements ActorSystem {
     const { root, uplink } = options;
     this.#thread = root !== undefined && uplink ? { root, uplink } : undefined;
     this.#asks = new AskTable(this.clock);
-    this.#waits = new WaitGraph(this.clock, this.#asks, this.#thread?.uplink, (path) => this.#cells.get(path)?.stats());
+    this.router = new Router(this, this.#asks, this.#thread);
     this.#root = this.#supervisorAt(root ?? OUTSIDE, options.supervision ?? {}, (reason) => {
       this.fatal(OUTSIDE, reason.kind === 'crashed' ? reason.error : new Error(reason.kind));
     });
@@ -193,7 +168,7 @@ export class System implements ActorSystem {
   }
 
   stopActor(ref: { readonly path: string }): Promise<void> {
-    const cell = this.#cells.get(ref.path);
+    const cell = this.router.cells.get(ref.path);
     if (!cell) return Promise.resolve();
     const stopping = async () => {
       cell.supervisor.remove(cell);
@@ -209,7 +184,7 @@ export class System implements ActorSystem {
   }
 
   stats(): readonly ActorStats[] {
-    return [...this.#cells.values()].map((cell) => cell.stats());
+    return [...this.router.cells.values()].map((cell) => cell.stats());
   }
 
   async run<T>(until?: Promise<T>): Promise<T | undefined> {
@@ -255,35 +230,15 @@ export class System implements ActorSystem {
     this.#thread?.uplink.post(['event', plainEvent(event)]);
   }
 
-  /** Routes a message. @returns and throws as `ActorRef.tell` */
-  send(
-    path: string,
-    message: Message,
-    transfer: readonly ArrayBuffer[] | undefined,
-    ask: AskTag | undefined,
-  ): void | Promise<void> {
-    const cell = this.#cells.get(path);
-    if (cell) return cell.receive({ message, ask, transfer, at: this.clock.now() });
-    const link = this.#linkTo(path);
-    if (!link) return this.deadLetter(path, { message, ask, transfer, at: 0 }, 'nobody lives there');
-    link.post(['tell', path, message, ask], transfer);
-    const gate = this.#credits.spend(path);
-    return gate && this.waiting(gate);
-  }
-
   heartbeat(): void {
-    for (const cell of this.#cells.values()) cell.ping();
+    for (const cell of this.router.cells.values()) cell.ping();
   }
 
   breakOff(path: string, message: string): void {
     const error = new LongplayError('STALLED', message);
-    const cell = this.#cells.get(path);
+    const cell = this.router.cells.get(path);
     if (cell) cell.breakOff(error);
     else this.fatal(path, error);
-  }
-
-  cellAt(path: string): ActorCell | undefined {
-    return this.#cells.get(path);
   }
 
   askFrom<R, M extends Message>(
@@ -295,63 +250,28 @@ export class System implements ActorSystem {
     const id = this.#asks.nextId();
     const message = make({ path: from, id });
     const wait = { from, to: ref.path, message: message.type };
-    const answered = this.#asks.open<R>(id, wait, deadlineMs, (waitedMs) => this.#waits.timeout(id, wait, waitedMs));
+    const answered = this.#asks.open<R>(id, wait, deadlineMs, (waitedMs) =>
+      this.router.waits.timeout(id, wait, waitedMs),
+    );
     try {
       // A full mailbox makes the ask itself wait; its deadline counts.
-      void this.send(ref.path, message, transfer, { path: from, id, deadlineMs });
+      void this.router.send(ref.path, message, transfer, { path: from, id, deadlineMs });
     } catch (thrown) {
       this.#asks.settle(id, { ok: false, error: recordError(thrown) });
     }
     return this.waiting(answered);
   }
 
-  answer(to: Address, answer: Answer, transfer?: readonly ArrayBuffer[]): void {
-    this.#waits.forget(to);
-    const link = this.#linkTo(to.path);
-    if (link) link.post(['answer', { path: to.path, id: to.id }, answer], transfer);
-    else if (!this.#asks.settle(to.id, answer)) {
-      this.emit({ type: 'dead-letter', path: to.path, message: 'reply', why: 'nobody waits for it any more' });
-    }
-  }
-
-  deadLetter(path: string, { message, ask, windowed }: Envelope, why: string): void {
-    if (windowed) return; // the main thread still holds it
-    this.emit({ type: 'dead-letter', path, message: message.type, why });
-    if (!ask) return;
-    this.#cells.get(path)?.owed.delete(`${ask.path}#${ask.id}`);
-    const error = new LongplayError('ACTOR_STOPPED', `${message.type} did not reach ${path}: ${why}`);
-    this.answer(ask, { ok: false, error: recordError(error) });
-  }
-
-  unhandled(path: string, { message, ask }: Envelope): void {
-    this.emit({ type: 'unhandled', path, message: message.type });
-    if (!ask) return;
-    const error = new LongplayError('BAD_ARGUMENT', `${path} has no handler for ${message.type}`);
-    this.answer(ask, { ok: false, error: recordError(error) });
-  }
-
-  /** A frame that cannot be cloned: whoever waits for it is told. */
-  unsendable(frame: Frame, error: Error): void {
-    const why = `cannot cross threads: ${error.message}`;
-    if (frame[0] === 'tell')
-      this.deadLetter(frame[1], { message: frame[2], ask: frame[3], transfer: undefined, at: 0 }, why);
-    else if (frame[0] === 'deliver') {
-      this.deadLetter('(thread)', { message: frame[1], ask: frame[2], transfer: undefined, at: 0 }, why);
-    } else if (frame[0] === 'answer')
-      this.answer(frame[1], { ok: false, error: { name: 'Error', message: `the reply ${why}` } });
-    else throw error;
-  }
-
   waitingFor(path: string): readonly string[] {
-    return this.#waits.waitingFor(path);
+    return this.router.waits.waitingFor(path);
   }
 
   watch(path: string, told: (down: Down) => void): () => void {
     let watchers = this.#watchers.get(path);
     if (!watchers) this.#watchers.set(path, (watchers = new Set()));
     watchers.add(told);
-    if (this.#thread && this.#linkTo(path)) this.#thread.uplink.post(['watch', path]);
-    else if (!this.#cells.has(path)) {
+    if (this.#thread && this.router.linkTo(path)) this.#thread.uplink.post(['watch', path]);
+    else if (!this.router.cells.has(path)) {
       // Gone before the watch began: say so, as OTP's monitor does.
       queueMicrotask(() => told({ path, reason: { kind: 'normal' }, final: true }));
     }
@@ -365,7 +285,7 @@ export class System implements ActorSystem {
   }
 
   forget(cell: ActorCell, reason: StopReason): void {
-    if (this.#cells.get(cell.path) === cell) this.#cells.delete(cell.path);
+    if (this.router.cells.get(cell.path) === cell) this.router.cells.delete(cell.path);
     this.down({ path: cell.path, reason, final: true });
   }
 
@@ -395,55 +315,6 @@ export class System implements ActorSystem {
     return made;
   }
 
-  addLink(path: string, link: Link): void {
-    this.#links.set(path, link);
-  }
-
-  removeLink(path: string, link: Link): void {
-    if (this.#links.get(path) === link) this.#links.delete(path);
-  }
-
-  /** A frame of another thread that is not about the life of its own actor. */
-  receiveFrame(frame: Frame, from: Link): void {
-    switch (frame[0]) {
-      case 'tell':
-        this.#route(frame[1], frame[2], frame[3], from);
-        break;
-      case 'answer':
-        // The proxy of a thread's actor no longer owes what its thread has answered.
-        for (const [path, link] of this.#links) {
-          if (link === from) this.#cells.get(path)?.owed.delete(`${frame[1].path}#${frame[1].id}`);
-        }
-        this.answer(frame[1], frame[2]);
-        break;
-      case 'took':
-        this.#credits.restore(frame[1], frame[2]);
-        break;
-      case 'watch':
-        this.watch(frame[1], (down) => from.post(['down', plainDown(down)]));
-        break;
-      case 'down':
-        this.down(frame[1]);
-        break;
-      case 'chain': {
-        const [, id, wait, waitedMs] = frame;
-        from.post(['chained', id, recordError(this.#waits.timeoutHere(wait, waitedMs))]);
-        break;
-      }
-      case 'chained':
-        this.#waits.chained(frame[1], reviveError(frame[2]));
-        break;
-      case 'event':
-        // The life of the thread's own actor is told by its proxy.
-        if (frame[1].type === 'dead-letter' || frame[1].type === 'unhandled' || !this.#links.has(frame[1].path)) {
-          this.emit(frame[1]);
-        }
-        break;
-      default:
-        throw new LongplayError('STALLED', `unexpected frame ${frame[0]}`);
-    }
-  }
-
   /** In a thread: starts the one actor it was made for. */
   async spawnRoot<M extends Message>(
     factory: BehaviorFactory<M>,
@@ -455,7 +326,7 @@ export class System implements ActorSystem {
     const path = this.#thread!.root;
     const cell = new ActorCell(this, path, options, this.#root, launchLocal(this, factory));
     Object.assign(cell, hooks, { incarnation: incarnation - 1 });
-    this.#cells.set(path, cell);
+    this.router.cells.set(path, cell);
     this.#root.add(cell);
     this.watch(path, (down) => ended(down.reason));
     this.#rootCell = cell;
@@ -469,10 +340,10 @@ export class System implements ActorSystem {
 
   async #spawn<M extends Message>(path: string, launch: Launch, options: SpawnOptions): Promise<ActorRef<M>> {
     if (this.#stopped) throw new LongplayError('ACTOR_STOPPED', `${path}: the system is stopping`);
-    if (this.#cells.has(path)) throw new LongplayError('BAD_ARGUMENT', `${path}: the name is taken`);
+    if (this.router.cells.has(path)) throw new LongplayError('BAD_ARGUMENT', `${path}: the name is taken`);
     const supervisor = this.#supervisorOf(options.supervisor);
     const cell = new ActorCell(this, path, options, supervisor, launch);
-    this.#cells.set(path, cell);
+    this.router.cells.set(path, cell);
     supervisor.add(cell);
     const starting = cell.start().catch((thrown) => {
       supervisor.remove(cell);
@@ -506,32 +377,5 @@ export class System implements ActorSystem {
 
   #drive<T>(work: Promise<T>): Promise<T> {
     return this.#serial ? (this.#serial.drive(work) as Promise<T>) : work;
-  }
-
-  /** The thread that holds `path`, or undefined when it is this one. */
-  #linkTo(path: string): Link | undefined {
-    if (this.#thread) {
-      const { root, uplink } = this.#thread;
-      return path === root || path.startsWith(`${root}/`) ? undefined : uplink;
-    }
-    if (this.#links.size === 0) return undefined;
-    for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
-      const link = this.#links.get(path.slice(0, end));
-      if (link) return link;
-    }
-    return undefined;
-  }
-
-  /** Sends on what a thread sent, and gives the credit back once it has a place. */
-  #route(path: string, message: Message, ask: AskTag | undefined, from: Link): void {
-    if (ask) this.#waits.note(path, message, ask);
-    try {
-      const waiting = this.send(path, message, undefined, ask);
-      if (waiting) void waiting.then(() => this.#credits.took(path, from));
-      else this.#credits.took(path, from);
-    } catch (thrown) {
-      this.deadLetter(path, { message, ask, transfer: undefined, at: 0 }, toError(thrown).message);
-      this.#credits.took(path, from);
-    }
   }
 }

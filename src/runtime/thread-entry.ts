@@ -15,7 +15,7 @@ let begun: Begun[] = [];
 
 const outbox = new Outbox(
   port,
-  (frame, error) => system.unsendable(frame, error),
+  (frame, error) => system.router.unsendable(frame, error),
   () => {
     if (begun.length > 0) {
       outbox.post(['begun', begun]);
@@ -42,7 +42,7 @@ function receive(frame: Frame): void {
     root?.receive({ message, ask, transfer: undefined, at: system.clock.now(), windowed: true });
   } else if (frame[0] === 'stop') void stop(frame[1]);
   else if (frame[0] === 'ping') outbox.post(['pong']);
-  else system.receiveFrame(frame, outbox);
+  else system.router.receiveFrame(frame, outbox);
 }
 
 async function start(): Promise<void> {

@@ -10,7 +10,8 @@ import type { ModuleSpec, StopReason } from './actor.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, reviveError } from './envelope.ts';
 import { Deque } from './mailbox.ts';
-import type { Link, System } from './system.ts';
+import type { Link } from './router.ts';
+import type { System } from './system.ts';
 import { type Frame, Outbox } from './wire.ts';
 
 const here = import.meta.url;
@@ -117,7 +118,7 @@ class ThreadExecutor implements Executor, Link {
         this.#onExit(code);
       });
     });
-    system.addLink(cell.path, this);
+    system.router.addLink(cell.path, this);
   }
 
   accepts(control: boolean): boolean {
@@ -197,7 +198,7 @@ class ThreadExecutor implements Executor, Link {
         this.#ending({ kind: 'normal' });
         return;
       default:
-        this.#system.receiveFrame(frame, this);
+        this.#system.router.receiveFrame(frame, this);
     }
   }
 
@@ -210,7 +211,7 @@ class ThreadExecutor implements Executor, Link {
   }
 
   #onExit(code: number): void {
-    this.#system.removeLink(this.#cell.path, this);
+    this.#system.router.removeLink(this.#cell.path, this);
     const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${this.#cell.path} exited with ${code}`);
     this.#started?.reject(error);
     if (this.#end) {
@@ -218,7 +219,7 @@ class ThreadExecutor implements Executor, Link {
       this.#cell.ended(this, this.#end, this.unhandled());
     } else if (!this.#stopping) {
       for (const envelope of this.unhandled()) {
-        this.#system.deadLetter(this.#cell.path, envelope, 'lost with its thread');
+        this.#system.router.deadLetter(this.#cell.path, envelope, 'lost with its thread');
       }
       this.#cell.ended(this, { kind: 'crashed', error });
     }
@@ -230,6 +231,6 @@ class ThreadExecutor implements Executor, Link {
       const lane = this.#cell.isControl(frame[1]) ? this.#control : this.#data;
       lane.remove((envelope) => envelope.message === frame[1]);
     }
-    this.#system.unsendable(frame, error);
+    this.#system.router.unsendable(frame, error);
   }
 }

@@ -18,12 +18,19 @@ export interface AdmissionInput {
   /** Groups one update consumes, ≥ 1. */
   readonly groupsPerUpdate: number;
   /**
-   * Groups consumed by the updates that made `version`, plus those finished and waiting for one. Stale, filtered,
-   * failed and quarantined groups are not among them: somebody must take their place.
+   * `groupsPerUpdate` for each update that made `version`, plus groups finished and waiting for one. Stale, failed and
+   * quarantined groups are not among them: somebody must take their place.
    */
   readonly accepted: number;
   /** Groups started and not finished. */
   readonly running: number;
+  /**
+   * Of the groups waiting for an update, those that it will leave out and that are to be replaced (dynamic sampling);
+   * default 0.
+   */
+  readonly uninformative?: number;
+  /** Most groups one update consumes, ≥ groupsPerUpdate, by default that: then nothing is replaced. */
+  readonly mostPerUpdate?: number;
   /** Most groups running at once, for memory's sake; unbounded when absent. */
   readonly maxRunning?: number;
 }
@@ -33,19 +40,32 @@ export interface AdmissionInput {
  *
  *   min(maxRunning − running, (maxLag + version + 1)·groupsPerUpdate − (accepted + running)), at least 0
  *
+ * With dynamic sampling groups without a signal take nobody's place, and what the next updates may consume bounds all
+ * (updates that end at that bound train on fewer, so with maxLag > 0 a few groups may then come too late):
+ *
+ *   min(maxRunning − running,
+ *       (maxLag + version + 1)·groupsPerUpdate − (accepted − uninformative + running),
+ *       (maxLag + 1)·mostPerUpdate + version·groupsPerUpdate − (accepted + running)), at least 0
+ *
  * Counted from the whole run's totals, so it holds unchanged after a resume as long as those come from the checkpoint.
  *
  * @throws {UserError} BAD_ARGUMENT for a count that is negative or not whole
  * @see Fu et al. 2025 (AReaL), staleness control. https://arxiv.org/abs/2505.24298
  */
 export function groupsToStart(input: AdmissionInput): number {
-  const { maxLag, version, groupsPerUpdate, accepted, running, maxRunning = Number.MAX_SAFE_INTEGER } = input;
-  for (const [name, value] of Object.entries({ maxLag, version, groupsPerUpdate, accepted, running, maxRunning })) {
-    if (!Number.isSafeInteger(value) || value < (name === 'groupsPerUpdate' ? 1 : 0)) {
+  const { maxLag, version, groupsPerUpdate, accepted, running } = input;
+  const { uninformative = 0, mostPerUpdate = groupsPerUpdate, maxRunning = Number.MAX_SAFE_INTEGER } = input;
+  const counts = { maxLag, version, groupsPerUpdate, accepted, running, uninformative, mostPerUpdate, maxRunning };
+  for (const [name, value] of Object.entries(counts)) {
+    const least = name === 'groupsPerUpdate' ? 1 : name === 'mostPerUpdate' ? groupsPerUpdate : 0;
+    if (!Number.isSafeInteger(value) || value < least) {
       throw new UserError('BAD_ARGUMENT', `admission: ${name} must be a whole number in range, got ${value}`);
     }
   }
-  return Math.max(0, Math.min(maxRunning - running, (maxLag + version + 1) * groupsPerUpdate - (accepted + running)));
+  const consumed = version * groupsPerUpdate;
+  const informative = consumed + (maxLag + 1) * groupsPerUpdate - (accepted - uninformative + running);
+  const all = consumed + (maxLag + 1) * mostPerUpdate - (accepted + running);
+  return Math.max(0, Math.min(maxRunning - running, informative, all));
 }
 
 /**

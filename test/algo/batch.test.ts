@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { aggregationWeights } from '../../src/algo/aggregate.ts';
-import { hasSignal, siftGroups } from '../../src/algo/dynamic-sampling.ts';
+import { filtersGroups, hasSignal, isInformative, nextBatch, siftGroups } from '../../src/algo/dynamic-sampling.ts';
 import { importance } from '../../src/algo/importance.ts';
 import { createKlControl, type KlEstimator, klEstimate, klPerDecision, nextKlControl } from '../../src/algo/kl.ts';
 import { episodeReturn } from '../../src/core/trajectory.ts';
@@ -75,6 +75,77 @@ describe('dynamic sampling', () => {
     expect(hasSignal([5])).toBe(false);
     expect(hasSignal([Number.NaN, Number.NaN])).toBe(true);
     expect(hasSignal([Infinity, Infinity])).toBe(true);
+  });
+});
+
+describe('refilling a batch', () => {
+  const scored = (scores: readonly number[], i: number, end: 'terminated' | 'truncated' = 'terminated') =>
+    group(
+      scores.map((reward) => ({ turns: [{ reward }], end })),
+      i,
+    );
+  const flat = (i: number) => scored([1, 1], i);
+  const rich = (i: number) => scored([0, 1], i);
+  const filtering = {
+    filterGroups: true,
+    estimator: {
+      algorithm: 'grpo',
+      std: true,
+      credit: 'trajectory',
+      gamma: 1,
+      truncation: 'terminal',
+      aggregation: { type: 'token-mean' },
+    },
+  } as const;
+  const next = (waiting: ReturnType<typeof group>[], groupsPerUpdate: number, oversampling: number) =>
+    nextBatch(waiting, { groupsPerUpdate, oversampling }, (one) => isInformative(one, filtering))?.map(
+      (one) => one.group,
+    );
+
+  it('takes groups until enough have a signal, those without one included', () => {
+    expect(next([rich(0), flat(1), flat(2)], 2, 3)).toBeUndefined();
+    expect(next([rich(0), flat(1), flat(2), rich(3)], 2, 3)).toEqual([0, 1, 2, 3]);
+    expect(next([rich(0), rich(1), rich(2)], 2, 3)).toEqual([0, 1]);
+  });
+
+  it('never takes more than the bound, and at 1 replaces nothing', () => {
+    const solved = Array.from({ length: 7 }, (_, i) => flat(i));
+    expect(next(solved.slice(0, 5), 2, 3)).toBeUndefined();
+    expect(next(solved, 2, 3)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(next(solved, 2, 1)).toEqual([0, 1]);
+    expect(next([flat(0)], 2, 1)).toBeUndefined();
+  });
+
+  it('is the shortest start of what waits that is full, or as long as the bound', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.boolean(), { maxLength: 20 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 4 }),
+        (signals, size, times) => {
+          const waiting = signals.map((signal, i) => (signal ? rich(i) : flat(i)));
+          const starts = signals.map((_, i) => signals.slice(0, i + 1));
+          const full = starts.find((one) => one.filter(Boolean).length >= size || one.length >= size * times);
+          expect(next(waiting, size, times)).toEqual(full?.map((_, i) => i));
+        },
+      ),
+    );
+  });
+
+  it('counts as informative what nobody compares, and what has to be measured first', () => {
+    const { estimator } = filtering;
+    const bootstrap = { ...filtering, estimator: { ...estimator, truncation: 'bootstrap' } } as const;
+    expect(isInformative(flat(0), filtering)).toBe(false);
+    expect(isInformative(flat(0), { ...filtering, filterGroups: false })).toBe(true);
+    expect(isInformative(flat(0), { ...filtering, estimator: { ...estimator, credit: 'turn' } })).toBe(true);
+    expect(isInformative(flat(0), { ...filtering, kl: { in: 'reward' } })).toBe(true);
+    expect(isInformative(flat(0), { ...filtering, kl: { in: 'loss' } })).toBe(false);
+    expect(isInformative(flat(0), bootstrap)).toBe(false);
+    expect(isInformative(scored([1, 1], 0, 'truncated'), bootstrap)).toBe(true);
+    const { std: _, credit: __, ...common } = estimator;
+    expect(filtersGroups({ ...filtering, estimator: { ...common, algorithm: 'reinforce_pp', baseline: 'none' } })).toBe(
+      false,
+    );
   });
 });
 

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -35,11 +35,43 @@ it('kill -9 costs at most one checkpoint interval; --resume goes on', async () =
       [main, 'train', '--resume', run, '--set', `stop={updates: ${kept + 2}}`, '--json'],
       { encoding: 'utf8', timeout: 60_000 },
     );
+    expect(resumed.stderr).toContain(`process ${child.pid} ended without a word: it was killed, or a native library`);
     expect(resumed.stderr).toContain(`resuming from update ${kept}`);
     expect(resumed.status).toBe(0);
     const after = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').slice(rows.length);
     expect(after.map((row) => (JSON.parse(row) as { update: number }).update)).toEqual([kept + 1, kept + 2]);
     expect(checkpoints()[0]).toBe(kept + 2);
+    expect(existsSync(join(run, 'training.json'))).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+it('a native abort is told of at the next start, which goes on from the newest checkpoint', async () => {
+  const folder = temporaryFolder('abort');
+  try {
+    const config = smallConfig({ stop: { updates: 100_000 }, checkpoint: { everyUpdates: 1, keep: 2 } });
+    writeFileSync(join(folder, 'small.yaml'), stringify(config));
+    const run = join(folder, 'runs', 'small');
+    // As a native library ends a process: SIGABRT from within, no handler runs.
+    const abort = join(folder, 'abort.mjs');
+    writeFileSync(
+      abort,
+      `import { existsSync } from 'node:fs'; import { isMainThread } from 'node:worker_threads';
+       if (isMainThread) setInterval(() => { if (existsSync(${JSON.stringify(join(run, 'checkpoints', '3'))})) process.abort(); }, 5).unref();`,
+    );
+    const args = [main, 'train', join(folder, 'small.yaml'), '--runs', join(folder, 'runs')];
+    const first = spawnSync(process.execPath, ['--import', abort, ...args], { encoding: 'utf8', timeout: 60_000 });
+    expect(first.signal).toBe('SIGABRT');
+    const kept = listCheckpoints(join(run, 'checkpoints'))[0]!;
+    const resumed = spawnSync(
+      process.execPath,
+      [main, 'train', '--resume', run, '--set', `stop={updates: ${kept + 1}}`, '--json'],
+      { encoding: 'utf8', timeout: 60_000 },
+    );
+    expect(resumed.stderr).toContain(`process ${first.pid} ended without a word`);
+    expect(resumed.stderr).toContain(`resuming from update ${kept}`);
+    expect(resumed.status).toBe(0);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -37,6 +37,11 @@ describe("a user's mistake", { timeout: 60_000 }, () => {
     ['a label that is none', train('tasks.labels=[deep]'), /'deep' is no label of textcraft/],
     ['an evaluation set that is none', train('evaluation.tasks=held-out'), /textcraft has no set 'held-out'/],
     ['a model that cannot be', train('policy.model.heads=3'), /policy\.model\.heads/],
+    [
+      'replacing groups that nobody leaves out',
+      train('learner.oversampling=3', 'learner.filterGroups=false'),
+      /learner\.oversampling: nothing is left out, so nothing is replaced/,
+    ],
     ['an engine that is not there', train('engine={name: onnxruntime-node, device: cuda}'), /cuda/],
     [
       'a configuration that is not there',

@@ -134,7 +134,7 @@ describe.each(['reference', 'onnxruntime-node', 'onnxruntime-web', 'tfjs'] as co
 });
 
 describe('onnxruntime-node with two threads', () => {
-  it('gives bit-identical embedding and pick gradients every time', async () => {
+  it('gives bit-identical embedding and pick gradients every time', { timeout: 60_000 }, async () => {
     const [tokens, width, vocabulary] = [4096, 128, 8]; // few rows, many additions into each: a race shows soon
     const rng = Rng.fromSeed(1);
     const table = t.parameter('table', [vocabulary, width]);

@@ -1,6 +1,6 @@
 import * as ortNode from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
-import { openOrt } from '../../src/engine/onnxruntime.ts';
+import { type Ort, openOrt } from '../../src/engine/onnxruntime.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { checkParams, initialParams } from '../../src/model/parameters.ts';
 import { defineGraph } from '../../src/tensor/graph.ts';
@@ -55,6 +55,7 @@ describe('limits', () => {
       threads: 1,
       reason: 'a test',
       reuses: false,
+      keeps: false,
       maxFeedBytes: 400,
       session: {},
     });
@@ -67,6 +68,42 @@ describe('limits', () => {
     expect((await program.run(x(100))).y!.data.length).toBe(100);
     await engine.dispose();
   });
+});
+
+it('names the engine when its run rejects, once, and runs on', async () => {
+  let refusals = 1;
+  const failing = {
+    Tensor: ortNode.Tensor,
+    InferenceSession: {
+      async create(...args: Parameters<typeof ortNode.InferenceSession.create>) {
+        const session = await ortNode.InferenceSession.create(...args);
+        const run = session.run.bind(session) as (...args: unknown[]) => Promise<never>;
+        session.run = async (...given: unknown[]) => {
+          if (refusals-- > 0) throw new Error('bad allocation');
+          return run(...given);
+        };
+        return session;
+      },
+    },
+  };
+  const engine = openOrt(failing as unknown as Ort, {
+    name: 'onnxruntime-node',
+    device: 'cpu',
+    threads: 1,
+    reason: 'a test',
+    reuses: true,
+    keeps: false,
+    maxFeedBytes: Number.POSITIVE_INFINITY,
+    session: {},
+  });
+  const program = await engine.compile(defineGraph({ y: t.neg(t.input('x', [1])) }));
+  const x = { dtype: 'f32', shape: [1], data: Float32Array.of(2) } as const;
+  await expect(program.run({ x })).rejects.toMatchObject({
+    code: 'ENGINE_FAILED',
+    message: 'onnxruntime-node: bad allocation',
+  });
+  expect((await program.run({ x })).y!.data[0]).toBe(-2);
+  await engine.dispose();
 });
 
 it('writes into the buffers of outputs that were disposed of, and into no others', async () => {

@@ -34,14 +34,18 @@ it.skipIf(reason !== undefined)('computes ops, gradients and training steps on w
     encoding: 'utf8',
     env: { ...process.env, VK_DRIVER_FILES: icd, LD_LIBRARY_PATH: libraries },
   });
-  const { ops, failures, worst, training } = JSON.parse(out.trim().split('\n').at(-1)!) as {
+  const { ops, failures, worst, training, kept, keeping } = JSON.parse(out.trim().split('\n').at(-1)!) as {
     ops: number;
     failures: string[];
     worst: { name: string; difference: number };
     training: number;
+    kept: number;
+    keeping: string;
   };
   console.log(`webgpu: ${ops} ops, worst ${worst.name} ${worst.difference.toFixed(2)}e-5, losses ${training}`);
   expect(failures).toEqual([]);
   expect(worst.difference, worst.name).toBeLessThanOrEqual(10); // a GPU's exp and tanh are shorter than a cpu's
   expect(training).toBeLessThanOrEqual(1e-3);
+  expect(keeping).toBe('yes');
+  expect(kept).toBe(0); // weights and moments that never left the device
 });

@@ -1,7 +1,7 @@
 /** The env laws hold of BabyAI under both rules. */
 import * as babyai from '../../envs/babyai/index.ts';
 import type { Rng } from '../../src/core/rng.ts';
-import { envLaws } from './laws.ts';
+import { testEnvLaws } from './laws.ts';
 
 const VERBS = ['go to', 'pickup', 'go through', 'toggle and go through', 'toggle', 'open', 'drop'];
 const COLORS = ['red', 'green', 'blue', 'purple', 'yellow', 'grey', 'pink', ''];
@@ -23,5 +23,5 @@ function texts(rng: Rng): string {
   return `${rng.pick(VERBS)} ${rng.pick(COLORS)} ${rng.pick(THINGS)} ${rng.int(4)}`;
 }
 
-envLaws('babyai', { createEnv: () => babyai.createEnv(), texts, module: babyai });
-envLaws("babyai, fidelity 'original',", { createEnv: () => babyai.createEnv({ fidelity: 'original' }), texts });
+testEnvLaws('babyai', { createEnv: () => babyai.createEnv(), texts, module: babyai });
+testEnvLaws("babyai, fidelity 'original',", { createEnv: () => babyai.createEnv({ fidelity: 'original' }), texts });

@@ -2,7 +2,7 @@
 import * as textcraft from '../../envs/textcraft/index.ts';
 import { TREE, words } from '../../envs/textcraft/recipes.ts';
 import type { Rng } from '../../src/core/rng.ts';
-import { envLaws } from './laws.ts';
+import { testEnvLaws } from './laws.ts';
 
 const ITEMS = [...TREE.items.map(words), ...[...TREE.tags].map(words), 'foo', 'planks ', ' stone'];
 const AMOUNTS = ['0', '1', '2', '4', '007', '-1', '1.5', '', '99999999999999999999999'];
@@ -22,5 +22,8 @@ function texts(rng: Rng): string {
   return rng.pick(FIXED);
 }
 
-envLaws('textcraft', { createEnv: () => textcraft.createEnv(), texts, module: textcraft });
-envLaws("textcraft, fidelity 'original',", { createEnv: () => textcraft.createEnv({ fidelity: 'original' }), texts });
+testEnvLaws('textcraft', { createEnv: () => textcraft.createEnv(), texts, module: textcraft });
+testEnvLaws("textcraft, fidelity 'original',", {
+  createEnv: () => textcraft.createEnv({ fidelity: 'original' }),
+  texts,
+});

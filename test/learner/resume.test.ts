@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RolloutState } from '../../actors/rollout/protocol.ts';
+import { isInformative } from '../../src/algo/dynamic-sampling.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { readTrace } from '../../src/record/trace.ts';
@@ -122,6 +123,7 @@ const cases: Readonly<Record<string, ToyConfig>> = {
     },
     evaluation: { everyUpdates: 3 },
   },
+  'maxLag 2, refilling batches': { learner: { maxLag: 2, filterGroups: true, oversampling: 3 } },
   'maxLag 2, runs of tokens': { learner: { maxLag: 2 }, policy: { decoder: 'tokens' } },
 };
 
@@ -134,8 +136,8 @@ describe('resume', () => {
         const { maxLag } = config(toy).learner;
         expect(Math.max(...whole.rows.map(({ lagMax }) => lagMax!))).toBe(maxLag);
 
-        const every = long || name === 'maxLag 2';
-        for (let update = every ? 1 : 3; update < UPDATES; update += every ? 1 : UPDATES) {
+        const every = long || name === 'maxLag 2' || name === 'maxLag 2, refilling batches';
+        for (let update = every ? 1 : 3; update < UPDATES; update += every ? 1 : 4) {
           const dir = join(root, `from-${update}`);
           folderAt(join(root, 'whole'), update, dir);
           const resumed = await train(toy, dir, true);
@@ -167,6 +169,20 @@ describe('resume', () => {
         [running, finished, delivered].every((count) => count > 0),
         `${[running, finished, delivered]}`,
       ).toBe(true);
+    });
+  }, 60_000);
+
+  it('a checkpoint under way holds groups without a signal that others already take the place of', async () => {
+    await inFolder(async (dir) => {
+      const toy = cases['maxLag 2, refilling batches']!;
+      await train(toy, dir, false);
+      let putAside = 0;
+      for (let update = 1; update < UPDATES; update++) {
+        const state = JSON.parse(readFileSync(join(dir, 'checkpoints', String(update), 'state.json'), 'utf8'));
+        const { delivered } = state.rollout as RolloutState;
+        putAside += delivered.filter(({ group }) => !isInformative(group, config(toy).learner)).length;
+      }
+      expect(putAside).toBeGreaterThan(0);
     });
   }, 60_000);
 

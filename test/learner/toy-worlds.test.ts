@@ -12,9 +12,10 @@ const algorithms = {
   grpo: { estimator: { algorithm: 'grpo' } },
   'grpo by turn': { estimator: { algorithm: 'grpo', credit: 'turn', aggregation: { type: 'sequence-mean' } } },
   dr_grpo: { estimator: { algorithm: 'dr_grpo', aggregation: { type: 'constant', tokens: 4 } } },
-  dapo: { estimator: { algorithm: 'grpo' }, clipHigh: 0.28, minibatches: 2 },
+  dapo: { estimator: { algorithm: 'grpo' }, clipHigh: 0.28, minibatches: 2, oversampling: 3 },
   rloo: { estimator: { algorithm: 'rloo' } },
-  reinforce_pp: { estimator: { algorithm: 'reinforce_pp', baseline: 'group' } },
+  reinforce_pp: { estimator: { algorithm: 'reinforce_pp' } },
+  'reinforce_pp with a baseline': { estimator: { algorithm: 'reinforce_pp', baseline: 'group' } },
   ppo: { estimator: { algorithm: 'ppo', truncation: 'bootstrap' }, valueCoef: 0.5, minibatches: 2 },
   gigpo: { estimator: { algorithm: 'gigpo' } },
   agent_evol: { estimator: { algorithm: 'agent_evol', threshold: 0.5 } },
@@ -65,6 +66,13 @@ describe('toy worlds', () => {
     'decisions up to four versions old': {
       world: 'chain',
       config: { learner: { maxLag: 4 }, rollout: { concurrentGroups: 16 }, stop: { updates: 40 } },
+    },
+    'a horizon that grows by itself': {
+      world: 'long',
+      config: {
+        horizon: { type: 'adaptive', rounds: [4, 8], patience: 2, cooldown: 3 },
+        stop: { updates: 25 },
+      },
     },
     'KL to the start in the loss': {
       world: 'chain',

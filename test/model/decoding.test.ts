@@ -4,6 +4,7 @@ import { Rng } from '../../src/core/rng.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
+import { forwardLogits } from '../../src/model/forward.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { forwardGraph } from '../../src/model/programs.ts';
 import { promptFeeds } from '../../src/policy/feeds.ts';
@@ -126,6 +127,10 @@ it('the forward program gives the logits of a plain computation', async () => {
     );
     expect(logits!.data.length).toBe(want.length);
     for (const [i, logit] of want.entries()) expect(logits!.data[i]).toBeCloseTo(logit, 4);
+    const apart = readings.map((reading) => promptFeeds(config, [reading], reading.tokens.length));
+    const joined = await forwardLogits(program, weightFeeds(config, params), apart);
+    expect(joined.shape).toEqual(logits!.shape);
+    for (const [i, logit] of want.entries()) expect(joined.data[i]).toBeCloseTo(logit, 4);
   }
   await engine.dispose();
 });

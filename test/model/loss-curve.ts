@@ -1,4 +1,4 @@
-import type { HostTensor, Program } from '../../src/engine/engine.ts';
+import type { Feed, Program } from '../../src/engine/engine.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams, parameterSpecs } from '../../src/model/parameters.ts';
@@ -16,13 +16,14 @@ export async function lossCurve(
   decoder: DecoderKind,
   steps: number,
   disposing = false,
+  keeping = false,
 ): Promise<number[]> {
   const batches = [1, 2, 3].map((seed) => {
     const groups = randomGroups(decoder, { groups: 3, members: 3, prompt: 8, tokens: 8 }, seed);
     return episodeFeeds(config, decoder, groups);
   });
   const adam = defaultAdamW;
-  let state: Record<string, HostTensor> = weightFeeds(config, initialParams(config, 1));
+  let state: Record<string, Feed> = weightFeeds(config, initialParams(config, 1));
   for (const { name, shape } of parameterSpecs(config)) {
     const size = shape.reduce((a, b) => a * b, 1);
     state[`m/${name}`] = { dtype: 'f32', shape, data: new Float32Array(size) };
@@ -36,9 +37,11 @@ export async function lossCurve(
       correction1: 1 - adam.beta1 ** t,
       correction2: 1 - adam.beta2 ** t,
     });
-    const out = await program.run({ ...batches[t % 3]!, ...scalars, ...state });
-    const next: Record<string, HostTensor> = {};
-    for (const name of Object.keys(state)) next[name] = out[/^[mv]\//.test(name) ? name : `w/${name}`]!;
+    const nameOf = (name: string) => (/^[mv]\//.test(name) ? name : `w/${name}`);
+    const keep = keeping ? Object.keys(state).map(nameOf) : [];
+    const out = await program.run({ ...batches[t % 3]!, ...scalars, ...state }, { keep });
+    const next: Record<string, Feed> = {};
+    for (const name of Object.keys(state)) next[name] = out[nameOf(name)]!;
     if (disposing) for (const old of Object.values(state)) if ('dispose' in old) (old as { dispose(): void }).dispose();
     state = next;
     losses.push(out.loss!.data[0]!);

@@ -64,7 +64,7 @@ async function play(seed: number, programs: readonly (readonly Op[])[], sabotage
       },
     });
     await system.spawn(`t${target}`, factory, { mailbox: { capacity: 3, overflow: 'wait' } });
-    sabotage?.(system.cellAt(`/t${target}`)!, system);
+    sabotage?.(system.router.cells.get(`/t${target}`)!, system);
   }
   for (const [from, program] of programs.entries()) {
     await system.spawn<{ type: 'go' }>(`s${from}`, (ctx) => ({

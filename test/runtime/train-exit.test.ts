@@ -24,12 +24,16 @@ function train(settings: readonly string[], ...flags: readonly string[]) {
   const set = [...QUICK, ...settings].flatMap((one) => ['--set', one]);
   const child = spawn(process.execPath, [main, 'train', config, '--runs', runs, '--name', 'r', ...set, ...flags]);
   children.push(child);
+  let stdout = '';
+  child.stdout.on('data', (text) => {
+    stdout += text;
+  });
   let stderr = '';
   child.stderr.on('data', (text) => {
     stderr += text;
   });
-  const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
-    child.once('close', (code) => resolve({ code, stderr }));
+  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
   });
   const updates = () => {
     try {
@@ -97,6 +101,22 @@ describe('longplay train', () => {
     },
     120_000,
   );
+
+  it('reports what chaos did; a recorded order is repeated to the same weights, and not under another seed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'longplay-schedule-'));
+    folders.push(folder);
+    const schedule = join(folder, 'schedule.jsonl');
+    const settings = ['stop={updates: 2}', 'rollout.concurrentGroups=8'];
+    const recorded = await train(settings, '--chaos', 'throw=0.03,nan=0.02', '--record-schedule', schedule).ended;
+    expect(recorded.code).toBe(0);
+    expect(recorded.stdout).toMatch(/^throw +[1-9]\d* /m);
+    expect(recorded.stdout).toMatch(/^nan +[1-9]\d* /m);
+    const repeated = await train(settings, '--replay-schedule', schedule).ended;
+    expect(repeated.stderr).toMatch(/the replay ended with the recorded weights \(sha256 [0-9a-f]{16}…\)/);
+    expect(repeated.code).toBe(0);
+    const other = await train([...settings, 'seed=9'], '--replay-schedule', schedule).ended;
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/recorded under another configuration/) });
+  }, 120_000);
 
   it('exits 2 for faults nobody knows, and for faults that would end the run itself', async () => {
     const unknown = await train(['stop.updates=5'], '--chaos', 'gremlins=1').ended;

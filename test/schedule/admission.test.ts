@@ -90,6 +90,73 @@ describe('groupsToStart', () => {
     );
   });
 
+  /** As `simulate`, where a share of groups has no signal and others take their place. */
+  function refilling(maxLag: number, B: number, times: number, flatShare: number, seed: number) {
+    const rng = Rng.fromSeed(seed);
+    let version = 0;
+    let ready: { born: number; flat: boolean }[] = [];
+    const running: number[] = [];
+    const updates: { lags: number[]; consumed: number; informative: number }[] = [];
+    let stale = 0;
+    for (let tick = 0; tick < 800; tick++) {
+      const more = groupsToStart({
+        maxLag,
+        version,
+        groupsPerUpdate: B,
+        accepted: version * B + ready.length,
+        running: running.length,
+        uninformative: ready.filter(({ flat }) => flat).length,
+        mostPerUpdate: B * times,
+      });
+      for (let i = 0; i < more; i++) running.push(version);
+      expect(running.length + ready.length).toBeLessThanOrEqual((maxLag + 1) * B * times);
+      const born = running.shift();
+      if (born === undefined) break; // nobody runs and no update is due: the run would hang
+      ready.push({ born, flat: rng.float() < flatShare });
+      const fresh = ready.filter((one) => version - one.born <= maxLag);
+      stale += ready.length - fresh.length;
+      ready = fresh;
+      const informative = ready.filter(({ flat }) => !flat).length;
+      if (informative < B && ready.length < B * times) continue;
+      const lags = ready.filter(({ flat }) => !flat).map((one) => version - one.born);
+      updates.push({ lags, consumed: ready.length, informative });
+      ready = [];
+      version++;
+    }
+    return { updates, stale };
+  }
+
+  it('replaces groups without a signal, within the bound, and keeps lag and progress', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(0, 1, 2, 4),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.constantFrom(0, 0.3, 0.7, 1),
+        fc.nat(),
+        (maxLag, B, times, flatShare, seed) => {
+          const { updates, stale } = refilling(maxLag, B, times, flatShare, seed);
+          if (maxLag === 0) expect(stale).toBe(0); // else updates at the bound may let others grow old: a few
+          expect(stale).toBeLessThan(0.1 * 800);
+          expect(updates.length).toBeGreaterThanOrEqual(Math.floor(800 / (B * times)) - 1); // it never hangs
+          for (const { lags, consumed, informative } of updates) {
+            expect(Math.max(0, ...lags)).toBeLessThanOrEqual(maxLag);
+            expect(consumed).toBeLessThanOrEqual(B * times);
+            expect(informative === B || consumed === B * times).toBe(true);
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('without replacement is the plain formula, whatever has no signal', () => {
+    const input = { maxLag: 2, version: 5, groupsPerUpdate: 4, accepted: 27, running: 2 };
+    expect(groupsToStart({ ...input, uninformative: 5 })).toBe(groupsToStart(input));
+    expect(groupsToStart({ ...input, uninformative: 5, mostPerUpdate: 12 })).toBe((2 + 1) * 4 - (7 - 5 + 2));
+    expect(() => groupsToStart({ ...input, mostPerUpdate: 3 })).toThrow('mostPerUpdate');
+  });
+
   it('refuses what is no count', () => {
     const input = { maxLag: 0, version: 0, groupsPerUpdate: 1, accepted: 0, running: 0 };
     expect(() => groupsToStart({ ...input, groupsPerUpdate: 0 })).toThrow('groupsPerUpdate');

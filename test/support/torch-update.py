@@ -277,11 +277,11 @@ def run(job):
                 t = dec['turn']
                 if not one['trained'][t]:
                     continue
-                old, weight = dec['logprob'], share(g, m)
+                old, weight, corrected = dec['logprob'], share(g, m), 1.0
                 if o['truncated']:
                     alike = [r for r, d in zip(ratios, member['decisions']) if d['turn'] == t]
-                    old, weight = start[g, m][i], weight * min(math.exp(sum(alike)), o['cap'])
-                weight, A = f32(weight), f32(one['A'][t])
+                    old, corrected = start[g, m][i], min(math.exp(sum(alike)), o['cap'])
+                weight, A = f32(weight), f32(one['A'][t] * corrected)
                 if o['objective'] == 'likelihood':
                     terms.append(-weight * lp)
                     continue

@@ -31,5 +31,5 @@ function write(name: string, dir: string): void {
   } catch (thrown) {
     throw new UserError('NO_PERMISSION', `new-env: cannot write ${folder}: ${messageOf(thrown)}`);
   }
-  process.stdout.write(`written: ${folder}\nnext:    longplay check-env ${join(folder, 'env.mjs')}\n`);
+  process.stdout.write(`written: ${folder}\nnext:    npx longplay check-env ${join(folder, 'env.mjs')}\n`);
 }

@@ -2,11 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
+import { registry } from '../../../envs/registry.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import { readDemonstrations } from '../../offline/demonstrations.ts';
+import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
-import { createRunFolder, freeRunName } from '../../run/run-folder.ts';
+import { createRunFolder, discard, freeRunName } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { loadWorld } from '../world.ts';
 
@@ -24,49 +25,63 @@ interface OfflineFlags {
 
 /** Adds `sft`. */
 export function sft(program: Command): void {
-  offline(program, 'sft', 'train a policy to imitate recorded episodes')
+  offline(program, 'sft', 4, 'train a policy to imitate recorded episodes')
     .option('--min-score <score>', 'leave out episodes that scored less')
     .action((path: string, flags: OfflineFlags) => runCommand(() => sftCommand(path, flags)));
 }
 
 /** Adds `dpo`. */
 export function dpo(program: Command): void {
-  offline(program, 'dpo', 'train a policy to prefer the better of two recorded episodes of a task')
+  offline(program, 'dpo', 1, 'train a policy to prefer the better of two recorded episodes of a task')
     .option('--beta <beta>', 'how closely to stay to the weights it starts from', '0.1')
     .action((path: string, flags: OfflineFlags) => runCommand(() => dpoCommand(path, flags)));
 }
 
-function offline(program: Command, name: string, description: string): Command {
+/** @param epochs by default; a preference is soon learnt by heart, and more passes then cost success */
+function offline(program: Command, name: string, epochs: number, description: string): Command {
   return program
     .command(name)
     .description(`${description}; go on from its weights with --set policy.init=<run>`)
     .argument('<config>', 'configuration, YAML')
-    .requiredOption('--data <file...>', 'traces (.jsonl) or AgentTraj-style JSON (.json)')
-    .option('--epochs <n>', 'passes over the data', '4')
+    .requiredOption('--data <path...>', 'runs, traces folders, trace files (.jsonl), or AgentTraj-style JSON (.json)')
+    .option('--epochs <n>', 'passes over the data', String(epochs))
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', '32')
     .option('--set <key=value...>', 'override a key of the configuration', [])
-    .option('--name <name>', "the run's name; by default the configuration's")
+    .option('--name <name>', `the run's name; by default <configuration>-${name}`)
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--json', 'one JSON object per line');
 }
 
 async function sftCommand(path: string, flags: OfflineFlags): Promise<void> {
   const least = flags.minScore === undefined ? Number.NEGATIVE_INFINITY : numberOf('--min-score', flags.minScore);
-  const request = await prepare(path, flags);
-  const demonstrations = request.demonstrations.filter(({ score }) => score >= least);
-  await superviseRun({ ...request, demonstrations }, (epoch) => report(flags, { ...epoch }));
-  finish(flags, request, `${demonstrations.length} episodes`);
+  await learn('sft', path, flags, async (request) => {
+    const demonstrations = request.demonstrations.filter(({ score }) => score >= least);
+    if (demonstrations.length === 0 && request.demonstrations.length > 0) {
+      const best = Math.max(...request.demonstrations.map(({ score }) => score));
+      const none = `none of ${request.demonstrations.length} episodes scored ${least} or more; the best scored ${best}`;
+      throw new UserError('BAD_ARGUMENT', `--min-score: ${none}`);
+    }
+    await superviseRun({ ...request, demonstrations }, epochs(flags));
+    return `${demonstrations.length} episodes`;
+  });
 }
 
 async function dpoCommand(path: string, flags: OfflineFlags): Promise<void> {
   const beta = numberOf('--beta', flags.beta!);
   if (!(beta > 0)) throw new UserError('BAD_ARGUMENT', `--beta: expected a number above 0, got ${flags.beta}`);
-  const request = await prepare(path, flags);
-  const pairs = await preferRun({ ...request, beta }, (epoch) => report(flags, { ...epoch }));
-  finish(flags, request, `${pairs} pairs`);
+  await learn('dpo', path, flags, async (request) => `${await preferRun({ ...request, beta }, epochs(flags))} pairs`);
 }
 
-async function prepare(path: string, flags: OfflineFlags): Promise<OfflineRequest> {
+/**
+ * Reads everything, makes the run's folder, learns. A run that came to nothing leaves no folder.
+ * @param teach learns, and says from how much
+ */
+async function learn(
+  command: string,
+  path: string,
+  flags: OfflineFlags,
+  teach: (request: OfflineRequest) => Promise<string>,
+): Promise<void> {
   const epochs = countOf('--epochs', flags.epochs);
   const batch = countOf('--batch', flags.batch);
   let text: string;
@@ -76,20 +91,43 @@ async function prepare(path: string, flags: OfflineFlags): Promise<OfflineReques
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
   }
   const config = loadRunConfig(text, path, flags.set);
-  const { module } = await loadWorld(config.env.id, config.env.options);
-  const demonstrations = flags.data.flatMap(readDemonstrations);
-  const dir = join(flags.runs, flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, '')));
+  const { module, env } = await loadWorld(config.env.id, config.env.options);
+  const notice = (message: string) => void process.stderr.write(`${message}\n`);
+  const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));
+  for (const one of demonstrations) checkWorld(one, env.id);
+  const heldOut = new Set(env.tasks.split('test'));
+  const held = demonstrations.filter(({ trajectory }) => trajectory && heldOut.has(trajectory.task.index)).length;
+  if (held > 0)
+    notice(`${held} of ${demonstrations.length} episodes are of the test split: evaluations on it will flatter`);
+  const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
+  const dir = join(flags.runs, name);
   createRunFolder(dir, config);
-  return { config, dir, view: module.view, demonstrations, epochs, batch };
+  try {
+    const learnt = await teach({ config, dir, view: module.view, demonstrations, epochs, batch });
+    const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
+    process.stdout.write(
+      flags.json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}: ${next}\n`,
+    );
+  } catch (thrown) {
+    discard(dir);
+    throw thrown;
+  }
 }
 
-function report({ json }: OfflineFlags, epoch: Readonly<Record<string, number>>): void {
-  const words = Object.entries(epoch).map(([name, value]) => `${name}=${value.toPrecision(4)}`);
-  process.stdout.write(`${json ? JSON.stringify(epoch) : words.join(' ')}\n`);
+/** A trace says where it was played; of an AgentTraj item's name only the start that is a world's counts. */
+function checkWorld({ source, world, trajectory }: Demonstration, id: string): void {
+  if (world === undefined || world === id || (!trajectory && !(world in registry))) return;
+  throw new UserError('BAD_TRACE', `${source}: it was played in ${world}, the configuration's world is ${id}`);
 }
 
-function finish({ json }: OfflineFlags, { dir }: OfflineRequest, learnt: string): void {
-  process.stdout.write(json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}\n`);
+/** Tells each epoch as it ends. */
+function epochs({ json }: OfflineFlags): (figures: object) => void {
+  let epoch = 0;
+  return (figures) => {
+    const row = { epoch: ++epoch, ...figures };
+    const words = Object.entries(row).map(([name, value]) => `${name}=${Number(Number(value).toPrecision(4))}`);
+    process.stdout.write(`${json ? JSON.stringify(row) : words.join(' ')}\n`);
+  };
 }
 
 function countOf(flag: string, text: string): number {

@@ -14,13 +14,13 @@ interface PlayFlags {
   readonly horizon: number;
 }
 
+const HOW = 'type an action or its number; ? lists what can be done, hint asks the oracle, quit ends';
+
 /** Adds the command. */
 export function play(program: Command): void {
   program
     .command('play')
-    .description(
-      'play a world yourself: type an action or its number; `?` lists what can be done, `hint` asks the oracle, `quit` ends',
-    )
+    .description(`play a world yourself: ${HOW}`)
     .argument('<env>', 'world to play')
     .option('--task <index>', 'task index', whole)
     .option('--seed <seed>', "seed of the task; by default the evaluation's", whole)
@@ -39,11 +39,16 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
   const oracle = module.createOracle?.()(task);
   const { out, lines } = terminal();
   const turns: SeenTurn[] = [];
-  out(`${id} task ${index} (${env.tasks.label(index)}), ${flags.horizon} turns\n\n${session.first.observation}\n`);
+  const picture = () => {
+    if (module.draw) out(`${drawingText(module.draw(task, session.first, turns)).join('\n')}\n`);
+  };
+  out(
+    `${id} task ${index} (${env.tasks.label(index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}\n`,
+  );
+  picture();
   let hint = oracle?.(session.first);
   try {
     for (;;) {
-      if (module.draw) out(`${drawingText(module.draw(task, session.first, turns)).join('\n')}\n`);
       out(`\nturn ${turns.length + 1}/${flags.horizon} > `);
       const typed = await lines.next();
       if (typed.done || typed.value.trim() === 'quit') break;
@@ -54,7 +59,7 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
         continue;
       }
       if (text === 'hint') {
-        out(`${hint ?? 'the oracle knows nothing from here'}\n`);
+        out(`${hint ?? noHint(oracle !== undefined, turns.length)}\n`);
         continue;
       }
       const action = /^\d+$/.test(text) ? (listed[Number(text) - 1] ?? text) : text;
@@ -62,17 +67,25 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
       turns.push({ action, observation: step.observation });
       hint = action === hint ? oracle?.(step) : undefined; // off the oracle's path it has no plan
       out(`${step.observation}\n`);
+      picture();
       const seen = withHorizon(step, turns.length, flags.horizon);
       if (seen.kind === 'mid') continue;
       const solved = seen.kind === 'terminated' && seen.success;
       out(
-        `\n${solved ? 'solved' : seen.kind === 'truncated' ? 'out of turns' : 'over'} after ${turns.length} turns, reward ${seen.reward}\n`,
+        `\n${solved ? 'solved' : seen.kind === 'truncated' ? 'out of turns' : 'over'} after ${turns.length} ${turns.length === 1 ? 'turn' : 'turns'}, reward ${seen.reward}\n`,
       );
       break;
     }
   } finally {
     await session.close();
   }
+}
+
+function noHint(hasOracle: boolean, turns: number): string {
+  if (!hasOracle) return 'this world has no oracle';
+  return turns === 0
+    ? 'the oracle does not solve this task'
+    : 'the oracle plans from the start and has no advice once it is not followed';
 }
 
 function terminal() {

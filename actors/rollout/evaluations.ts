@@ -1,0 +1,96 @@
+/** Evaluations under way: which of their tasks come next, what came of them, and when one is done. */
+import { seedFrom } from '../../src/core/rng.ts';
+import { type Task, taskName } from '../../src/core/task.ts';
+import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
+import type { Purpose } from './episode-run.ts';
+import type { EvaluationPlan, EvaluationRecord } from './protocol.ts';
+
+interface EvaluationRun {
+  readonly plan: EvaluationPlan;
+  readonly done: (record: EvaluationRecord) => void;
+  readonly queue: Task[];
+  /** Groups begun and not finished. */
+  open: number;
+  /** Episodes that belong to a group given up. */
+  failed: number;
+  readonly trajectories: Trajectory[];
+}
+
+/** A group to be played. */
+export interface EvaluationGroup {
+  readonly plan: EvaluationPlan;
+  readonly task: Task;
+  readonly purpose: Purpose;
+}
+
+export class Evaluations {
+  readonly #runs = new Map<string, EvaluationRun>();
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  open(plan: EvaluationPlan, done: EvaluationRun['done']): void {
+    this.#runs.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
+  }
+
+  /** The next group that waits to be played; it counts as begun. */
+  next(): EvaluationGroup | undefined {
+    for (const run of this.#runs.values()) {
+      const task = run.queue.shift();
+      if (!task) continue;
+      run.open++;
+      const { plan } = run;
+      // Seeded by the task, not by the order of arrival: an evaluation repeats whatever ran before it.
+      const seed = seedFrom(plan.seed, task.index, task.seed);
+      return { plan, task, purpose: { name: plan.name, temperature: plan.temperature, seed } };
+    }
+    return undefined;
+  }
+
+  /** A group is finished. @returns false where it belongs to no evaluation */
+  finished(name: string, trajectories: readonly Trajectory[]): boolean {
+    const run = this.#runs.get(name);
+    if (!run) return false;
+    run.open--;
+    run.trajectories.push(...trajectories);
+    return true;
+  }
+
+  /** A group of `episodes` was given up. @returns false where it belongs to no evaluation */
+  gaveUp(name: string, episodes: number): boolean {
+    const run = this.#runs.get(name);
+    if (!run) return false;
+    run.open--;
+    run.failed += episodes;
+    return true;
+  }
+
+  /** Tells the results of those that are done. */
+  settle(): void {
+    for (const [name, run] of this.#runs) {
+      if (run.queue.length > 0 || run.open > 0) continue;
+      this.#runs.delete(name);
+      run.done(recordOf(run));
+    }
+  }
+}
+
+function recordOf({ plan, failed, trajectories }: EvaluationRun): EvaluationRecord {
+  const byTask = new Map<string, Trajectory[]>();
+  for (const one of trajectories) {
+    const known = byTask.get(taskName(one.task));
+    if (known) known.push(one);
+    else byTask.set(taskName(one.task), [one]);
+  }
+  const results = plan.tasks.map((task) => {
+    const own = byTask.get(taskName(task)) ?? [];
+    return {
+      task,
+      successes: own.map(({ success }) => success),
+      returns: own.map(episodeReturn),
+      turns: own.map(({ turns }) => turns.length),
+    };
+  });
+  return { plan, results, failed };
+}

@@ -1,0 +1,93 @@
+/** What a learner's updates are made with; plain data but for the view and the tokenizer. */
+import type { EstimatorConfig } from '../algo/advantages.ts';
+import type { KlControl, KlEstimator } from '../algo/kl.ts';
+import type { RunConfig } from '../config/run-config.ts';
+import type { View } from '../core/view.ts';
+import type { ModelConfig } from '../model/config.ts';
+import type { LossCoefficients } from '../model/loss.ts';
+import { type AdamWConfig, defaultAdamW, type LearningRate } from '../model/optimizer.ts';
+import type { DecoderKind } from '../model/programs.ts';
+import type { Tokenizer } from '../policy/tokenizer.ts';
+
+/**
+ * What is done about decisions made by older weights:
+ * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is all there is. A decision that
+ *   has moved by as much as the clip allows moves no further, however many updates it took;
+ * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
+ *   advantage is weighed by min(π_learner/π_behaviour, cap), a constant, shared by a token, a decision or a trajectory
+ *   (algo/importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
+ *   same. Its clip bounds the movement of one update only.
+ *
+ * Where neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
+ *
+ * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.
+ *   2025 (AReaL), https://arxiv.org/abs/2505.24298. Differs from AReaL, which has no cap in its equation and leaves out
+ *   the tokens above one in its code: here what exceeds it counts as the cap.
+ */
+export type OffPolicy =
+  | { readonly type: 'ratio' }
+  | { readonly type: 'truncated'; readonly cap: number; readonly per: 'token' | 'decision' | 'trajectory' };
+
+/** KL to the weights the run started from. */
+export interface ReferenceKl {
+  readonly in: 'loss' | 'reward';
+  readonly estimator: KlEstimator;
+  readonly control: KlControl;
+}
+
+export interface TrainerOptions {
+  readonly model: ModelConfig;
+  readonly tokenizer: Tokenizer;
+  readonly view: View;
+  readonly decoder: DecoderKind;
+  readonly estimator: EstimatorConfig;
+  /** Passes over an update's groups, ≥ 1. */
+  readonly epochs: number;
+  /** Optimiser steps per pass, ≥ 1. */
+  readonly minibatches: number;
+  readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
+  readonly offPolicy: OffPolicy;
+  /** Absent: no reference policy. */
+  readonly kl?: ReferenceKl;
+  readonly learningRate: LearningRate;
+  /** Gradients are scaled down to this global norm. */
+  readonly maxGradNorm: number;
+  readonly adamW: AdamWConfig;
+  /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
+  readonly filterGroups: boolean;
+  /** uint32; orders the minibatches. */
+  readonly seed: number;
+}
+
+/** What a run's configuration says of its learner. */
+export function trainerOptions(
+  { learner, policy, seed }: RunConfig,
+  model: ModelConfig,
+): Omit<TrainerOptions, 'view' | 'tokenizer'> {
+  return {
+    model,
+    decoder: policy.decoder,
+    estimator: learner.estimator,
+    epochs: learner.epochs,
+    minibatches: learner.minibatches,
+    coefficients: {
+      clipLow: learner.clipLow,
+      clipHigh: learner.clipHigh,
+      entropyCoef: learner.entropyCoef,
+      valueCoef: learner.valueCoef,
+      valueClip: learner.valueClip,
+    },
+    learningRate: {
+      peak: learner.learningRate,
+      warmupSteps: learner.warmupSteps,
+      decay: learner.decay,
+      final: learner.finalRate,
+    },
+    maxGradNorm: learner.maxGradNorm,
+    adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
+    filterGroups: learner.filterGroups,
+    offPolicy: learner.offPolicy,
+    ...(learner.kl ? { kl: learner.kl } : {}),
+    seed,
+  };
+}

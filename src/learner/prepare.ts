@@ -1,0 +1,193 @@
+/**
+ * A batch before its first optimiser step: encoded, estimated, and measured for what its trajectories do not record
+ * (the reference policy, the learner itself, values at the cut).
+ */
+import { type Estimate, type Extras, estimate } from '../algo/advantages.ts';
+import { aggregationWeights } from '../algo/aggregate.ts';
+import { importance } from '../algo/importance.ts';
+import { klEstimate } from '../algo/kl.ts';
+import type { Group, Trajectory } from '../core/trajectory.ts';
+import type { ParamSet } from '../model/parameters.ts';
+import {
+  type DecisionFeed,
+  decisionsOf,
+  type TrainDecision,
+  type TrainGroup,
+  trainUnits,
+} from '../policy/training-batch.ts';
+import { type Breakage, firstNotFinite } from './finite.ts';
+import { finalValues, type Measuring, measure } from './measure.ts';
+import type { TrainerOptions } from './options.ts';
+
+/** The learner at the start of an update. */
+export interface Learning {
+  readonly options: TrainerOptions;
+  readonly params: ParamSet;
+  /** The reference policy's weights; present where the options have `kl`. */
+  readonly reference: ParamSet | undefined;
+  /** β now; 0 without `kl`. */
+  readonly klCoefficient: number;
+  /** Present where anything has to be measured. */
+  readonly measuring: Measuring | undefined;
+}
+
+/** Groups with all that is known of their decisions. */
+export interface Prepared {
+  /** What a minibatch is made of. */
+  readonly units: readonly (readonly TrainGroup[])[];
+  /** In the order of the groups' trajectories. */
+  readonly estimates: readonly Estimate[];
+  readonly facts: ReadonlyMap<TrainDecision, DecisionFacts>;
+  readonly stats: Readonly<Record<string, number>>;
+}
+
+interface DecisionFacts {
+  /** log π of the policy that the surrogate's ratio is taken against. */
+  readonly old: number;
+  readonly reference: number;
+  /** Truncated importance weight, a constant of the update. */
+  readonly importance: number;
+}
+
+export type ExtrasOf = (one: Trajectory) => Extras | undefined;
+
+/** Value at the cut, and β·KL of the decisions, as far as the options ask for them. */
+export async function extrasOf(learning: Learning, groups: readonly Group[]): Promise<ExtrasOf> {
+  const { options, params, reference, klCoefficient, measuring } = learning;
+  const { estimator, kl, minibatches } = options;
+  if (kl?.in !== 'reward' && estimator.truncation !== 'bootstrap') return () => undefined;
+  const all = groups.flatMap(({ trajectories }) => trajectories);
+  const cutOff = estimator.truncation === 'bootstrap' ? all.filter(({ end }) => end === 'truncated') : [];
+  const finals = await finalValues(measuring!, params, cutOff, minibatches);
+  const penalties = new Map<Trajectory, Float64Array>();
+  if (kl?.in === 'reward') {
+    const units = encode(options, groups);
+    const decisions = decisionsOf(units.flat());
+    const { logprobs } = await measure(measuring!, reference!, units, minibatches);
+    for (const one of all) penalties.set(one, new Float64Array(one.turns.length));
+    decisions.forEach(({ trajectory, turn, logprob }, i) => {
+      penalties.get(all[trajectory]!)![turn]! += klCoefficient * klEstimate(kl.estimator, logprob, logprobs[i]!);
+    });
+  }
+  return (one) => {
+    const finalValue = finals.get(one);
+    const penalty = penalties.get(one);
+    return { ...(finalValue === undefined ? {} : { finalValue }), ...(penalty ? { penalty } : {}) };
+  };
+}
+
+/** Estimates over all groups at once (some estimators whiten over the batch), and measures their decisions. */
+export async function prepare(
+  learning: Learning,
+  groups: readonly Group[],
+  extras: ExtrasOf,
+): Promise<Prepared | { readonly broken: Breakage }> {
+  const { options, params, measuring } = learning;
+  const { estimator, offPolicy, kl, minibatches } = options;
+  const units = encode(options, groups);
+  const estimates = estimate(groups, estimator, extras);
+  for (const { trajectory, advantages, returns } of estimates) {
+    const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;
+    if (bad) return { broken: { where: 'advantage', message: `of episode ${trajectory.episode} is not finite` } };
+  }
+  const decisions = decisionsOf(units.flat());
+  const behaviour = Float64Array.from(decisions, ({ logprob }) => logprob);
+  const stats: Record<string, number> = {};
+  let reference: Float64Array = behaviour;
+  if (kl && decisions.length > 0) {
+    reference = (await measure(measuring!, learning.reference!, units, minibatches)).logprobs;
+    let sum = 0;
+    for (let i = 0; i < reference.length; i++) sum += klEstimate('k3', behaviour[i]!, reference[i]!);
+    stats.klReferenceStart = sum / reference.length;
+  }
+  let old: Float64Array = behaviour;
+  let weights: ArrayLike<number> | undefined;
+  if (offPolicy.type === 'truncated' && estimator.algorithm !== 'agent_evol' && anyOlder(groups, params.version)) {
+    old = (await measure(measuring!, params, units, minibatches)).logprobs;
+    const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
+    weights = corrected.weights;
+    stats.importanceMean = corrected.stats.mean;
+    stats.importanceMax = corrected.stats.largest;
+    stats.importanceTruncated = corrected.stats.truncatedShare;
+    stats.effectiveShare = corrected.stats.effectiveShare;
+  }
+  if (firstNotFinite(reference) >= 0 || firstNotFinite(old) >= 0 || (weights && firstNotFinite(weights) >= 0)) {
+    return { broken: { where: 'measurement', message: 'a log-probability under present weights is not finite' } };
+  }
+  const facts = new Map(
+    decisions.map((decision, i) => [
+      decision,
+      { old: old[i]!, reference: reference[i]!, importance: weights ? weights[i]! : 1 },
+    ]),
+  );
+  return { units, estimates, facts, stats };
+}
+
+/**
+ * What the loss is told of each decision of a minibatch; weights refer to it alone, so that every step sees one scale.
+ * @returns `undefined` when none of its decisions is trained on
+ */
+export function feedOf(
+  { estimator }: TrainerOptions,
+  groups: readonly TrainGroup[],
+  { estimates, facts }: Prepared,
+): ((decision: TrainDecision) => DecisionFeed) | undefined {
+  const decisions = decisionsOf(groups);
+  const present = [...new Set(decisions.map(({ trajectory }) => trajectory))];
+  const weights = aggregationWeights(
+    present.map((i) => estimates[i]!.tokens),
+    present.map((i) => estimates[i]!.trained),
+    estimator.aggregation,
+  );
+  const rowOf = new Map(present.map((i, n) => [i, weights[n]!]));
+  let trained = 0;
+  for (const { trajectory, turn, token } of decisions) {
+    if (token === 0 && estimates[trajectory]!.trained[turn]) trained++;
+  }
+  if (trained === 0) return undefined;
+  return (decision) => {
+    const { trajectory, turn, token } = decision;
+    const { advantages, returns, trained: mask } = estimates[trajectory]!;
+    const { old, reference, importance } = facts.get(decision)!;
+    return {
+      oldLogprob: old,
+      referenceLogprob: reference,
+      // Importance belongs to the surrogate alone: w·min(rA, clip(r)A) = min(r·wA, clip(r)·wA) for w ≥ 0. What does not
+      // depend on the action taken (entropy) or has its own measure (KL) keeps the batch's weights.
+      advantage: advantages[turn]! * importance,
+      weight: rowOf.get(trajectory)![turn]!,
+      return: returns[turn]!,
+      oldValue: decision.value,
+      valueWeight: token === 0 && mask[turn] ? 1 / trained : 0, // a run has one value, at its first token
+    };
+  };
+}
+
+function encode({ view, tokenizer }: TrainerOptions, groups: readonly Group[]): TrainGroup[][] {
+  let first = 0;
+  return groups.flatMap(({ trajectories }) => {
+    const units = trainUnits(view, tokenizer, trajectories, first);
+    first += trajectories.length;
+    return units;
+  });
+}
+
+/** Whether any decision was made by other weights than the learner's present ones. */
+function anyOlder(groups: readonly Group[], version: number): boolean {
+  return groups.some(({ trajectories }) =>
+    trajectories.some(({ turns }) => turns.some(({ decision }) => decision!.version < version)),
+  );
+}
+
+/** Lengths of the stretches of decisions that share an importance ratio; `undefined` for one each. */
+function segments(decisions: readonly TrainDecision[], per: 'token' | 'decision' | 'trajectory'): number[] | undefined {
+  if (per === 'token') return undefined;
+  const lengths: number[] = [];
+  decisions.forEach(({ trajectory, turn }, i) => {
+    const before = decisions[i - 1];
+    const same = before?.trajectory === trajectory && (per === 'trajectory' || before.turn === turn);
+    if (same) lengths[lengths.length - 1]!++;
+    else lengths.push(1);
+  });
+  return lengths;
+}

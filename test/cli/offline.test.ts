@@ -1,0 +1,188 @@
+/** `sft`, `dpo` and AgentEvol as typed: data made by our own commands, and what is wrong with it told in one line. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { temporaryFolder } from '../support/small-run.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+const config = fileURLToPath(new URL('test/support/small-run.yaml', packageRoot));
+const folder = temporaryFolder('offline');
+const runs = join(folder, 'runs');
+const demo = join(runs, 'demo');
+const trace = join(demo, 'traces', '00001.jsonl');
+const played = join(runs, 'played');
+const good = join(folder, 'good.json');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function longplay(...args: string[]) {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [main, ...args], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  return { status, stderr, stdout };
+}
+/** The same, of a command that must succeed. */
+function succeed(...args: string[]) {
+  const told = longplay(...args);
+  expect(told.status, told.stderr).toBe(0);
+  return told;
+}
+const learn = (command: 'sft' | 'dpo', ...args: string[]) => longplay(command, config, '--runs', runs, ...args);
+const epochsOf = (stdout: string) =>
+  stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, number>)
+    .filter(({ epoch }) => epoch !== undefined);
+
+beforeAll(() => {
+  const set = [
+    'stop={updates: 12}',
+    'rollout.groupSize=4',
+    'evaluation={split: test, horizons: [4], episodesPerTask: 1}',
+  ];
+  succeed('train', config, '--runs', runs, '--name', 'demo', ...set.flatMap((one) => ['--set', one]));
+  const rollout = [
+    '--policy',
+    'random',
+    '--env',
+    'textcraft',
+    '--split',
+    'train',
+    '--episodes',
+    '40',
+    '--horizon',
+    '4',
+  ];
+  succeed('rollout', ...rollout, '--runs', runs, '--name', 'played');
+  succeed('export', demo, '--purpose', 'train', '--success', '--out', good);
+}, 120_000);
+
+describe('off-line learning from the command line', { timeout: 60_000 }, () => {
+  it('imitates the good episodes of a run, leaves out what evaluations played, and is evaluated and trained on', () => {
+    const { status, stdout, stderr } = learn('sft', '--data', demo, '--min-score', '1', '--epochs', '3', '--json');
+    expect(status).toBe(0);
+    expect(stderr).toMatch(/demo: [12]00 episodes of evaluations are left out\n/);
+    const losses = epochsOf(stdout).map(({ nll }) => nll!);
+    expect(losses).toHaveLength(3);
+    expect(losses[2]).toBeLessThan(losses[0]!);
+    const taught = join(runs, 'small-run-sft');
+    const { run } = JSON.parse(stdout.trim().split('\n').at(-1)!) as { run: string };
+    expect(run).toBe(taught);
+    expect(longplay('eval', taught, '--episodes', '1').stdout).toMatch(/^depth 1 \(\d+ tasks\) .*\[\d+, \d+\]/m);
+    const { evaluations } = JSON.parse(longplay('eval', taught, '--episodes', '2', '--json').stdout);
+    expect(evaluations.map(({ name }: { name: string }) => name)).toContain('h4 sampled');
+    expect(Object.keys(evaluations[0].all.passAtK)).toEqual(['1', '2']);
+    expect(evaluations[0].all.success.low).toBeLessThanOrEqual(evaluations[0].all.success.value);
+
+    const evol = ['--set', 'learner.estimator={algorithm: agent_evol}', '--set', `policy.init=${taught}`];
+    const one = longplay('train', config, '--runs', runs, '--name', 'evol', ...evol, '--set', 'stop={updates: 3}');
+    expect(one.status).toBe(0);
+    expect(one.stderr).toMatch(/starting from the weights of .*small-run-sft/);
+  });
+
+  it('learns from a rollout, from several sources, and from what export wrote', () => {
+    const two = learn('sft', '--data', played, demo, '--name', 'two', '--epochs', '1');
+    expect(two.status).toBe(0);
+    const all = Number(/learnt from (\d+) episodes/.exec(two.stdout)![1]);
+    expect(all).toBeGreaterThan(40);
+    const tokens = ['--set', 'policy.decoder=tokens', '--set', 'policy.masked=false'];
+    expect(learn('sft', '--data', good, '--name', 'spelt', '--epochs', '1', ...tokens).status).toBe(0);
+  });
+
+  it('prefers the better of two episodes of a task', () => {
+    const { status, stdout } = learn('dpo', '--data', demo, '--epochs', '4', '--json');
+    expect(status).toBe(0);
+    const epochs = epochsOf(stdout);
+    expect(epochs[3]!.loss).toBeLessThan(epochs[0]!.loss!);
+    expect(epochs[3]!.accuracy).toBeGreaterThan(0.6);
+  });
+
+  it('says when episodes are of held-out tasks', () => {
+    const rollout = ['--policy', 'random', '--env', 'textcraft', '--episodes', '8', '--horizon', '4'];
+    succeed('rollout', ...rollout, '--runs', runs, '--name', 'held'); // the test split
+    const { stderr } = learn('sft', '--data', join(runs, 'held'), '--name', 'peeked', '--epochs', '1');
+    expect(stderr).toMatch(/8 of 8 episodes are of the test split: evaluations on it will flatter/);
+  });
+
+  it('takes a trace whose last line a kill cut off, and says so', () => {
+    const path = join(folder, 'killed.jsonl');
+    writeFileSync(path, readFileSync(trace, 'utf8').slice(0, -100));
+    const { status, stderr } = learn('sft', '--data', path, '--name', 'killed', '--epochs', '1');
+    expect(stderr).toContain(`${path}: its last line is cut off and left out`);
+    expect(status).toBe(0);
+  });
+});
+
+/** Every mistake: one line that names it, exit code 2, and no run folder. */
+describe('data that will not do', { timeout: 60_000 }, () => {
+  const file = (name: string, text: () => string) => {
+    const path = join(folder, name);
+    return () => {
+      writeFileSync(path, text());
+      return path;
+    };
+  };
+  const lines = () => readFileSync(trace, 'utf8').split('\n');
+  const broken = file('broken.jsonl', () => lines().with(2, lines()[2]!.slice(0, 200)).join('\n'));
+  const half = file('half.json', () => readFileSync(good, 'utf8').slice(0, 500));
+  const babyai = fileURLToPath(new URL('experiments/babyai.yaml', packageRoot));
+  const spelt = ['--set', 'policy.decoder=tokens'];
+  const agentTraj = (item: object) => file('item.json', () => JSON.stringify([item]));
+
+  const cases: [string, () => string[], RegExp][] = [
+    ['no such file', () => ['sft', config, '--data', '/nowhere.jsonl'], /\/nowhere\.jsonl does not exist/],
+    ['no such JSON', () => ['sft', config, '--data', '/nowhere.json'], /cannot read \/nowhere\.json: ENOENT/],
+    ['a run without traces', () => ['dpo', config, '--data', folder], /no trace here/],
+    [
+      'a trace with a cut line',
+      () => ['sft', config, '--data', broken()],
+      /broken\.jsonl: line 3 is no line of a trace/,
+    ],
+    ['half a JSON', () => ['sft', config, '--data', half(), ...spelt], /cannot read .*half\.json: Unterminated string/],
+    ['something else', () => ['sft', config, '--data', config], /expected a trace of version 1/],
+    ['another world, from a trace', () => ['sft', babyai, '--data', demo], /played in textcraft, .* world is babyai/],
+    [
+      'another world, by name',
+      () => ['sft', babyai, '--data', good, ...spelt],
+      /played in textcraft, .* world is babyai/,
+    ],
+    [
+      'an item that is none',
+      () => ['sft', config, '--data', agentTraj({ item_id: 'x' })(), ...spelt],
+      /item 0: expected conversations; AgentTraj is/,
+    ],
+    [
+      'no listed actions',
+      () => ['sft', config, '--data', good],
+      /decoder choice needs; use --set policy\.decoder=tokens/,
+    ],
+    [
+      'a score nobody reached',
+      () => ['sft', config, '--data', demo, '--min-score', '2'],
+      /scored 2 or more; the best scored 1/,
+    ],
+    ['no pairs', () => ['dpo', config, '--data', good, ...spelt], /no two episodes of one task with different scores/],
+    ['no epochs', () => ['sft', config, '--data', demo, '--epochs', '0'], /--epochs: expected a whole number ≥ 1/],
+    ['a β of 0', () => ['dpo', config, '--data', demo, '--beta', '0'], /--beta: expected a number above 0/],
+    [
+      'no weights to start from',
+      () => ['sft', config, '--data', demo, '--set', 'policy.init=/no'],
+      /there is no checkpoint/,
+    ],
+    ['no data', () => ['sft', config], /required option '--data/],
+  ];
+  it.each(cases)('%s', (_, args, message) => {
+    const before = readdirSync(runs);
+    const { status, stderr } = longplay(...args(), '--runs', runs, '--name', 'bad');
+    expect(stderr).toMatch(message);
+    expect(stderr.split('\n').filter((line) => /^(longplay|error):/.test(line))).toHaveLength(1);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect(status).toBe(2);
+    expect(readdirSync(runs)).toEqual(before);
+    expect(existsSync(join(runs, 'bad'))).toBe(false);
+  });
+});

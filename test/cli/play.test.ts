@@ -1,0 +1,44 @@
+/** `longplay play` as a person meets it: told how, shown the grid, helped, and told how it ended. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { packageRoot } from '../../src/runtime/thread.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+
+/** @param typed lines of one person; the program ends with them */
+function play(args: readonly string[], typed: readonly string[]) {
+  const { status, stdout } = spawnSync(process.execPath, [main, 'play', ...args], {
+    encoding: 'utf8',
+    timeout: 60_000,
+    input: typed.map((line) => `${line}\n`).join(''),
+  });
+  return { status, stdout };
+}
+
+describe('longplay play', { timeout: 60_000 }, () => {
+  it('draws the grid of BabyAI, lists, hints, and says how it ended', () => {
+    const { status, stdout } = play(['babyai', '--task', '4'], ['?', 'hint', 'turn left', 'turn right', '11', '11']);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/\? lists what can be done, hint asks the oracle, quit ends/);
+    expect(stdout).toContain('█ o · · k o · █');
+    expect(stdout).toMatch(/^ 14 {2}go to green key 1$/m);
+    expect(stdout).toMatch(/^turn 1\/30 > go to green key 1$/m);
+    expect(stdout.match(/── maze/g)).toHaveLength(5); // at the start and after each action, not after ? and hint
+    expect(stdout).toMatch(/facing {4}down/);
+  });
+
+  it('takes an action by its number, and ends where the episode does', () => {
+    const solved = play(['babyai', '--task', '4'], ['14', 'turn left']);
+    expect(solved.stdout).toMatch(/solved after 1 turn, reward 0\.9578125/);
+    expect(solved.stdout).not.toMatch(/turn 2\/30/);
+    expect(play(['babyai', '--task', '4', '--horizon', '1'], ['turn left']).stdout).toMatch(
+      /out of turns after 1 turn/,
+    );
+  });
+
+  it('says why there is no advice', () => {
+    const { stdout } = play(['babyai', '--task', '4'], ['turn left', 'hint', 'quit']);
+    expect(stdout).toMatch(/no advice once it is not followed/);
+  });
+});
