@@ -84,7 +84,7 @@ export interface EnvPool {
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
 /** Commands under way up to which a command leaves at once. */
-const FEW_ASKED = 1;
+const FEW_ASKED = 8;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 
@@ -224,8 +224,8 @@ class Pool implements EnvPool {
     slot.outbox.push(command);
     if (this.#flushing || !slot.host) return;
     this.#flushing = true;
-    // In a thread's case not a microtask: what other code of this turn tells should go along. Where next to nobody
-    // waits there is nobody to wait for.
+    // In a thread's case not a microtask: what other code of this turn tells should go along. Where few are under way
+    // each leaves at once instead, so that the host works on one while the next is being told.
     if (this.#factory && this.#asked > FEW_ASKED) setImmediate(() => this.#flush());
     else queueMicrotask(() => this.#flush());
   }
