@@ -47,7 +47,27 @@ function weights(): Feeds {
   );
 }
 
-async function report(label: string, tokens: number, program: Program, feeds: Feeds): Promise<void> {
+/** Multiply-adds of one token's way through a layer, its keys and values alone, and the head; attention is left out. */
+const KEYS_VALUES = (2 * QWEN.hiddenSize * QWEN.hiddenSize * QWEN.kvHeads) / QWEN.heads;
+const LAYER = 2 * QWEN.hiddenSize ** 2 + KEYS_VALUES + 3 * QWEN.hiddenSize * QWEN.intermediateSize;
+const HEAD = QWEN.hiddenSize * QWEN.vocabSize;
+/** Per token, in multiply-adds: a prefill ends with the last layer's keys, LoRA adds the gradients of the inputs. */
+const WORK = {
+  prefill: (QWEN.layers - 1) * LAYER + KEYS_VALUES,
+  decode: QWEN.layers * LAYER + HEAD,
+  lora: 2 * (QWEN.layers * LAYER + HEAD),
+};
+
+interface Measured {
+  readonly label: string;
+  readonly tokens: number;
+  /** Multiply-adds per token. */
+  readonly work: number;
+  /** The machine's matmul limit, GFLOP/s. */
+  readonly limit: number;
+}
+
+async function report({ label, tokens, work, limit }: Measured, program: Program, feeds: Feeds): Promise<void> {
   const times: number[] = [];
   for (let run = 0; run < 4; run++) {
     const start = performance.now();
@@ -57,21 +77,24 @@ async function report(label: string, tokens: number, program: Program, feeds: Fe
   }
   const ms = times.toSorted((a, b) => a - b)[times.length >> 1]!;
   const resident = (process.memoryUsage().rss / 1e9).toFixed(1);
-  console.log(`| ${label} | ${((1000 * tokens) / ms).toFixed(1)} | ${ms.toFixed(0)} | ${resident} |`);
+  const share = `${((100 * 2 * work * tokens) / ms / 1e6 / limit).toFixed(0)}%`;
+  console.log(`| ${label} | ${((1000 * tokens) / ms).toFixed(1)} | ${ms.toFixed(0)} | ${share} | ${resident} |`);
   await program.dispose();
 }
 
-/** Prints a table of rates and resident memory; takes 8 GB and a minute. */
-export async function qwenBench(options: EngineOptions): Promise<void> {
+/** Prints a table of rates, shares of the matmul `limit` (GFLOP/s) and resident memory; takes 8 GB and a minute. */
+export async function qwenBench(options: EngineOptions, limit: number): Promise<void> {
   const engine = await openEngine(options);
   const base = weights();
-  console.log('| Qwen2.5-0.5B shape, fp32 | tokens/s | ms | resident GB |\n|---|---|---|---|');
+  console.log('| Qwen2.5-0.5B shape, fp32 | tokens/s | ms | of the limit | resident GB |\n|---|---|---|---|---|');
   const prefill = await engine.compile(prefillGraph(QWEN));
-  await report(`prefill 1×${TOKENS}`, TOKENS, prefill, { ...base, ...promptBatch(QWEN, 1, TOKENS) });
+  const prefilled = { label: `prefill 1×${TOKENS}`, tokens: TOKENS, work: WORK.prefill, limit };
+  await report(prefilled, prefill, { ...base, ...promptBatch(QWEN, 1, TOKENS) });
   for (const batch of [1, 8]) {
     const feeds = decodeBatch(QWEN, batch, TOKENS / 2, TOKENS / 2);
     const decode = await engine.compile(decodeGraph(QWEN));
-    await report(`decode ${batch}, KV ${TOKENS}`, batch, decode, { ...base, ...feeds });
+    const decoded = { label: `decode ${batch}, KV ${TOKENS}`, tokens: batch, work: WORK.decode, limit };
+    await report(decoded, decode, { ...base, ...feeds });
   }
   const specs = loraSpecs(QWEN, LORA);
   const state: Feeds = {};
@@ -85,7 +108,8 @@ export async function qwenBench(options: EngineOptions): Promise<void> {
   const graph = trainGraph(QWEN, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW, lora: LORA });
   const step = await engine.compile(graph);
   const feeds = { ...base, ...trainBatch(QWEN, 1, TOKENS), ...state };
-  await report(`LoRA step (rank ${LORA.rank} on q and v), 1×${TOKENS}`, TOKENS, step, feeds);
+  const label = `LoRA step (rank ${LORA.rank} on q and v), 1×${TOKENS}`;
+  await report({ label, tokens: TOKENS, work: WORK.lora, limit }, step, feeds);
   await engine.dispose();
   console.log('');
 }

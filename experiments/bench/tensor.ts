@@ -236,7 +236,7 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
     return;
   }
   print(rows, limit, torch && torchLimit);
-  if (values.qwen) await qwenBench(options);
+  if (values.qwen) await qwenBench(options, limit);
   const shown = Object.entries(ratios).map(([what, value]) => `${what}=${value?.toFixed(2) ?? 'not measured'}`);
   console.log(`ratio ${shown.join(' ')}`);
 }

@@ -20,6 +20,9 @@ export function markStarted(dir: string): string | undefined {
   const before = read(join(dir, NAME));
   writeFileSync(join(dir, NAME), JSON.stringify({ format: 1, pid: process.pid } satisfies Mark));
   if (before === undefined) return undefined;
+  if (lives(before.pid)) {
+    return `process ${before.pid} may still be training this run (or its number is another's by now): only one must`;
+  }
   const who = before.pid === 0 ? 'the process that trained here last' : `process ${before.pid}`;
   return `${who} ended without a word: it was killed, or a native library (the engine) aborted it`;
 }
@@ -27,6 +30,16 @@ export function markStarted(dir: string): string | undefined {
 /** This process no longer trains there. */
 export function markEnded(dir: string): void {
   rmSync(join(dir, NAME), { force: true });
+}
+
+function lives(pid: number): boolean {
+  if (pid === 0 || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0); // signal 0 is none: it only asks
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** pid 0 where the file was cut off while it was written. */
