@@ -188,6 +188,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         sampler,
         seed: config.seed,
         view: small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined),
+        policyInThread: small !== undefined,
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,
         envThreads: config.rollout.envThreads,

@@ -3,6 +3,7 @@ import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
+import type { ActRequest } from '../../src/policy/policy.ts';
 import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
 import type { RemoteUsage } from '../../src/remote/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
@@ -12,7 +13,8 @@ export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
 /** Turns that wait for an action. Answered by one or more `acted`, in any order. */
 export interface Act {
   readonly type: 'act';
-  readonly requests: RequestBatch;
+  /** In columns where they cross threads. */
+  readonly requests: RequestBatch | readonly ActRequest[];
 }
 
 /** Episodes that ended or were abandoned. */

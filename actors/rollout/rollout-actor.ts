@@ -66,6 +66,8 @@ export interface RolloutInit {
   readonly view: string | undefined;
   readonly groupSize: number;
   readonly concurrentGroups: number;
+  /** The policy has a thread of its own: what is sent there is packed. Default false. */
+  readonly policyInThread?: boolean;
   readonly envThreads: number;
   readonly groupsPerUpdate: number;
   /** Another group takes the place of one that the learner will not train on; absent: it stays empty. */
@@ -498,8 +500,9 @@ class Rollouts {
 
   #ask(runs: readonly EpisodeRun[]): void {
     if (runs.length === 0) return;
-    const requests = packRequests(runs.map((run) => requestFor(run, this.#policyLife)));
-    void this.#inference().tell({ type: 'act', requests });
+    const requests = runs.map((run) => requestFor(run, this.#policyLife));
+    const { policyInThread } = this.#init;
+    void this.#inference().tell({ type: 'act', requests: policyInThread ? packRequests(requests) : requests });
   }
 
   #inference() {

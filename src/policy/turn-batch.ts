@@ -64,8 +64,9 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   return { heads, temperatures, observations, lastActions, actions, newActions, whole };
 }
 
-/** The requests; their `actions` are views of the batch. */
-export function unpackRequests(batch: RequestBatch): ActRequest[] {
+/** The requests; their `actions` are views of the batch. What never left its thread comes as it is. */
+export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): readonly ActRequest[] {
+  if (isList(batch)) return batch;
   const { heads, temperatures, observations, lastActions, actions, newActions, whole } = batch;
   const out: ActRequest[] = [];
   let object = 0;
@@ -95,6 +96,10 @@ export function unpackRequests(batch: RequestBatch): ActRequest[] {
     });
   }
   return out;
+}
+
+function isList(batch: RequestBatch | readonly ActRequest[]): batch is readonly ActRequest[] {
+  return Array.isArray(batch);
 }
 
 function isPlain({ given, history }: ActRequest): boolean {
