@@ -4,7 +4,7 @@
  * one plain array instead: cloning a typed array costs as much as the rest of a small message.
  */
 import type { EnvStep, First } from '../../src/core/env.ts';
-import type { Close, EnvCommand, EnvEvent, Failed, Observed, Open, Step } from './protocol.ts';
+import type { Close, EnvCommand, EnvEvent, Failed, Open, Step } from './protocol.ts';
 
 /** What travels to a host: commands in order. */
 export type CommandBatch = CommandColumns | FewSteps;
@@ -45,8 +45,9 @@ const STEP = 1;
 const CLOSE = 2;
 
 export function packCommands(commands: readonly EnvCommand[]): CommandBatch {
-  if (commands.length <= FEW && commands.every(({ type }) => type === 'step')) {
-    return (commands as readonly Step[]).flatMap(({ episode, turn, action }) => [episode, turn, action]);
+  if (commands.length <= FEW) {
+    const few = fewSteps(commands);
+    if (few) return few;
   }
   const heads = new Int32Array(3 * commands.length);
   const actions: string[] = [];
@@ -99,15 +100,9 @@ const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
 
 export function packEvents(events: readonly EnvEvent[]): EventBatch {
-  if (events.length <= FEW && events.every(isBare)) {
-    return (events as readonly Observed[]).flatMap(({ episode, turn, step, envMs }) => [
-      kindOf(step),
-      episode,
-      turn,
-      step.kind === 'first' ? 0 : step.reward,
-      envMs,
-      step.observation,
-    ]);
+  if (events.length <= FEW) {
+    const few = fewObservations(events);
+    if (few) return few;
   }
   const heads = new Int32Array(5 * events.length);
   const numbers = new Float64Array(2 * events.length);
@@ -184,9 +179,26 @@ function isPlain(batch: CommandBatch | EventBatch): batch is readonly (number | 
   return Array.isArray(batch);
 }
 
-/** Whether an event says nothing of actions. */
-function isBare(event: EnvEvent): boolean {
-  return event.type === 'observed' && event.actions.length === 0 && event.newActions.length === 0;
+/** @returns undefined where there is something else than steps */
+function fewSteps(commands: readonly EnvCommand[]): FewSteps | undefined {
+  const out: (number | string)[] = [];
+  for (const command of commands) {
+    if (command.type !== 'step') return undefined;
+    out.push(command.episode, command.turn, command.action);
+  }
+  return out;
+}
+
+/** @returns undefined where one failed, or says what can be done now */
+function fewObservations(events: readonly EnvEvent[]): FewObservations | undefined {
+  const out: (number | string)[] = [];
+  for (const event of events) {
+    if (event.type === 'failed' || event.actions.length > 0 || event.newActions.length > 0) return undefined;
+    const { step } = event;
+    const reward = step.kind === 'first' ? 0 : step.reward;
+    out.push(kindOf(step), event.episode, event.turn, reward, event.envMs, step.observation);
+  }
+  return out;
 }
 
 function kindOf(step: First | EnvStep): number {

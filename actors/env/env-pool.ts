@@ -83,6 +83,8 @@ export interface EnvPool {
 
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
+/** Commands under way up to which a command leaves at once. */
+const FEW_ASKED = 8;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 
@@ -109,6 +111,8 @@ class Pool implements EnvPool {
   #restored = 0;
   #late = 0;
   #flushing = false;
+  /** About how many commands wait for their answer; counted anew at every poll. */
+  #asked = 0;
   #closed = false;
   #cancelPoll: (() => void) | undefined;
   #polledAt = 0;
@@ -208,6 +212,7 @@ class Pool implements EnvPool {
   }
 
   #sendPending(record: Held, command: Open | Step): void {
+    this.#asked++;
     record.ordinal = record.slot.sent + 1;
     record.begunAt = undefined;
     record.suspect = false;
@@ -219,8 +224,9 @@ class Pool implements EnvPool {
     slot.outbox.push(command);
     if (this.#flushing || !slot.host) return;
     this.#flushing = true;
-    // In a thread's case not a microtask: what other code of this turn tells should go along.
-    if (this.#factory) setImmediate(() => this.#flush());
+    // In a thread's case not a microtask: what other code of this turn tells should go along. Where few are under way
+    // each leaves at once instead, so that the host works on one while the next is being told.
+    if (this.#factory && this.#asked > FEW_ASKED) setImmediate(() => this.#flush());
     else queueMicrotask(() => this.#flush());
   }
 
@@ -283,6 +289,7 @@ class Pool implements EnvPool {
 
   /** @returns false for an answer to something else than the command in hand */
   #accept(record: Held, event: EnvEvent): boolean {
+    this.#asked--;
     if (event.type === 'failed') {
       this.#fail(record, event.failure);
       return true;
@@ -385,6 +392,8 @@ class Pool implements EnvPool {
     // This thread was busy itself: answers may be waiting unread, so nobody is late yet.
     const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
     this.#polledAt = now;
+    this.#asked = 0;
+    for (const { pending, restoring } of this.#episodes.values()) if (pending || restoring) this.#asked++;
     for (const slot of this.#slots) {
       const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, wasBusy);
       if (found) this.#replace(slot, found.culprits, found.cause, found.message);

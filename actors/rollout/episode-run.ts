@@ -46,6 +46,8 @@ export interface EpisodeRun {
   observation: string | undefined;
   /** What can be done now. */
   actions: Int32Array;
+  /** The life of the policy that has been told of its beginning. */
+  knownTo: number | undefined;
   /** What the policy was told and has not answered, for sending it again. */
   request: ActRequest | undefined;
   /** The action the env is working on. */
@@ -93,6 +95,7 @@ export function openEpisode(
     turns: [],
     restoring: false,
     asked: false,
+    knownTo: undefined,
     observation: undefined,
     actions: new Int32Array(0),
     request: undefined,
@@ -187,15 +190,18 @@ export function act(run: EpisodeRun, acted: Acted, now: number): string | undefi
   return acted.action;
 }
 
-/** The outstanding request, told in full to a policy that has lost its memory of the episode. */
-export function askAgain(run: EpisodeRun): ActRequest | undefined {
-  if (!run.request) return undefined;
+/** The outstanding request for the policy in its present life: with the whole history where it has not seen the beginning. */
+export function requestFor(run: EpisodeRun, life: number): ActRequest {
+  const request = run.request!;
+  const known = run.knownTo === life;
+  run.asked = true;
+  run.knownTo = life;
+  if (known) return request;
   const history = run.turns.map(({ observation, action, decision }) => ({
     observation,
     action,
     ...(decision ? { decision } : {}),
   }));
-  const { request } = run;
   return { ...request, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
 }
 

@@ -17,7 +17,6 @@ import type { Failure } from '../../src/core/failure.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import type { Group, Trajectory } from '../../src/core/trajectory.ts';
-import type { ActRequest } from '../../src/policy/policy.ts';
 import { packActed, packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
@@ -30,7 +29,6 @@ import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { TaskQuarantined } from '../recorder/protocol.ts';
 import {
   act,
-  askAgain,
   type EpisodeRun,
   type GroupRun,
   observe,
@@ -38,6 +36,7 @@ import {
   openGroup,
   type Purpose,
   reopenEpisode,
+  requestFor,
   savedGroup,
 } from './episode-run.ts';
 import { Evaluations } from './evaluations.ts';
@@ -171,6 +170,8 @@ class Rollouts {
   /** Waits for every episode to wait. */
   #snapshot: ReplyTo<RolloutState> | undefined;
   #era = 0;
+  /** Goes up whenever the policy has lost its memory. */
+  #policyLife = 0;
   #version: number;
   #horizon: number;
   #nextGroup: number;
@@ -293,13 +294,13 @@ class Rollouts {
     this.#snapshot = undefined;
     this.#era++;
     this.#ctx.system.reorder(this.#version);
+    this.#policyLife++;
     void this.#inference().tell({ type: 'forget' });
     for (const { group, progress } of this.#delivered.values()) this.#handOver(group, progress);
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
-    this.#ask(
-      waiting,
-      waiting.map((run) => askAgain(run)!),
-    );
+    // What a barrier took is nobody's time; a resumed run has none of it.
+    for (const run of waiting) run.since = this.#ctx.clock.now();
+    this.#ask(waiting);
     this.#launch();
   }
 
@@ -483,10 +484,7 @@ class Rollouts {
     }
     if (ended.length > 0) void this.#inference().tell({ type: 'release', episodes: ended });
     const asking = requests.filter(({ group }) => !this.#held || !isTraining(group));
-    this.#ask(
-      asking,
-      asking.map(({ request }) => request!),
-    );
+    this.#ask(asking);
     if (ended.length > 0) {
       this.#evaluations.settle();
       if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
@@ -498,9 +496,10 @@ class Rollouts {
     this.#settle();
   }
 
-  #ask(runs: readonly EpisodeRun[], requests: readonly ActRequest[]): void {
-    for (const run of runs) run.asked = true;
-    if (requests.length > 0) void this.#inference().tell({ type: 'act', requests: packRequests(requests) });
+  #ask(runs: readonly EpisodeRun[]): void {
+    if (runs.length === 0) return;
+    const requests = packRequests(runs.map((run) => requestFor(run, this.#policyLife)));
+    void this.#inference().tell({ type: 'act', requests });
   }
 
   #inference() {
@@ -511,7 +510,10 @@ class Rollouts {
     const turns = unpackActed(batch);
     if (turns.length === 0) {
       this.#tokensSeen = 0; // a new incarnation counts from zero
-      this.#askAgain();
+      // It lost its memory: every waiting turn is sent again, with its history. An episode that is with its env now
+      // comes with its history when that has answered.
+      this.#policyLife++;
+      this.#ask([...this.#episodes.values()].filter(({ asked }) => asked));
       return;
     }
     const now = this.#pass();
@@ -527,15 +529,6 @@ class Rollouts {
       this.#init.envs.tell({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
     this.#settle();
-  }
-
-  /** The policy lost its memory (its actor was restarted): every waiting turn is sent again, with its history. */
-  #askAgain(): void {
-    const asked = [...this.#episodes.values()].filter((run) => run.asked);
-    this.#ask(
-      asked,
-      asked.flatMap((run) => askAgain(run) ?? []),
-    );
   }
 
   #startGroup(group: GroupRun): void {

@@ -17,6 +17,7 @@ import {
   reduceMean,
   reduceSum,
   reshape,
+  stopGradient,
   sub,
 } from '../tensor/ops.ts';
 import type { Dim, Shape } from '../tensor/shape.ts';
@@ -59,8 +60,8 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
  *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
  *
- * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage`, `weight` (w; sums to 1 over the
- * batch for a mean; 0 for padding; truncated importance weights are multiplied in by the caller) and, with values,
+ * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage` (times the truncated importance
+ * weight, where there is one), `weight` (w; sums to 1 over the batch for a mean; 0 for padding) and, with values,
  * `return`, `oldValue`, `valueWeight` (u).
  *
  * @see Schulman et al. 2017, eq. 7, https://arxiv.org/abs/1707.06347; Yu et al. 2025 (clip-higher),
@@ -156,10 +157,13 @@ function allAxes(shape: Shape): number[] {
   return shape.map((_, axis) => axis);
 }
 
-/** log(sigmoid(x)), stable for large |x|. */
+/**
+ * log(sigmoid(x)) = −(m + log(e^−m + e^−(x+m))), stable for large |x| with m = max(−x, 0) held constant. A slope through
+ * m's own maximum would be wrong at x = 0, where two branches meet: there preference training begins.
+ */
 export function logSigmoid(x: Tensor): Tensor {
-  const magnitude = maximum(x, neg(x));
-  return sub(minimum(x, constant(0)), log(add(constant(1), exp(neg(magnitude)))));
+  const shift = stopGradient(maximum(neg(x), constant(0)));
+  return neg(add(shift, log(add(exp(neg(shift)), exp(neg(add(x, shift)))))));
 }
 
 /** Mean of a where b counts: Σ a / Σ b, 0 when nothing counts. */

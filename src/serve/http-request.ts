@@ -202,13 +202,14 @@ export class RequestReader {
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([!-~\x80-\xff]+) HTTP\/1\.([01])$/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
-const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/;
+const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
 
 /** @param text the head without its empty line @throws {BadRequest} */
 function readHead(text: string): Head {
   let end = text.indexOf('\r\n');
   const line = REQUEST_LINE.exec(end < 0 ? text : text.slice(0, end));
   if (!line) throw new BadRequest(400, 'no request line of HTTP/1.1');
+  if (CONTROL.test(text)) throw new BadRequest(400, 'a control character in the head');
   let contentType: string | undefined;
   let authorization: string | undefined;
   let origin: string | undefined;
@@ -223,7 +224,7 @@ function readHead(text: string): Head {
     const header = end < 0 ? text.slice(start) : text.slice(start, end);
     const colon = header.indexOf(':');
     const name = header.slice(0, Math.max(0, colon)).toLowerCase();
-    if (!NAME.test(name) || CONTROL.test(header)) throw new BadRequest(400, 'a malformed header');
+    if (!NAME.test(name)) throw new BadRequest(400, 'a malformed header');
     const value = header.slice(colon + 1).trim();
     switch (name) {
       case 'content-type':

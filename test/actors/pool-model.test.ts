@@ -95,6 +95,7 @@ class AddingHost implements Host {
   }
 
   #tell(events: readonly EnvEvent[]): void {
+    if (events.length === 0) return;
     const told = this.#sabotage.tells?.(events) ?? events;
     if (told.length > 0) this.#soon(() => this.#listener.events(told));
   }

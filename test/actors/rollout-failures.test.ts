@@ -80,14 +80,13 @@ describe('episodes that fail', () => {
   });
 });
 
+/** A message the policy cannot take. */
+const poison = { type: 'act', requests: null } as unknown as InferenceCommand;
+
 describe('a policy that crashes', () => {
   it('is restarted, and every waiting turn is sent again with its history', async () => {
     const bench = await make({ updates: 40, updateMs: 10 });
     const training = bench.train();
-    const poison = {
-      type: 'act',
-      requests: [{ episode: -1, group: -1, member: 0, groupSize: 1, turn: 0, actions: [], newActions: [] }],
-    } as unknown as InferenceCommand;
     for (let n = 0; n < 3; n++) {
       const before = bench.updates.length;
       while (bench.updates.length < before + 4) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -104,6 +103,26 @@ describe('a policy that crashes', () => {
         for (const turn of turns) expect([...turn.actions].map((i) => actionTable[i])).toContain(turn.action);
       }
     }
+  });
+});
+
+describe('a policy that crashes while episodes are in the middle of a step', () => {
+  it('is told their history when their envs have answered', async () => {
+    const bench = await make({ updates: 6, chaos: 'slow=1', pool: { stepDeadlineMs: 200 } });
+    const training = bench.train();
+    training.catch(() => {});
+    for (let crash = 0; crash < 3; crash++) {
+      const before = (await bench.status()).envSteps;
+      // Nearly all of them are with their envs, most of them past their first turn.
+      const ready = async () => bench.pool.stats().pending >= 12 && (await bench.status()).envSteps > before + 12;
+      while (!(await ready())) await new Promise((resolve) => setTimeout(resolve, 5));
+      void bench.system.resolve<InferenceCommand>('/inference').tell(poison);
+    }
+    const { why, status } = await training;
+    expect(why).toBe('updates');
+    expect(bench.system.stats().find(({ path }) => path === '/inference')).toMatchObject({ restarts: 3 });
+    expect(failedTotal(status.accounting)).toBe(0);
+    expectWholeGroups(bench);
   });
 });
 

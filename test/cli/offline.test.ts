@@ -24,6 +24,12 @@ function longplay(...args: string[]) {
   });
   return { status, stderr, stdout };
 }
+/** The same, of a command that must succeed. */
+function succeed(...args: string[]) {
+  const told = longplay(...args);
+  expect(told.status, told.stderr).toBe(0);
+  return told;
+}
 const learn = (command: 'sft' | 'dpo', ...args: string[]) => longplay(command, config, '--runs', runs, ...args);
 const epochsOf = (stdout: string) =>
   stdout
@@ -38,8 +44,7 @@ beforeAll(() => {
     'rollout.groupSize=4',
     'evaluation={split: test, horizons: [4], episodesPerTask: 1}',
   ];
-  const trained = longplay('train', config, '--runs', runs, '--name', 'demo', ...set.flatMap((one) => ['--set', one]));
-  expect(trained.stderr).not.toMatch(/longplay:/);
+  succeed('train', config, '--runs', runs, '--name', 'demo', ...set.flatMap((one) => ['--set', one]));
   const rollout = [
     '--policy',
     'random',
@@ -52,8 +57,8 @@ beforeAll(() => {
     '--horizon',
     '4',
   ];
-  expect(longplay('rollout', ...rollout, '--runs', runs, '--name', 'played').status).toBe(0);
-  expect(longplay('export', demo, '--purpose', 'train', '--success', '--out', good).status).toBe(0);
+  succeed('rollout', ...rollout, '--runs', runs, '--name', 'played');
+  succeed('export', demo, '--purpose', 'train', '--success', '--out', good);
 }, 120_000);
 
 describe('off-line learning from the command line', { timeout: 60_000 }, () => {
@@ -98,7 +103,7 @@ describe('off-line learning from the command line', { timeout: 60_000 }, () => {
 
   it('says when episodes are of held-out tasks', () => {
     const rollout = ['--policy', 'random', '--env', 'textcraft', '--episodes', '8', '--horizon', '4'];
-    expect(longplay('rollout', ...rollout, '--runs', runs, '--name', 'held').status).toBe(0); // the test split
+    succeed('rollout', ...rollout, '--runs', runs, '--name', 'held'); // the test split
     const { stderr } = learn('sft', '--data', join(runs, 'held'), '--name', 'peeked', '--epochs', '1');
     expect(stderr).toMatch(/8 of 8 episodes are of the test split: evaluations on it will flatter/);
   });

@@ -14,7 +14,7 @@ it('rows and progress of a rollout', { timeout: 60_000 }, async () => {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-rollout-'));
   try {
     const raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 8 }, stop: { updates: 1 } };
-    const settings = ['policy.kind=random', 'trace.everyGroups=1', 'trace.maxShare=1', 'rollout.concurrentGroups=16'];
+    const settings = ['policy.kind=random', 'trace.maxShare=0.001', 'rollout.concurrentGroups=16'];
     const config = loadRunConfig(JSON.stringify(raw), 'test', settings);
     const run = join(dir, 'run');
     createRunFolder(run, config);

@@ -10,10 +10,15 @@ import { bindFeeds } from '../../src/engine/feeds.ts';
 import { interpret } from '../../src/engine/reference.ts';
 import { scalars, weightFeeds } from '../../src/learner/weights.ts';
 import { smallModel } from '../../src/model/config.ts';
+import { logSigmoid } from '../../src/model/loss.ts';
 import { initialParams, parameterSpecs } from '../../src/model/parameters.ts';
 import { type DecoderKind, gradientGraph } from '../../src/model/programs.ts';
 import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { type DecisionFeed, decisionsOf, trainingFeeds, trainUnits } from '../../src/policy/training-batch.ts';
+import { gradients } from '../../src/tensor/gradients.ts';
+import { defineGraph } from '../../src/tensor/graph.ts';
+import { reduceSum } from '../../src/tensor/ops.ts';
+import { input } from '../../src/tensor/tensor.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { view } from '../support/toy-worlds.ts';
 
@@ -76,6 +81,19 @@ function expectSlopes(
     expect(Math.abs(gradient - slope)).toBeLessThanOrEqual(1e-6 * (1 + Math.abs(slope)));
   }
 }
+
+it('log sigmoid has its slope everywhere, also at 0, where preference training begins', () => {
+  const xs = [-90, -3, -1e-9, 0, 1e-9, 0.7, 90];
+  const x = input('x', [xs.length]);
+  const y = logSigmoid(x);
+  const graph = defineGraph({ y, slope: gradients(reduceSum(y, [0]), [x])[0]! });
+  const feeds = new Map([['x', { shape: [xs.length], data: Float64Array.from(xs) }]]);
+  const results = interpret(graph, feeds, new Map());
+  for (const [i, at] of xs.entries()) {
+    expect(results.get('y')!.data[i]).toBeCloseTo(at < -30 ? at : -Math.log1p(Math.exp(-at)), 12);
+    expect(results.get('slope')!.data[i]).toBeCloseTo(1 / (1 + Math.exp(at)), 12);
+  }
+});
 
 describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) => {
   for (const [name, { coefficients, away }] of Object.entries(policies)) {

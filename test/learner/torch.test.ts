@@ -292,7 +292,7 @@ describe('a whole update', () => {
   }
 
   it('has gradients within 1e-5 of their norm in single precision', async () => {
-    for (const name of long ? Object.keys(cases) : ['ppo', 'k3 in the loss, critic, tokens']) {
+    for (const name of long ? Object.keys(cases) : ['ppo', 'k3 in the loss, critic, tokens', 'preference pairs']) {
       const one = { ...cases[name], epochs: 1 };
       const [wide, narrow] = [
         await step(name, one, float64Engine()),

@@ -10,7 +10,11 @@ type LearnerInput = NonNullable<ToyConfig['learner']>;
 
 const algorithms = {
   grpo: { estimator: { algorithm: 'grpo' } },
-  'grpo by turn': { estimator: { algorithm: 'grpo', credit: 'turn', aggregation: { type: 'sequence-mean' } } },
+  // Divided by the std of its own turn the 0.1 for stopping early is as loud as the 1 for going on.
+  'grpo by turn': {
+    estimator: { algorithm: 'grpo', credit: 'turn', std: false, aggregation: { type: 'sequence-mean' } },
+    entropyCoef: 0.02,
+  },
   dr_grpo: { estimator: { algorithm: 'dr_grpo', aggregation: { type: 'constant', tokens: 4 } } },
   dapo: { estimator: { algorithm: 'grpo' }, clipHigh: 0.28, minibatches: 2, oversampling: 3 },
   rloo: { estimator: { algorithm: 'rloo' } },

@@ -106,7 +106,7 @@ describe('longplay train', () => {
     const folder = mkdtempSync(join(tmpdir(), 'longplay-schedule-'));
     folders.push(folder);
     const schedule = join(folder, 'schedule.jsonl');
-    const settings = ['stop.minutes=null', 'stop.updates=2', 'rollout.concurrentGroups=8'];
+    const settings = ['stop={updates: 2}', 'rollout.concurrentGroups=8'];
     const recorded = await train(settings, '--chaos', 'throw=0.03,nan=0.02', '--record-schedule', schedule).ended;
     expect(recorded.code).toBe(0);
     expect(recorded.stdout).toMatch(/^throw +[1-9]\d* /m);

@@ -72,8 +72,9 @@ describe('an asynchronous run', () => {
       run.tell('/inference', { type: 'act', requests: null } as unknown as InferenceCommand);
     });
     expect(ended.status.version).toBe(12);
-    // Turns decided by the weights of the start would be older than `maxLag`.
-    expect(ended.status.accounting.stale).toBe(0);
+    // Turns decided by the weights of the start would all be older than `maxLag`, and no update would follow. What was
+    // in flight at the crash may have become too old.
+    expect(ended.status.accounting.stale).toBeLessThanOrEqual(4 * 2);
     expect(ended.status.accounting.failed).toEqual({});
     for (const { lagMax } of rows) expect(lagMax).toBeLessThanOrEqual(2);
   }, 60_000);

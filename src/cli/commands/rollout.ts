@@ -138,7 +138,8 @@ export async function playRollout(
     const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
     let status: RolloutStatus | undefined;
     const run = await startRun({
-      config,
+      // A rollout's traces are its result: none is left out and none goes.
+      config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },
       dir,
       mode: 'async',
       envModule: envModuleUrl(config.env.id),
@@ -196,10 +197,6 @@ function fresh(flags: RolloutFlags): Prepared {
     ...(flags.model === undefined ? [] : [`policy.openai.model=${JSON.stringify(flags.model)}`]),
     `policy.openai.concurrency=${flags.concurrency}`,
     `rollout.concurrentGroups=${flags.concurrency}`,
-    'trace.everyGroups=1',
-    // A rollout's traces are its result: none is left out and none goes.
-    'trace.maxShare=1',
-    'trace.keepFiles=1000000',
     `seed=${flags.seed}`,
     ...flags.set,
   ];

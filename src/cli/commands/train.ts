@@ -74,7 +74,7 @@ async function trainCommand(path: string | undefined, flags: TrainFlags): Promis
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
     throw new UserError(
       'BAD_CONFIG',
-      'stop.minutes: a serial run has no wall clock; use --set stop.updates=… or stop.envSteps=… and leave minutes out (--set stop.minutes=null is not needed when the file has none)',
+      "stop.minutes: a serial run has no wall clock; end it by updates or steps: --set 'stop={updates: 100}'",
     );
   }
   await trainAndReport({
@@ -97,7 +97,9 @@ function checkScheduleFlags(flags: TrainFlags, config: RunConfig): void {
     throw refuse('what chaos broke is in the record; leave --chaos out');
   }
   if (config.stop.minutes !== undefined) {
-    throw refuse('a run that ends by the clock does not repeat; use stop.updates or stop.envSteps');
+    throw refuse(
+      "a run that ends by the clock does not repeat; end it by updates or steps: --set 'stop={updates: 100}'",
+    );
   }
 }
 

@@ -97,14 +97,27 @@ export class AgentGymSessions {
     return closed;
   }
 
-  /** Runs `work` after what the session is busy with. */
-  inOrder<T>(session: AgentGymSession, work: () => Promise<T>): Promise<T> {
-    const run = session.busy ? session.busy.then(work, work) : work();
-    session.busy = run;
-    const done = () => {
+  /** Runs `work` after what the session is busy with. @returns what `done` or `failed` makes of it; never rejects */
+  inOrder<T, A>(
+    session: AgentGymSession,
+    work: () => Promise<T>,
+    done: (value: T) => A,
+    failed: (thrown: unknown) => A,
+  ): Promise<A> {
+    const free = () => {
       if (session.busy === run) session.busy = undefined;
     };
-    run.then(done, done);
+    const run: Promise<A> = (session.busy ? session.busy.then(work) : work()).then(
+      (value) => {
+        free();
+        return done(value);
+      },
+      (thrown) => {
+        free();
+        return failed(thrown);
+      },
+    );
+    session.busy = run;
     return run;
   }
 

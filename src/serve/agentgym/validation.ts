@@ -62,8 +62,12 @@ function readFields<F extends Fields>(given: Record<string, unknown>, fields: F,
   const values: Record<string, unknown> = {};
   for (const name in fields) {
     const { kind, fallback } = fields[name]!;
-    const loc = [where, name];
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
+    if (kind === 'str' ? typeof value === 'string' : Number.isInteger(value)) {
+      values[name] = value;
+      continue;
+    }
+    const loc = [where, name];
     if (value === undefined) {
       if (fallback === undefined) complaints.push(missing(loc));
       else values[name] = fallback;

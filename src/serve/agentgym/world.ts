@@ -169,7 +169,7 @@ export class AgentGymProtocol {
   }
 
   #ordered(session: AgentGymSession, work: () => Promise<unknown>): Promise<HttpAnswer> {
-    return this.sessions.inOrder(session, work).then(answered, broke);
+    return this.sessions.inOrder(session, work, answered, broke);
   }
 }
 
