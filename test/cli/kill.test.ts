@@ -11,7 +11,7 @@ import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 
-it('kill -9 costs at most one checkpoint interval; --resume goes on', async () => {
+it('kill -9 costs at most one checkpoint interval; --resume goes on', { timeout: 120_000 }, async () => {
   const folder = temporaryFolder('kill');
   try {
     const config = smallConfig({ stop: { updates: 100_000 }, checkpoint: { everyUpdates: 3, keep: 2 } });
@@ -47,7 +47,9 @@ it('kill -9 costs at most one checkpoint interval; --resume goes on', async () =
   }
 });
 
-it('a native abort is told of at the next start, which goes on from the newest checkpoint', async () => {
+it('a native abort is told of at the next start, which goes on from the newest checkpoint', {
+  timeout: 120_000,
+}, async () => {
   const folder = temporaryFolder('abort');
   try {
     const config = smallConfig({ stop: { updates: 100_000 }, checkpoint: { everyUpdates: 1, keep: 2 } });
