@@ -432,7 +432,6 @@ function smallInference(
     decoder,
     masked,
     maxTokens,
-    groupSize: config.rollout.groupSize,
     cacheOnUpdate,
     params,
   };

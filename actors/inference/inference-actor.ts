@@ -121,8 +121,7 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
         totals.turns += turns.length;
         totals.busyMs += lastEnd - start;
         if (turns.length > 0) {
-          const callMs = lastEnd - start;
-          await rollouts.tell({ type: 'acted', turns: packActed(turns), callMs, tokens: policy.tokens });
+          await rollouts.tell({ type: 'acted', turns: packActed(turns), tokens: policy.tokens });
         }
         schedule();
       },
@@ -155,7 +154,6 @@ async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
             decoder,
             masked: spec.masked,
             maxTokens: spec.maxTokens,
-            groupSize: spec.groupSize,
             cacheOnUpdate: spec.cacheOnUpdate,
           },
           params,

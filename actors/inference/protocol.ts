@@ -75,7 +75,6 @@ export interface SmallPolicyInit {
   readonly decoder: DecoderKind;
   readonly masked: boolean;
   readonly maxTokens: number;
-  readonly groupSize: number;
   readonly cacheOnUpdate: 'keep' | 'recompute';
   /** Requests bring prompts that their clients rendered (`ActRequest.given`). */
   readonly givenPrompts?: boolean;
@@ -86,8 +85,6 @@ export interface SmallPolicyInit {
 export interface ActedEvent {
   readonly type: 'acted';
   readonly turns: ActedBatch;
-  /** Milliseconds of the engine call that finished them. */
-  readonly callMs: number;
   /** Tokens the policy has computed since it started, padding left out. */
   readonly tokens: number;
 }

@@ -52,13 +52,12 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
     totalMs: openai.turnMs,
   };
 
-  const tellActed = (acted: Acted, callMs: number) => {
+  const tellActed = (acted: Acted) => {
     turns++;
     if (acted.response?.formatError !== undefined) used.formatErrors++;
     void rollouts.tell({
       type: 'acted',
       turns: packActed([acted]),
-      callMs,
       tokens: used.promptTokens + used.completionTokens,
     });
   };
@@ -73,7 +72,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   const fly = (request: ActRequest) => {
     const prompt = prompting.ask(request);
     if ('decided' in prompt) {
-      tellActed({ episode: request.episode, turn: request.turn, ...prompt.decided }, 0);
+      tellActed({ episode: request.episode, turn: request.turn, ...prompt.decided });
       return;
     }
     flying.set(request.episode, request);
@@ -146,7 +145,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
           used.promptTokens += completion.promptTokens;
           used.completionTokens += completion.completionTokens;
           used.latencyMs += ms;
-          if (wanted) read(request, completion, ms);
+          if (wanted) read(request, completion);
         } else if (wanted) fail(episode, outcome.error);
         pump();
       },
@@ -156,9 +155,9 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
     },
   };
 
-  function read(request: ActRequest, completion: Completion, ms: number): void {
+  function read(request: ActRequest, completion: Completion): void {
     try {
-      tellActed(prompting.read(request, completion), ms);
+      tellActed(prompting.read(request, completion));
     } catch (thrown) {
       if (!(thrown instanceof RemoteError)) throw thrown;
       fail(request.episode, thrown.message);

@@ -209,7 +209,7 @@ class Rollouts {
     this.#timer = new SlotTimer(ctx.clock.now(), init.concurrentGroups * init.groupSize, init.envThreads);
     this.#quarantined = new Set(state?.quarantined);
     if (state) init.sampler.restore(state.sampler);
-    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: NOBODY, callMs: -1, tokens: 0 }));
+    ctx.watch({ path: init.paths.inference }, () => ({ type: 'acted', turns: NOBODY, tokens: 0 }));
   }
 
   // --- training ---------------------------------------------------------------------------------------------------

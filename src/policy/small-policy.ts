@@ -32,8 +32,6 @@ export interface SmallPolicyOptions {
   readonly masked: boolean;
   /** Longest run of tokens of one turn. */
   readonly maxTokens: number;
-  /** Members of a group, K. */
-  readonly groupSize: number;
   /** Turns per engine call, at most. */
   readonly maxBatch: number;
   /** What a weight update does to running episodes: keep their cache (cheap, a little off-policy) or recompute it. */

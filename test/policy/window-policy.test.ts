@@ -32,7 +32,6 @@ const smallPolicy = () =>
       decoder: 'choice',
       masked: true,
       maxTokens: 8,
-      groupSize: 1,
       maxBatch: 64,
       cacheOnUpdate: 'keep',
     },

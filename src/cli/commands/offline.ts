@@ -1,13 +1,12 @@
 /** `longplay sft` and `longplay dpo`: training from recorded episodes, without an environment. */
-import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
-import { loadRunConfig } from '../../config/load.ts';
-import { messageOf, UserError } from '../../core/errors.ts';
+import { UserError } from '../../core/errors.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
 import { createRunFolder, discard, freeRunName } from '../../run/run-folder.ts';
+import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { loadWorld } from '../world.ts';
 
@@ -84,13 +83,7 @@ async function learn(
 ): Promise<void> {
   const epochs = countOf('--epochs', flags.epochs);
   const batch = countOf('--batch', flags.batch);
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
-  }
-  const config = loadRunConfig(text, path, flags.set);
+  const config = readConfigFile(path, flags.set);
   const { module, env } = await loadWorld(config.env.id, config.env.options);
   const notice = (message: string) => void process.stderr.write(`${message}\n`);
   const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));

@@ -59,7 +59,6 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
       decoder,
       masked,
       maxTokens,
-      groupSize: 1,
       cacheOnUpdate: 'keep',
       params,
     },

@@ -1,19 +1,19 @@
 /** `longplay train`. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
-import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { openConsole } from '../../console/console.ts';
-import { messageOf, UserError } from '../../core/errors.ts';
+import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { actorLines } from '../actor-lines.ts';
+import { readConfigFile } from '../config-file.ts';
 import { isUserMistake, runCommand } from '../fail.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
@@ -104,13 +104,7 @@ function checkScheduleFlags(flags: TrainFlags, config: RunConfig): void {
 }
 
 function fresh(path: string, flags: TrainFlags) {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
-  }
-  const config = loadRunConfig(text, path, flags.set);
+  const config = readConfigFile(path, flags.set);
   envModuleUrl(config.env.id);
   const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
   const dir = join(flags.runs, name);
