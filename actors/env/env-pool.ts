@@ -84,7 +84,7 @@ export interface EnvPool {
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
 /** Commands under way up to which a command leaves at once. */
-const FEW_ASKED = 2;
+const FEW_ASKED = 8;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 

@@ -4,8 +4,11 @@ export interface Figure {
   /** Median where it was repeated. */
   readonly value: number;
   readonly unit: string;
-  /** What it is measured against, in words and figures; `value / reference` is printed as a ratio. */
-  readonly reference?: { readonly name: string; readonly value: number };
+  /**
+   * What it is measured against, in words and figures. Printed as a ratio: `value / reference`, or `ratio` where pairs
+   * were measured and the median of their ratios says more than the ratio of two medians.
+   */
+  readonly reference?: { readonly name: string; readonly value: number; readonly ratio?: number };
   readonly note?: string;
 }
 

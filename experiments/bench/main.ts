@@ -56,7 +56,9 @@ function shown(figures: readonly Figure[]): string[] {
     figures.map(({ name, value, unit, reference, note }) => [
       `  ${name}`,
       `${amount(value)} ${unit}`,
-      reference ? `${(value / reference.value).toPrecision(3)}x ${reference.name} (${amount(reference.value)})` : '',
+      reference
+        ? `${(reference.ratio ?? value / reference.value).toPrecision(3)}x ${reference.name} (${amount(reference.value)})`
+        : '',
       note ?? '',
     ]),
   );

@@ -45,7 +45,7 @@ export interface ServerRow {
   readonly errors: number;
 }
 
-export async function servers({ seconds = 0.7, rounds = 7 } = {}): Promise<readonly ServerRow[]> {
+export async function servers({ seconds = 0.5, rounds = 15 } = {}): Promise<readonly ServerRow[]> {
   const rows: ServerRow[] = [];
   for (const env of ['textcraft', 'babyai'] as const) {
     const scripts = await scriptsOf(env);
@@ -201,11 +201,11 @@ export async function bench(): Promise<readonly Figure[]> {
   const remote = await remotePolicyCost(dir).finally(() => rmSync(dir, { recursive: true, force: true }));
   const rows = await servers();
   return [
-    ...rows.map(({ env, clients, requestsPerSecond, limit, p50, p99, original, errors }) => ({
+    ...rows.map(({ env, clients, requestsPerSecond, limit, ratio, p50, p99, original, errors }) => ({
       name: `${env} server, ${clients} keep-alive client${clients === 1 ? '' : 's'}`,
       value: requestsPerSecond,
       unit: 'requests/s',
-      reference: { name: 'an empty server with one thread hop', value: limit },
+      reference: { name: 'an empty server with one thread hop', value: limit, ratio },
       note: `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms${errors > 0 ? `, ${errors} errors` : ''}; original ${original}/s (Python requests, keep-alive)`,
     })),
     {

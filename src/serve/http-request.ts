@@ -36,7 +36,9 @@ export interface RequestLimits {
   readonly maxHeadBytes?: number;
 }
 
-interface Head extends Omit<ReadRequest, 'body'> {
+interface Head {
+  /** Gets its body last. */
+  readonly request: { -readonly [K in keyof ReadRequest]: ReadRequest[K] };
   /** Bytes of the body; −1 where it comes in chunks. */
   readonly length: number;
   readonly expectsContinue: boolean;
@@ -184,14 +186,15 @@ export class RequestReader {
   }
 
   #finish(): ReadRequest {
-    const { length: _, expectsContinue: __, ...head } = this.#head!;
+    const { request } = this.#head!;
     const pieces = this.#pieces;
-    const body =
-      pieces.length === 0 ? '' : pieces.length === 1 ? pieces[0]!.toString() : Buffer.concat(pieces).toString();
+    if (pieces.length > 0) {
+      request.body = (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)).toString();
+      this.#pieces = [];
+    }
     this.#head = undefined;
-    this.#pieces = [];
     this.#size = 0;
-    return { ...head, body };
+    return request;
   }
 
   #tooLong(): BadRequest {
@@ -265,13 +268,16 @@ function readHead(text: string): Head {
   }
   const wish = connection?.toLowerCase();
   return {
-    method: line[1]!,
-    target: originForm(line[2]!),
-    contentType,
-    authorization,
-    origin,
-    keepAlive: newest ? !(wish && /\bclose\b/.test(wish)) : wish !== undefined && /\bkeep-alive\b/.test(wish),
-    chunks: newest,
+    request: {
+      method: line[1]!,
+      target: originForm(line[2]!),
+      contentType,
+      authorization,
+      origin,
+      body: '',
+      keepAlive: newest ? !(wish && /\bclose\b/.test(wish)) : wish !== undefined && /\bkeep-alive\b/.test(wish),
+      chunks: newest,
+    },
     length: coding === undefined ? Number(length ?? 0) : -1,
     expectsContinue: newest && expect?.toLowerCase() === '100-continue',
   };
