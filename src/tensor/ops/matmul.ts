@@ -2,7 +2,7 @@
 import { broadcastStrides, elements, stridesOf, walk } from '../ndarray.ts';
 import { broadcastShapes, type Dim, type Shape, sizeOf } from '../shape.ts';
 import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
-import { reshape, transpose } from './layout.ts';
+import { reshape } from './layout.ts';
 import { sumTo } from './reduce.ts';
 
 export interface MatmulOptions {
@@ -45,9 +45,13 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
     if (!transposeA && !transposeB && scale === 1) return emit.node('MatMul', [a, b]);
     const [rankA, rankB] = y.inputs.map((operand) => operand.shape.length) as [number, number];
     const flags = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: scale } };
-    // Not Gemm for aᵀ: onnxruntime would turn (aᵀ·b)ᵀ back into bᵀ·a, which `transposedProduct` has turned round.
+    // Not Gemm for aᵀ: onnxruntime would turn a product that is turned round below back again.
     const gemm = rankA === 2 && rankB === 2;
     if (gemm && !(transposeA && emit.options.contrib)) return emit.node('Gemm', [a, b], flags);
+    if (emit.options.contrib && transposeA && !transposeB && rankA === rankB && turnsRound(y, emit.options.oneThread)) {
+      const turned = emit.microsoft('FusedMatMul', [b, a], flags);
+      return emit.node('Transpose', [turned], { perm: swapLastTwo(rankA) });
+    }
     if (emit.options.contrib) return emit.microsoft('FusedMatMul', [a, b], flags);
     const swapped = (name: string, rank: number) => emit.node('Transpose', [name], { perm: swapLastTwo(rank) });
     const product = emit.node('MatMul', [transposeA ? swapped(a, rankA) : a, transposeB ? swapped(b, rankB) : b]);
@@ -105,21 +109,22 @@ function weightGradient(
   const fold = b.shape.length === 2 && a.shape.length > 2 && !transposeA;
   const x = fold ? asRows(a) : a;
   const g = fold ? asRows(dy) : dy;
-  if (!transposeA) return sumTo(transposeB ? transposedProduct(g, x, scale) : transposedProduct(x, g, scale), b.shape);
-  const db = transposeB ? matmul(g, x, { transposeA: true, transposeB: true, scale }) : matmul(x, g, { scale });
+  const db = transposeB
+    ? matmul(g, x, { transposeA: true, transposeB: transposeA, scale })
+    : matmul(x, g, { transposeA: !transposeA, scale });
   return sumTo(db, b.shape);
 }
 
 /**
- * scale·aᵀ·b. A product reads its transposed operand in small pieces far apart, up to twice as slowly, so the narrower
- * one is transposed, if need be as (bᵀ·a)ᵀ; where only one width is a number, that one counts as narrower.
+ * Whether onnxruntime computes aᵀ·b faster as (bᵀ·a)ᵀ. Measured on one and two cores: among matrices the wider operand
+ * should be the one that it transposes while it multiplies; among stacks, on one thread, the narrower one, and on more
+ * threads it makes no difference worth a transposition. Where only one width is a number, that one counts as narrower.
  */
-function transposedProduct(a: Tensor, b: Tensor, scale: number): Tensor {
-  const [m, n] = [a.shape.at(-1)!, b.shape.at(-1)!];
-  const swap = typeof n === 'number' && (typeof m !== 'number' || m > n);
-  if (!swap) return matmul(a, b, { transposeA: true, scale });
-  const product = matmul(b, a, { transposeA: true, scale });
-  return transpose(product, swapLastTwo(product.shape.length));
+function turnsRound({ inputs: [a, b] }: Tensor, oneThread: boolean): boolean {
+  const [m, n] = [a!.shape.at(-1)!, b!.shape.at(-1)!];
+  const widerFirst = typeof n === 'number' && (typeof m !== 'number' || m > n);
+  const widerSecond = typeof m === 'number' && (typeof n !== 'number' || n > m);
+  return a!.shape.length === 2 ? widerSecond : oneThread && widerFirst;
 }
 
 /** [..., M, K] → [...·M, K] */
