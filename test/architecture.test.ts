@@ -17,7 +17,7 @@ function allowed(from: string, to: string): boolean {
     const family = from.split('/')[1];
     return to.startsWith('src/core/') || to.startsWith(`envs/${family}/`);
   }
-  if (from === 'actors/tree.ts') return top === 'src' || top === 'actors';
+  if (/^actors\/[^/]+$/.test(from)) return top === 'src' || top === 'actors';
   if (from.startsWith('actors/')) {
     const own = from.split('/').slice(0, 2).join('/');
     return top === 'src' || to.startsWith(`${own}/`) || (top === 'actors' && to.endsWith('/protocol.ts'));

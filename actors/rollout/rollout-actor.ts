@@ -18,15 +18,16 @@ import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import type { Group, Trajectory } from '../../src/core/trajectory.ts';
 import { packActed, packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
-import { type ConsumedFacts, consumedFacts, type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
-import { reviveTurns, toJson } from '../../src/record/trace.ts';
+import { type ConsumedFacts, consumedFacts } from '../../src/record/group-facts.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { groupsToStart } from '../../src/schedule/admission.ts';
+import { progressOf, type StopCondition, stopReached, type TrainedSoFar } from '../../src/schedule/stop.ts';
 import type { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { EnvCommand, EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { TaskQuarantined } from '../recorder/protocol.ts';
+import { Deliveries, revived } from './deliveries.ts';
 import {
   act,
   type EpisodeRun,
@@ -80,7 +81,7 @@ export interface RolloutInit {
   readonly maxAttempts: number;
   /** Failed episodes in a row that end the run. */
   readonly maxFailures: number;
-  readonly stop: { readonly updates?: number; readonly minutes?: number; readonly envSteps?: number };
+  readonly stop: StopCondition;
   readonly start: {
     readonly version: number;
     readonly horizon: number;
@@ -144,22 +145,13 @@ export function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   };
 }
 
-/** A group with the learner. */
-interface Delivered {
-  readonly group: Group;
-  readonly progress: number;
-  readonly facts: GroupFacts;
-  readonly informative: boolean;
-}
-
 class Rollouts {
   readonly #ctx: Context<Internal>;
   readonly #init: RolloutInit;
   readonly #ledger: Ledger;
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
-  /** Groups handed to the learner and not yet reported back. */
-  readonly #delivered = new Map<number, Delivered>();
+  readonly #deliveries: Deliveries;
   readonly #quarantined: Set<number>;
   readonly #evaluations = new Evaluations();
   #training: ReplyTo<TrainEnded> | undefined;
@@ -200,6 +192,7 @@ class Rollouts {
     this.#version = version;
     this.#horizon = horizon;
     this.#ledger = new Ledger(state?.accounting);
+    this.#deliveries = new Deliveries(init.labelOf, init.dynamicSampling?.informative ?? (() => true));
     this.#nextGroup = state?.nextGroup ?? episode;
     this.#nextEpisode = state?.nextEpisode ?? episode;
     this.#envSteps = state?.envSteps ?? 0;
@@ -227,13 +220,10 @@ class Rollouts {
     this.#version = report.version;
     this.#horizon = horizon;
     this.#pass();
-    const consumed = [...report.trained, ...report.filtered].flatMap((group) => {
-      const facts = this.#delivered.get(group)?.facts;
-      return facts ? [facts] : [];
-    });
-    for (const group of report.trained) this.#ledger.train(this.#collect(group));
-    for (const group of report.filtered) this.#ledger.filter(this.#collect(group));
-    for (const group of report.stale) this.#ledger.drop(this.#collect(group));
+    const consumed = this.#deliveries.factsOf([...report.trained, ...report.filtered]);
+    for (const group of report.trained) this.#ledger.train(this.#deliveries.collect(group));
+    for (const group of report.filtered) this.#ledger.filter(this.#deliveries.collect(group));
+    for (const group of report.stale) this.#ledger.drop(this.#deliveries.collect(group));
     this.#ledger.check(this.#inFlight());
     this.#init.onUpdate(report, this.status(), consumedFacts(consumed));
     if (this.#endIfDone()) return;
@@ -248,7 +238,7 @@ class Rollouts {
   }
 
   drop(stale: readonly number[]): void {
-    for (const group of stale) this.#ledger.drop(this.#collect(group));
+    for (const group of stale) this.#ledger.drop(this.#deliveries.collect(group));
     this.#launch();
   }
 
@@ -298,7 +288,7 @@ class Rollouts {
     this.#ctx.system.reorder(this.#version);
     this.#policyLife++;
     void this.#inference().tell({ type: 'forget' });
-    for (const { group, progress } of this.#delivered.values()) this.#handOver(group, progress);
+    for (const { group, progress } of this.#deliveries.all()) this.#handOver(group, progress);
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
     // What a barrier took is nobody's time; a resumed run has none of it.
     for (const run of waiting) run.since = this.#ctx.clock.now();
@@ -312,7 +302,7 @@ class Rollouts {
     this.#held = this.#takingUp = true;
     const now = this.#ctx.clock.now();
     for (const { group, progress } of state.delivered) {
-      this.#deliver({ ...group, trajectories: group.trajectories.map(revived) }, progress);
+      this.#deliveries.add({ ...group, trajectories: group.trajectories.map(revived) }, progress);
     }
     for (const { group, task, horizon, finished, running } of state.running) {
       const run = openGroup(group, task, horizon, this.#init.groupSize, this.#trainingPurpose(group));
@@ -345,9 +335,8 @@ class Rollouts {
   #state(): RolloutState {
     if (this.#saved) return this.#saved; // nothing was taken up yet
     const running = [...this.#groups.values()].filter(isTraining);
-    let inFlight = 0;
+    let inFlight = this.#deliveries.episodes;
     for (const group of running) inFlight += group.size;
-    for (const { group } of this.#delivered.values()) inFlight += group.trajectories.length;
     // Evaluations under way are not kept: a resumed run has lost their episodes.
     const accounting = this.#ledger.account(this.#inFlight());
     const elsewhere = accounting.inFlight - inFlight;
@@ -361,7 +350,7 @@ class Rollouts {
       elapsedMs: this.#elapsed(),
       accounting: { ...accounting, filtered: accounting.filtered + elsewhere, inFlight },
       running: running.map(savedGroup),
-      delivered: [...this.#delivered.values()].map(({ group, progress }) => toJson({ group, progress })),
+      delivered: this.#deliveries.saved(),
       quarantined: [...this.#quarantined],
     };
   }
@@ -384,11 +373,8 @@ class Rollouts {
   }
 
   #endIfDone(): boolean {
-    const { updates, minutes, envSteps } = this.#init.stop;
-    if (!this.#training) return true;
-    if (updates !== undefined && this.#version >= updates) this.end('updates');
-    else if (envSteps !== undefined && this.#envSteps >= envSteps) this.end('envSteps');
-    else if (minutes !== undefined && this.#elapsed() >= minutes * 60_000) this.end('minutes');
+    const why = this.#training && stopReached(this.#init.stop, this.#soFar());
+    if (why) this.end(why);
     return this.#training === undefined;
   }
 
@@ -398,15 +384,13 @@ class Rollouts {
     if (!this.#training || this.#held) return;
     const { groupsPerUpdate, maxLag, concurrentGroups, dynamicSampling } = this.#init;
     const running = [...this.#groups.values()].filter(isTraining).length;
-    let uninformative = 0;
-    for (const { informative } of this.#delivered.values()) if (!informative) uninformative++;
     let start = groupsToStart({
       maxLag,
       version: this.#version,
       groupsPerUpdate,
-      accepted: this.#version * groupsPerUpdate + this.#delivered.size,
+      accepted: this.#version * groupsPerUpdate + this.#deliveries.size,
       running,
-      uninformative,
+      uninformative: this.#deliveries.uninformative,
       mostPerUpdate: dynamicSampling?.mostPerUpdate ?? groupsPerUpdate,
       maxRunning: concurrentGroups,
     });
@@ -570,15 +554,8 @@ class Rollouts {
     }
     const finished: Group = { group: group.group, task, horizon, trajectories };
     const progress = this.#progress();
-    this.#deliver(finished, progress);
+    this.#deliveries.add(finished, progress);
     if (!this.#held) this.#handOver(finished, progress);
-  }
-
-  /** Keeps a finished group until an update has consumed it. */
-  #deliver(group: Group, progress: number): void {
-    const facts = groupFacts(group.trajectories, this.#init.labelOf(group.task.index));
-    const informative = this.#init.dynamicSampling?.informative(group) ?? true;
-    this.#delivered.set(group.group, { group, progress, facts, informative });
   }
 
   #handOver(group: Group, progress: number): void {
@@ -631,16 +608,9 @@ class Rollouts {
     void recorder.tell({ type: 'episodes', trajectories, purpose });
   }
 
-  #collect(group: number): number {
-    const episodes = this.#delivered.get(group)?.group.trajectories.length ?? 0;
-    this.#delivered.delete(group);
-    return episodes;
-  }
-
   #inFlight(): number {
-    let count = this.#episodes.size;
+    let count = this.#episodes.size + this.#deliveries.episodes;
     for (const { finished } of this.#groups.values()) for (const one of finished) if (one) count++;
-    for (const { group } of this.#delivered.values()) count += group.trajectories.length;
     return count;
   }
 
@@ -655,23 +625,15 @@ class Rollouts {
     return this.#elapsedBefore + (this.#startedAt === undefined ? 0 : this.#ctx.clock.now() - this.#startedAt);
   }
 
+  #soFar(): TrainedSoFar {
+    return { updates: this.#version, envSteps: this.#envSteps, elapsedMs: this.#elapsed() };
+  }
+
   #progress(): number {
-    const { updates, minutes, envSteps } = this.#init.stop;
-    return Math.min(
-      1,
-      Math.max(
-        updates === undefined ? 0 : this.#version / updates,
-        envSteps === undefined ? 0 : this.#envSteps / envSteps,
-        minutes === undefined ? 0 : this.#elapsed() / (minutes * 60_000),
-      ),
-    );
+    return progressOf(this.#init.stop, this.#soFar());
   }
 }
 
 function isTraining({ purpose }: GroupRun): boolean {
   return purpose.name === 'train';
-}
-
-function revived(trajectory: Trajectory): Trajectory {
-  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
 }

@@ -1,0 +1,74 @@
+/** Groups with the learner: finished, handed over, and not yet consumed by an update. */
+import type { Group, Trajectory } from '../../src/core/trajectory.ts';
+import { type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
+import { reviveTurns, toJson } from '../../src/record/trace.ts';
+
+interface Delivered {
+  readonly group: Group;
+  /** Share of the run that was done when it finished. */
+  readonly progress: number;
+  readonly facts: GroupFacts;
+  readonly informative: boolean;
+}
+
+export class Deliveries {
+  readonly #labelOf: (index: number) => string;
+  readonly #informative: (group: Group) => boolean;
+  readonly #groups = new Map<number, Delivered>();
+
+  /** @param informative whether the learner will train on a group; it asks the same */
+  constructor(labelOf: (index: number) => string, informative: (group: Group) => boolean) {
+    this.#labelOf = labelOf;
+    this.#informative = informative;
+  }
+
+  /** Groups. */
+  get size(): number {
+    return this.#groups.size;
+  }
+
+  get uninformative(): number {
+    let count = 0;
+    for (const { informative } of this.#groups.values()) if (!informative) count++;
+    return count;
+  }
+
+  get episodes(): number {
+    let count = 0;
+    for (const { group } of this.#groups.values()) count += group.trajectories.length;
+    return count;
+  }
+
+  /** Keeps a finished group until an update has consumed it. */
+  add(group: Group, progress: number): void {
+    const facts = groupFacts(group.trajectories, this.#labelOf(group.task.index));
+    this.#groups.set(group.group, { group, progress, facts, informative: this.#informative(group) });
+  }
+
+  /** In the order in which they finished. */
+  all(): readonly { readonly group: Group; readonly progress: number }[] {
+    return [...this.#groups.values()];
+  }
+
+  /** What metrics want to know of the groups that an update consumed. */
+  factsOf(groups: readonly number[]): readonly GroupFacts[] {
+    return groups.flatMap((group) => this.#groups.get(group)?.facts ?? []);
+  }
+
+  /** Forgets a group. @returns its episodes; 0 for one that is not here */
+  collect(group: number): number {
+    const episodes = this.#groups.get(group)?.group.trajectories.length ?? 0;
+    this.#groups.delete(group);
+    return episodes;
+  }
+
+  /** For a checkpoint; plain data. */
+  saved(): readonly { readonly group: Group; readonly progress: number }[] {
+    return this.all().map(({ group, progress }) => toJson({ group, progress }));
+  }
+}
+
+/** A trajectory as a checkpoint holds it, with its typed arrays. */
+export function revived(trajectory: Trajectory): Trajectory {
+  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
+}

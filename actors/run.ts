@@ -1,0 +1,187 @@
+/** What a run is asked for and what a started one offers. */
+import type { Subject } from 'rxjs';
+import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
+import type { ChaosSpec } from '../src/chaos/spec.ts';
+import type { RunConfig } from '../src/config/run-config.ts';
+import type { Env } from '../src/core/env.ts';
+import { LongplayError } from '../src/core/errors.ts';
+import type { Trajectory } from '../src/core/trajectory.ts';
+import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
+import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricSink } from '../src/record/sinks/sink.ts';
+import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
+import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
+import { startWatchdog } from '../src/runtime/watchdog.ts';
+import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
+import type { InferenceCommand, InferenceReport } from './inference/protocol.ts';
+import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
+import type { RecorderCommand } from './recorder/protocol.ts';
+import type {
+  EvaluationPlan,
+  EvaluationRecord,
+  RolloutCommand,
+  RolloutStatus,
+  TrainEnded,
+} from './rollout/protocol.ts';
+
+export interface RunOptions {
+  readonly config: RunConfig;
+  /** The run's folder; it exists. */
+  readonly dir: string;
+  /** `serial`: one event loop, bit for bit repeatable. */
+  readonly mode: 'async' | 'serial';
+  /** URL of the env's module. */
+  readonly envModule: URL;
+  /** False for a run that only evaluates: no learner is started. */
+  readonly learn: boolean;
+  /** Goes on from here instead of from random weights. */
+  readonly checkpoint?: LoadedCheckpoint;
+  /** Starts a fresh run from these weights instead of from random ones. */
+  readonly initial?: LoadedCheckpoint;
+  readonly metrics$?: Subject<MetricsRow>;
+  /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
+  readonly evaluation?: {
+    readonly plans: (env: Env) => readonly EvaluationPlan[];
+    readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
+  };
+  /** Faults to inject, into the user's own environment too. */
+  readonly chaos?: ChaosSpec;
+  /** Keeps the order of messages. */
+  readonly record?: ScheduleRecorder;
+  /** Repeats a recorded order bit for bit; `mode` must be `serial`, and nothing else may differ. */
+  readonly replay?: Schedule;
+  /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
+  readonly sinks?: readonly MetricSink[];
+  /** Gets the state of the rollouts a few times a second, between updates too. */
+  readonly onProgress?: (status: RolloutStatus) => void;
+  /** Sees every finished group, traced or not; for displays. */
+  readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
+  /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
+  readonly firstEpisode?: number;
+  /** Things a person should know, one line each. */
+  readonly onNotice?: (message: string) => void;
+}
+
+/** A started run. */
+export interface Run {
+  readonly env: Env;
+  readonly metrics$: Subject<MetricsRow>;
+  /** Trains until the stop condition. */
+  train(): Promise<TrainEnded>;
+  /** Ends training early. */
+  halt(): void;
+  evaluate(plan: EvaluationPlan): Promise<EvaluationRecord>;
+  /** Writes a checkpoint now. */
+  save(): Promise<SaveReport>;
+  status(): Promise<RolloutStatus>;
+  inference(): Promise<InferenceReport>;
+  /** What was injected, detected and lost so far; undefined without chaos. */
+  chaos(): ChaosReport | undefined;
+  /** Resolves when every finished episode told so far is on disk. */
+  flush(): Promise<void>;
+  stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
+  /** Sends a message to any actor of the run, by path; for tests and tools. */
+  tell(path: string, message: Message): void;
+  stop(): Promise<void>;
+}
+
+/** A training run may take days; asks that span it have this deadline, in milliseconds. */
+const RUN_MS = 2 ** 31 - 1;
+const CONTROL_MS = 60_000;
+const FLUSH_MS = 5_000;
+
+/**
+ * The face of a run whose actors are up.
+ * @param fatal rejects with whatever ends the run for good
+ */
+export function startedRun(
+  system: ActorSystem,
+  pool: EnvPool,
+  env: Env,
+  metrics$: Subject<MetricsRow>,
+  fatal: Promise<never>,
+  chaos: ChaosLedger | undefined,
+  { config, onNotice, record }: RunOptions,
+): Run {
+  fatal.catch(() => {}); // reported by whoever waits
+  const ref = <M extends Message>(path: string) => system.resolve<M>(path);
+  const rollout = ref<RolloutCommand>('/rollout');
+  const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
+    Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
+  let stopped: Promise<void> | undefined;
+  let expected = 0;
+  const waited = async <T>(work: Promise<T>): Promise<T> => {
+    expected++;
+    try {
+      return await work;
+    } finally {
+      expected--;
+    }
+  };
+  const endWatchdog = startWatchdog(system, {
+    ...config.watchdog,
+    onStall: (message) => onNotice?.(message),
+    onLag: (lagMs) => onNotice?.(`the main event loop was ${Math.round(lagMs)} ms late`),
+    run: () => ({ expected: expected > 0 && pool.stats().pending === 0, progress: pool.stats().observed }),
+  });
+  return {
+    env,
+    metrics$,
+    train: () => waited(ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
+    halt: () => void rollout.tell({ type: 'halt' }),
+    evaluate: (plan) =>
+      waited(
+        ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
+      ),
+    async save() {
+      const saved = await ask<SaveReport, LearnerCommand>(
+        ref('/learner'),
+        (replyTo) => ({ type: 'save', replyTo }),
+        CONTROL_MS,
+      );
+      return saved;
+    },
+    status: () => ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
+    inference: () =>
+      ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
+    chaos: () => chaos?.report(),
+    flush: async () => {
+      await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
+    },
+    stats: () => ({ actors: system.stats(), envs: pool.stats() }),
+    tell: (path, message) => void ref(path).tell(message),
+    stop() {
+      endWatchdog();
+      stopped ??= (async () => {
+        // What was told to the recorder is written before anything ends; after a fatal error it may be gone.
+        await system
+          .ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), {
+            deadlineMs: FLUSH_MS,
+          })
+          .catch(() => {});
+        await system.stop();
+        await pool.close();
+        record?.flush();
+        metrics$.complete();
+      })();
+      return stopped;
+    },
+  };
+}
+
+/** Milliseconds between an actor's end and the word of why it ended the run. */
+const CAUSE_MS = 1000;
+
+/** Who asked hears first that the asked actor ended; what ended the run says more. */
+async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
+  let timer: NodeJS.Timeout | undefined;
+  const soon = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, thrown instanceof LongplayError && thrown.code === 'ACTOR_STOPPED' ? CAUSE_MS : 0);
+  });
+  try {
+    await Promise.race([fatal, soon]);
+  } finally {
+    clearTimeout(timer);
+  }
+  throw thrown;
+}
