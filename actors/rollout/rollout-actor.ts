@@ -5,8 +5,8 @@
  * Starts as many training groups as admission allows (maxLag), hands finished ones to the learner, and checks after
  * every update that every launched episode is accounted for. A failed episode is issued again under the same task
  * (a new attempt, a new sampling seed); after `maxAttempts` its group is dropped and the task quarantined. No failure
- * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment is
- * broken: the actor crashes with one error that says so, and the run ends.
+ * becomes a reward. `maxFailures` failed episodes in a row, none finished in between, mean that the environment, or the
+ * server that the policy is behind, is broken: the actor crashes with one error that says so, and the run ends.
  *
  * A checkpoint keeps every episode in flight. In serial mode it is a barrier too: training holds its breath until each
  * episode waits for the policy, the policy forgets what it has read, and all goes on as a resumed run would, in an
@@ -570,8 +570,9 @@ class Rollouts {
     this.#init.onFailure(failure, group.task);
     if (++this.#failedInRow >= this.#init.maxFailures) {
       const last = `${failure.cause} on ${taskName(group.task)} at ${failure.where}: ${failure.message}`;
-      const message = `the environment is broken: ${this.#failedInRow} episodes in a row failed (the last: ${last})`;
-      throw new LongplayError('ENV_BROKEN', `${message}; run \`longplay check-env\``);
+      const message = `is broken: ${this.#failedInRow} episodes in a row failed (the last: ${last})`;
+      if (failure.cause === 'policy') throw new LongplayError('REMOTE_FAILED', `the policy's server ${message}`);
+      throw new LongplayError('ENV_BROKEN', `the environment ${message}; run \`longplay check-env\``);
     }
     if (attempt < this.#init.maxAttempts) {
       this.#startEpisode(group, member, attempt + 1);

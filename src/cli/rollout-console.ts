@@ -61,10 +61,15 @@ export class RolloutWatch {
 
   /** Tells the last of it, what finished since the last row included. The run is still up. */
   async stop(run: Run, display: Pick<RunConsole, 'progress'>): Promise<void> {
-    this.#stopped = true;
-    this.#cancel();
+    this.cancel();
     await this.#looking;
     await this.#look(run, display, true).catch(() => {});
+  }
+
+  /** Looks no more: a run that broke has nothing to tell, and the process waits for whoever still looks. */
+  cancel(): void {
+    this.#stopped = true;
+    this.#cancel();
   }
 
   async #look(run: Run, display: Pick<RunConsole, 'progress'>, last: boolean): Promise<void> {

@@ -16,7 +16,8 @@ const CHECK_MS = 15_000;
 /**
  * @param key the API key, where there is one
  * @param view of the world, where prompts are token ids
- * @throws {UserError} REMOTE_FAILED when the server cannot be reached or refuses; BAD_CONFIG when it has no such model
+ * @throws {UserError} REMOTE_FAILED when the server cannot be reached or refuses; BAD_CONFIG when it has no such model,
+ *   or one of ours that would refuse what is configured
  */
 export async function connect(openai: OpenAIConfig, key: string | undefined, view?: View): Promise<Connection> {
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
@@ -39,12 +40,14 @@ export async function connect(openai: OpenAIConfig, key: string | undefined, vie
     client.close();
   }
   const model = modelOf(openai, models);
-  if (openai.prompt === 'tokens')
-    checkVocabulary(
-      openai,
-      models?.find(({ id }) => id === model),
-      view,
+  const served = models?.find(({ id }) => id === model);
+  if (openai.prompt === 'tokens') checkVocabulary(openai, served, view);
+  else if (served?.decoder === 'choice' && openai.guided === 'none') {
+    throw new UserError(
+      'BAD_CONFIG',
+      `the policy behind ${openai.baseUrl} chooses among listed actions: set policy.openai.guided=guided_choice, or let it read token ids (policy.openai.prompt=tokens policy.openai.api=completions)`,
     );
+  }
   return { model, server };
 }
 

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { misbehavingServer } from '../support/misbehaving-server.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 });
@@ -76,6 +77,34 @@ stop: { updates: 1 }
     const { evaluations } = JSON.parse(out);
     expect(evaluations[0].all.episodes).toBe(100);
     expect(readFileSync(config, 'utf8')).toBe(text);
+  });
+
+  it('that chooses is not asked without a list: one line says what to set', async () => {
+    const { status, err } = await longplay('rollout', '--env', 'textcraft', '--base-url', base());
+    expect(err).toMatch(/^longplay: .* chooses among listed actions: set policy\.openai\.guided=guided_choice, .*\n$/);
+    expect(status).toBe(2);
+    expect(existsSync(join(dir, 'runs', 'rollout-textcraft'))).toBe(false);
+  });
+
+  it('whose server refuses every turn ends the rollout with one line', async () => {
+    const refusing = await misbehavingServer(
+      async ({ path }) =>
+        path.endsWith('/models')
+          ? { status: 200, json: { data: [{ id: 'm' }] } }
+          : { status: 400, json: { error: { message: 'no such field' } } },
+      () => 'ok',
+    );
+    try {
+      const args = ['--env', 'textcraft', '--name', 'refused', '--base-url', `${refusing.url}/v1`];
+      const { status, err } = await longplay('rollout', ...args);
+      const errors = err.split('\n').filter((line) => line.startsWith('longplay: '));
+      expect(errors).toEqual([
+        expect.stringMatching(/^longplay: the policy's server is broken: 256 episodes in a row failed .*no such field/),
+      ]);
+      expect(status).toBe(1);
+    } finally {
+      await refusing.close();
+    }
   });
 
   it('that is not there is one line', async () => {

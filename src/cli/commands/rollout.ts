@@ -170,6 +170,7 @@ export async function playRollout(
       await run.flush();
     } finally {
       interrupted?.stop();
+      watch.cancel();
       await run.stop();
     }
   }
