@@ -86,26 +86,37 @@ stop: { updates: 1 }
     expect(existsSync(join(dir, 'runs', 'rollout-textcraft'))).toBe(false);
   });
 
-  it('whose server refuses every turn ends the rollout with one line', async () => {
-    const refusing = await misbehavingServer(
-      async ({ path }) =>
-        path.endsWith('/models')
-          ? { status: 200, json: { data: [{ id: 'm' }] } }
-          : { status: 400, json: { error: { message: 'no such field' } } },
-      () => 'ok',
-    );
-    try {
-      const args = ['--env', 'textcraft', '--name', 'refused', '--base-url', `${refusing.url}/v1`];
-      const { status, err } = await longplay('rollout', ...args);
-      const errors = err.split('\n').filter((line) => line.startsWith('longplay: '));
-      expect(errors).toEqual([
-        expect.stringMatching(/^longplay: the policy's server is broken: 256 episodes in a row failed .*no such field/),
-      ]);
-      expect(status).toBe(1);
-    } finally {
-      await refusing.close();
-    }
-  });
+  it.each([0, 300])(
+    'whose server refuses every turn after the first %i ends the rollout with one line',
+    async (good) => {
+      let asked = 0;
+      const content = 'Thought:\nLet me see.\n\nAction:\ninventory';
+      const refusing = await misbehavingServer(
+        async ({ path }) => {
+          if (path.endsWith('/models')) return { status: 200, json: { data: [{ id: 'm' }] } };
+          if (asked++ >= good) return { status: 400, json: { error: { message: 'no such field' } } };
+          return { status: 200, json: { choices: [{ message: { content }, finish_reason: 'stop' }] } };
+        },
+        () => 'ok',
+      );
+      try {
+        const args = ['--env', 'textcraft', '--horizon', '2', '--episodes', '1000', '--name', `refused-${good}`];
+        const { status, err } = await longplay('rollout', ...args, '--base-url', `${refusing.url}/v1`);
+        const lines = err.trimEnd().split('\n');
+        expect(lines.at(-1)).toMatch(
+          /^longplay: the policy's server is broken: 256 episodes in a row failed .*no such field/,
+        );
+        expect(lines.filter((line) => line.startsWith('longplay: '))).toHaveLength(1);
+        const kept = lines.includes(
+          `finished episodes are kept; go on with: longplay rollout --resume runs/refused-${good}`,
+        );
+        expect(kept).toBe(good > 0);
+        expect(status).toBe(1);
+      } finally {
+        await refusing.close();
+      }
+    },
+  );
 
   it('that is not there is one line', async () => {
     const { status, err } = await longplay('rollout', '--env', 'textcraft', '--base-url', 'http://127.0.0.1:9/v1');

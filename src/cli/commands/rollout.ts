@@ -104,7 +104,9 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
     }
   } catch (thrown) {
     // A fresh rollout that the user's mistake kept from starting leaves nothing behind.
-    if (flags.resume === undefined && isUserMistake(thrown) && !existsSync(join(dir, 'traces'))) discard(dir);
+    if (existsSync(join(dir, 'traces'))) {
+      say(`finished episodes are kept; go on with: longplay rollout --resume ${dir}`);
+    } else if (flags.resume === undefined && isUserMistake(thrown)) discard(dir);
     throw thrown;
   } finally {
     display.close();
