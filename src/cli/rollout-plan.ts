@@ -18,13 +18,18 @@ export interface RolloutPlan {
   readonly policyRun?: string;
 }
 
-/** The episodes of a plan: the split's tasks in order, again and again, each time round under another seed. */
-export function rolloutTasks(plan: RolloutPlan, env: Env): readonly Task[] {
+/**
+ * The episodes of a plan: the split's tasks in order, again and again, each time round under another seed. A round that
+ * is not whole is spread evenly over the split, whose tasks often lie from easy to hard.
+ */
+export function rolloutTasks(plan: Pick<RolloutPlan, 'episodes' | 'split' | 'seed'>, env: Env): readonly Task[] {
   const indices = env.tasks.split(plan.split);
+  const { length } = indices;
   return Array.from({ length: plan.episodes }, (_, i) => {
-    const round = Math.floor(i / indices.length);
+    const round = Math.floor(i / length);
+    const inRound = Math.min(length, plan.episodes - round * length);
     const seed = round === 0 ? env.tasks.evalSeed : seedFrom('rollout', plan.seed, round);
-    return { env: env.id, index: indices[i % indices.length]!, seed };
+    return { env: env.id, index: indices[Math.floor(((i % length) * length) / inRound)]!, seed };
   });
 }
 
