@@ -81,7 +81,7 @@ export class HttpClient {
             const status = response.statusCode ?? 0;
             if (status >= 200 && status < 300) resolve({ status, body: text });
             else {
-              const message = `${method} ${url.href}: HTTP ${status} ${text.slice(0, 300)}`.trimEnd();
+              const message = `${method} ${url.href}: HTTP ${status} ${excerpt(text, 300)}`.trimEnd();
               reject(new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(response.headers) }));
             }
           },
@@ -115,11 +115,19 @@ function read(response: IncomingMessage, maxBytes: number): Promise<string> {
   });
 }
 
+/** The beginning of what a server said, on one line: it may be a page of HTML, or hold a terminal's commands. */
+export function excerpt(text: string, length: number): string {
+  return text
+    .slice(0, length)
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+}
+
 /** JSON of an answer. @throws {RemoteError} malformed */
 export function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new RemoteError('malformed', `the answer is not JSON: ${text.slice(0, 120)}`);
+    throw new RemoteError('malformed', `the answer is not JSON: ${excerpt(text, 120)}`);
   }
 }

@@ -9,6 +9,7 @@ import type { SeenTurn, View } from '../core/view.ts';
 import type { Acted, ActRequest } from '../policy/policy.ts';
 import { type PromptReading, readRendered, readTurn } from '../policy/reading.ts';
 import { ACT, Tokenizer } from '../policy/tokenizer.ts';
+import { excerpt } from './http-client.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 import { RemoteError } from './retry.ts';
@@ -81,7 +82,7 @@ export class TokenPrompting implements Prompting {
       if (choice < 0 || logprobs?.length !== 1) {
         throw new RemoteError(
           'mismatch',
-          `the server chose '${text.slice(0, 80)}', which is none of the listed actions`,
+          `the server chose '${excerpt(text, 80)}', which is none of the listed actions`,
         );
       }
       decision = { kind: 'choice', ...from, choice, logprob: logprobs[0]! };
