@@ -37,6 +37,24 @@ export class LongplayError extends Error {
 /** The user's mistake: the command line prints the message alone and exits with 2. */
 export class UserError extends LongplayError {}
 
+/** Codes that say somebody has to change what they asked for. */
+const USER_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'BAD_CONFIG',
+  'BAD_ARGUMENT',
+  'UNKNOWN_ENV',
+  'UNKNOWN_RUN',
+  'RUN_EXISTS',
+  'NO_PERMISSION',
+  'MISSING_ENGINE',
+  'BAD_CHECKPOINT',
+  'BAD_TRACE',
+]);
+
+/** Whether somebody has to change what they asked for. By code too: an error that crossed a thread has lost its class. */
+export function isUserMistake(thrown: unknown): boolean {
+  return thrown instanceof UserError || (thrown instanceof LongplayError && USER_CODES.has(thrown.code));
+}
+
 /** Operands whose shapes do not fit; names the operation, the operands and their shapes. */
 export class ShapeError extends LongplayError {
   constructor(message: string) {

@@ -1,4 +1,5 @@
 /** A uniform random policy over the listed actions: the baseline beside every figure, and the load of benches. */
+import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
 
@@ -27,7 +28,10 @@ export class RandomPolicy implements Policy {
       if (!table) this.#tables.set(request.episode, (table = []));
       table.push(...request.newActions);
       if (request.actions.length === 0) {
-        throw new RangeError(`random policy: episode ${request.episode} lists no action on turn ${request.turn}`);
+        throw new UserError(
+          'BAD_CONFIG',
+          `policy random chooses among listed actions, and the world lists none on turn ${request.turn}; play it with another policy`,
+        );
       }
       this.#queue.push(request);
     }

@@ -1,4 +1,5 @@
 /** The decisions of a supervisor, as pure functions. Terms and rules are OTP's; the back-off is ours. */
+import { isUserMistake, type LongplayError } from '../core/errors.ts';
 import type { Restart, StopReason, Strategy, SupervisorOptions } from './actor.ts';
 
 export const defaultSupervision = {
@@ -12,6 +13,14 @@ export const defaultSupervision = {
 export function wantsRestart(restart: Restart, reason: StopReason): boolean {
   if (restart === 'permanent') return true;
   return restart === 'transient' && (reason.kind === 'crashed' || reason.kind === 'killed');
+}
+
+/**
+ * Whether no new incarnation can do better: somebody has to change what they asked for. A bad argument is not meant;
+ * between actors that is a slip of the program, and belongs to one message.
+ */
+export function isHopeless(error: Error): boolean {
+  return isUserMistake(error) && (error as LongplayError).code !== 'BAD_ARGUMENT';
 }
 
 /**

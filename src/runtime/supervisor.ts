@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
 import type { Restart, StopReason, SupervisorOptions, SupervisorRef, SystemEvent } from './actor.ts';
-import { admitRestart, affected, backoffMs, defaultSupervision, wantsRestart } from './supervision.ts';
+import { admitRestart, affected, backoffMs, defaultSupervision, isHopeless, wantsRestart } from './supervision.ts';
 
 /** What a supervisor supervises: an actor or another supervisor. */
 export interface Child {
@@ -105,8 +105,9 @@ export class Supervisor implements Child, SupervisorRef {
         failed.finish(why);
         return;
       }
+      if (why.kind === 'crashed' && isHopeless(why.error)) return this.#giveUp(why.error);
       const recent = admitRestart(this.#restarts, this.#around.clock.now(), intensity, periodMs);
-      if (!recent) return this.#giveUp(failed, why);
+      if (!recent) return this.#giveUp(this.#tooOften(failed, why));
       this.#restarts = recent;
       const group = affected(strategy, this.#children.length, index).map((i) => this.#children[i]!);
       for (const member of [...group].reverse()) if (member.alive) await member.stop({ kind: 'shutdown' });
@@ -139,14 +140,17 @@ export class Supervisor implements Child, SupervisorRef {
     return undefined;
   }
 
-  async #giveUp(failed: Child, why: StopReason): Promise<void> {
+  #tooOften(failed: Child, why: StopReason): Error {
     const { intensity, periodMs } = this.#options;
     const cause = why.kind === 'crashed' ? why.error : undefined;
-    const error = new LongplayError(
+    return new LongplayError(
       'ACTOR_STOPPED',
       `${failed.path} ended more than ${intensity} times within ${periodMs} ms` + (cause ? `: ${cause.message}` : ''),
       { cause },
     );
+  }
+
+  async #giveUp(error: Error): Promise<void> {
     this.#around.emit({ type: 'escalated', path: this.path, error });
     await this.#stopChildren({ kind: 'shutdown' });
     this.alive = false;

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { LongplayError, UserError } from '../../src/core/errors.ts';
 import type { ActorSystem, BehaviorFactory, Strategy } from '../../src/runtime/actor.ts';
-import { admitRestart, affected, backoffMs, wantsRestart } from '../../src/runtime/supervision.ts';
+import { admitRestart, affected, backoffMs, isHopeless, wantsRestart } from '../../src/runtime/supervision.ts';
 import { createSystem } from '../../src/runtime/system.ts';
 
-type Fragile = { readonly type: 'break' } | { readonly type: 'hang' };
+type Fragile = { readonly type: 'break' } | { readonly type: 'mistake' } | { readonly type: 'hang' };
 
 const systems: ActorSystem[] = [];
 afterEach(async () => {
@@ -22,6 +23,9 @@ async function family(strategy: Strategy, intensity = 5) {
       handlers: {
         break() {
           throw new Error('broken');
+        },
+        mistake() {
+          throw new UserError('BAD_CONFIG', 'policy: no such thing');
         },
         hang: () => ctx.sleep(1e9),
       },
@@ -59,6 +63,13 @@ describe('a supervisor', () => {
     expect(log).toEqual(['-/b crashed', '+/b', '-/b crashed', '-/c shutdown', '-/a shutdown', '+/a', '+/b', '+/c']);
   });
 
+  it('ends the system at once, with its words, where the user made a mistake: no restart cures that', async () => {
+    const { system, log, tell } = await family('one_for_one');
+    await tell('b', 'mistake');
+    await expect(system.terminated).rejects.toMatchObject({ code: 'BAD_CONFIG', message: 'policy: no such thing' });
+    expect(log).toEqual(['-/b crashed', '-/c shutdown', '-/a shutdown']);
+  });
+
   it('stops in reverse order, and kills what does not stop in time', async () => {
     const { system, log } = await family('one_for_one');
     const killed: string[] = [];
@@ -76,7 +87,7 @@ describe('a supervisor', () => {
     const system = createSystem({ mode: 'serial' });
     const engine = await system.spawn<Fragile>(
       'engine',
-      (ctx) => ({ handlers: { break() {}, hang: () => ctx.sleep(1e9) } }),
+      (ctx) => ({ handlers: { break() {}, mistake() {}, hang: () => ctx.sleep(1e9) } }),
       { killable: false, shutdownMs: 500 },
     );
     engine.tell({ type: 'hang' });
@@ -115,6 +126,17 @@ describe('the rules', () => {
     expect([wantsRestart('permanent', normal), wantsRestart('permanent', crashed)]).toEqual([true, true]);
     expect([wantsRestart('transient', normal), wantsRestart('transient', crashed)]).toEqual([false, true]);
     expect([wantsRestart('temporary', normal), wantsRestart('temporary', crashed)]).toEqual([false, false]);
+  });
+
+  it('give up at once only on what a user has to change', () => {
+    const errors = [
+      new UserError('BAD_CONFIG', 'x'),
+      new LongplayError('BAD_CHECKPOINT', 'x'), // as it comes out of a thread
+      new LongplayError('BAD_ARGUMENT', 'x'),
+      new LongplayError('ENGINE_FAILED', 'x'),
+      new Error('x'),
+    ];
+    expect(errors.map(isHopeless)).toEqual([true, true, false, false, false]);
   });
 
   it('count restarts over a sliding period', () => {
