@@ -24,6 +24,7 @@ import type {
   TrainEnded,
 } from './rollout/protocol.ts';
 
+/** What a run is made from. */
 export interface RunOptions {
   readonly config: RunConfig;
   /** The run's folder; it exists. */

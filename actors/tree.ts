@@ -47,6 +47,10 @@ export { openEnvSessions } from './env/sessions.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
 export type { Run, RunOptions } from './run.ts';
 
+/**
+ * Starts every actor of a run; training or an evaluation begins when the run is told to.
+ * @throws {UserError} for a configuration, checkpoint, world or server that cannot be used; nothing is then left running
+ */
 export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, envModule } = options;
   const module = (await import(localUrl(envModule).href)) as EnvModule;

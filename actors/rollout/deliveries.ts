@@ -11,6 +11,7 @@ interface Delivered {
   readonly informative: boolean;
 }
 
+/** Keeps finished groups, with what is told of them, until an update has consumed them. */
 export class Deliveries {
   readonly #labelOf: (index: number) => string;
   readonly #informative: (group: Group) => boolean;

@@ -1,23 +1,14 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { longplay } from '../support/longplay-command.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
-const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 const quickstart = fileURLToPath(new URL('experiments/quickstart.yaml', packageRoot));
 const folder = temporaryFolder('mistakes');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-function longplay(...args: string[]) {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [main, ...args], {
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
-  return { status, stderr, stdout };
-}
 
 /** Every mistake: one line that names it, exit code 2, and no run folder. */
 describe("a user's mistake", { timeout: 60_000 }, () => {

@@ -1,13 +1,12 @@
 /** `sft`, `dpo` and AgentEvol as typed: data made by our own commands, and what is wrong with it told in one line. */
-import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageRoot } from '../../src/runtime/thread.ts';
+import { longplay } from '../support/longplay-command.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
-const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 const config = fileURLToPath(new URL('test/support/small-run.yaml', packageRoot));
 const folder = temporaryFolder('offline');
 const runs = join(folder, 'runs');
@@ -17,13 +16,6 @@ const played = join(runs, 'played');
 const good = join(folder, 'good.json');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function longplay(...args: string[]) {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [main, ...args], {
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
-  return { status, stderr, stdout };
-}
 /** The same, of a command that must succeed. */
 function succeed(...args: string[]) {
   const told = longplay(...args);

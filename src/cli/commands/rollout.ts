@@ -103,10 +103,11 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
       process.exitCode = 1;
     }
   } catch (thrown) {
+    const begun = existsSync(join(dir, 'traces'));
     // A fresh rollout that the user's mistake kept from starting leaves nothing behind.
-    if (existsSync(join(dir, 'traces'))) {
-      say(`finished episodes are kept; go on with: longplay rollout --resume ${dir}`);
-    } else if (flags.resume === undefined && isUserMistake(thrown)) discard(dir);
+    if (isUserMistake(thrown)) {
+      if (flags.resume === undefined && !begun) discard(dir);
+    } else if (begun) say(`finished episodes are kept; go on with: longplay rollout --resume ${dir}`);
     throw thrown;
   } finally {
     display.close();
