@@ -115,6 +115,12 @@ stop: { updates: 1 }
       } finally {
         await refusing.close();
       }
+      if (good === 0) return;
+      const again = await longplay('rollout', '--resume', `runs/refused-${good}`);
+      expect(again.err).toMatch(
+        /^\d+ episodes are finished already, \d+ are left\nlongplay: .*is the server running\?\n$/,
+      );
+      expect(again.status).toBe(2);
     },
   );
 
