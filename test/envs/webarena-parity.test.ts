@@ -29,12 +29,12 @@ describe.skipIf(absent.length > 0)('parity with the original', () => {
     ['actions', [0, 'ok', 'id'], '13'],
     ['evaluators', [0, 'ok'], 'Hello'],
     ['evaluators', [281, 'ok'], ''],
-    ['prompt', [10, 'parses'], true],
+    ['prompt', [10, 'parses'], 'yes'],
     ['server', [14, 'result', 1], 0],
     ['server', [7, 'result', 4, 'fail_error'], ''],
   ] as const)('sees a change in %s at %j', async (name, path, value) => {
     const rows = structuredClone(readRecords(files[NAMES.indexOf(name)]!));
-    let at = rows as Record<string | number, unknown>;
+    let at = rows as unknown as Record<string | number, unknown>;
     for (const key of path.slice(0, -1)) at = at[key] as Record<string | number, unknown>;
     const last = path.at(-1)!;
     expect(at[last]).not.toEqual(value);
