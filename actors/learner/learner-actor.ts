@@ -103,7 +103,10 @@ class Learner {
     const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
     const { epochs, minibatches } = trainer;
     await this.publish();
-    await this.#scheduler().tell({ type: 'updated', report: broken ? { ...report, skipped: epochs * minibatches } : report });
+    await this.#scheduler().tell({
+      type: 'updated',
+      report: broken ? { ...report, skipped: epochs * minibatches } : report,
+    });
     const due = report.version % this.#init.checkpoint.everyUpdates === 0 || this.#saveAgain;
     if (due && !broken) await this.save(); // broken: the last good one stays the newest
   }

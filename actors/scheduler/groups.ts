@@ -7,7 +7,7 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Accounting, FailureCause } from '../../src/core/failure.ts';
 import type { UpdateReport } from '../learner/protocol.ts';
 import type { GroupTicket, RolloutState } from '../rollout/protocol.ts';
-import { Deliveries } from './deliveries.ts';
+import type { Deliveries } from './deliveries.ts';
 import { Ledger } from './ledger.ts';
 import type { SchedulerState } from './protocol.ts';
 

@@ -48,8 +48,6 @@ export type PhaseEvent =
 
 /** What the scheduler does about an event, in this order. */
 export type PhaseEffect =
-  /** Answers `train` with an error: a run trains once. */
-  | 'refuse'
   /** Gives the rollouts the episodes of the checkpoint. */
   | 'restore'
   /** Training groups ask for no more decisions. */
@@ -84,7 +82,7 @@ export function nextPhase(
   const go = (next: Phase, ...effects: PhaseEffect[]) => ({ phase: next, effects });
   switch (event.type) {
     case 'train':
-      if (phase.name !== 'idle') return stay('refuse');
+      if (phase.name !== 'idle') return stay(); // a run trains once: the scheduler refuses
       if (event.done) return go({ name: 'ended', snapshot: phase.snapshot }, 'end');
       if (event.checkpoint) return go({ name: 'restoring', quiet: false }, 'restore', 'capture');
       return go({ name: 'running', snapshot: phase.snapshot }, 'launch');

@@ -197,4 +197,3 @@ export interface SavedDelivery {
   /** Share of the run that was done when it finished, in [0, 1]. */
   readonly progress: number;
 }
-

@@ -14,6 +14,7 @@ import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { consumedFacts } from '../../src/record/group-facts.ts';
+import { NO_TIME } from '../../src/record/slot-time.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { groupsToStart } from '../../src/schedule/admission.ts';
 import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
@@ -68,8 +69,6 @@ export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
     readonly state: SchedulerState | undefined;
     /** Number of the first group, without a state. */
     readonly group: number;
-    /** Of the rollouts, until they tell theirs. */
-    readonly totals: RolloutTotals;
   };
   /** A checkpoint is a barrier (serial mode). */
   readonly barrier: boolean;
@@ -137,7 +136,7 @@ class Scheduler {
   constructor(ctx: Context<Internal>, init: SchedulerInit) {
     this.#ctx = ctx;
     this.#init = init;
-    const { version, horizon, state, group, totals } = init.start;
+    const { version, horizon, state, group } = init.start;
     const { env, tasks, seed, sampling, learner } = init;
     this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), state);
     const informative = (one: Group) => learner.oversampling <= 1 || isInformative(one, learner);
@@ -146,7 +145,15 @@ class Scheduler {
     this.#version = version;
     this.#horizon = horizon;
     this.#nextGroup = state?.nextGroup ?? group;
-    this.#totals = totals;
+    this.#totals = {
+      envSteps: state?.envSteps ?? 0,
+      episodes: state?.episodes ?? 0,
+      runningEpisodes: 0,
+      tokens: 0,
+      calls: 0,
+      decidedTurns: 0,
+      time: NO_TIME,
+    };
     this.#elapsedBefore = state?.elapsedMs ?? 0;
   }
 
@@ -292,43 +299,41 @@ class Scheduler {
   }
 
   #carryOut(effect: PhaseEffect): void {
-    switch (effect) {
-      case 'restore':
-        return this.#restore(this.#checkpoint!);
-      case 'pause':
-        return this.#tellRollouts({ type: 'pause', ended: false });
-      case 'end':
-        return this.#tellRollouts({ type: 'pause', ended: true });
-      case 'capture':
-        return this.#tellRollouts({ type: 'capture', atRest: this.#init.barrier || this.#phase.name === 'restoring' });
-      case 'answer': {
-        const { running, nextEpisode, totals } = this.#captured!;
-        return this.#answerSnapshot({
-          format: 2,
-          ...this.#tasks.saved,
-          nextGroup: this.#nextGroup,
-          nextEpisode,
-          envSteps: totals.envSteps,
-          episodes: totals.episodes,
-          elapsedMs: this.#elapsed(),
-          ...this.#groups.saved(running),
-        });
-      }
-      case 'answerCheckpoint':
-        return this.#answerSnapshot(this.#checkpoint!);
-      case 'awaitQuiet':
+    const carriers: Record<PhaseEffect, () => void> = {
+      restore: () => this.#restore(this.#checkpoint!),
+      pause: () => this.#tellRollouts({ type: 'pause', ended: false }),
+      end: () => this.#tellRollouts({ type: 'pause', ended: true }),
+      capture: () =>
+        this.#tellRollouts({ type: 'capture', atRest: this.#init.barrier || this.#phase.name === 'restoring' }),
+      answer: () => this.#answerSnapshot(this.#state(this.#captured!)),
+      answerCheckpoint: () => this.#answerSnapshot(this.#checkpoint!),
+      awaitQuiet: () => {
         this.#cancelQuiet();
         this.#cancelQuiet = this.#ctx.after(QUIET_MS, { type: 'resume' });
-        return;
-      case 'resume':
+      },
+      resume: () => {
         this.#checkpoint = undefined;
         this.#ctx.system.reorder(this.#version);
-        return this.#tellRollouts({ type: 'resume' });
-      case 'handOver':
-        return this.#handOver(this.#groups.deliveries.all());
-      case 'launch':
-        return this.#launch();
-    }
+        this.#tellRollouts({ type: 'resume' });
+      },
+      handOver: () => this.#handOver(this.#groups.deliveries.all()),
+      launch: () => this.#launch(),
+    };
+    carriers[effect]();
+  }
+
+  /** What a checkpoint keeps of the run. */
+  #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
+    return {
+      format: 2,
+      ...this.#tasks.saved,
+      nextGroup: this.#nextGroup,
+      nextEpisode,
+      envSteps,
+      episodes,
+      elapsedMs: this.#elapsed(),
+      ...this.#groups.saved(running),
+    };
   }
 
   /** Gives the rollouts the episodes of a checkpoint; training goes on when each is back at its last turn. */
@@ -378,7 +383,8 @@ class Scheduler {
     };
     // Training groups that wait for the end of a pause take no evaluation's place: it may be the evaluation they wait for.
     const { name } = this.#phase;
-    const taken = () => this.#groups.counts.all - (name === 'idle' || name === 'running' ? 0 : this.#groups.counts.training);
+    const taken = () =>
+      this.#groups.counts.all - (name === 'idle' || name === 'running' ? 0 : this.#groups.counts.training);
     while (taken() < concurrentGroups) {
       const next = this.#evaluations.next();
       if (!next) break;
