@@ -101,7 +101,7 @@ export const goldenRuns: readonly GoldenRun[] = [
       rollout: { concurrentGroups: 2 }, // some begin when others end
       learner: { estimator: { algorithm: 'rloo', gamma: 0.9, credit: 'turn' }, groupsPerUpdate: 4 },
     },
-    { leaveAfter: 1 },
+    { leaveAfter: 2 },
   ),
   golden(
     'with faults injected',
