@@ -9,12 +9,12 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { messageOf, UserError } from '../src/core/errors.ts';
+import type { Difference, Parity } from '../src/core/parity.ts';
 import { replay as babyai } from './parity/babyai.ts';
-import type { Difference, Replay } from './parity/contract.ts';
 import { replay as textcraft } from './parity/textcraft.ts';
 
 /** One line a world. */
-const replays: Readonly<Record<string, Replay>> = { textcraft, babyai };
+const replays: Readonly<Record<string, Parity>> = { textcraft, babyai };
 
 /** @returns the process's exit code */
 export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {
@@ -33,10 +33,14 @@ export async function parity(args: readonly string[], print: (line: string) => v
       const records = readRecords(file);
       let first: Difference | undefined;
       let found = 0;
-      const counts = await replay(records, (difference) => {
-        first ??= difference;
-        found++;
-      });
+      const counts = await replay(
+        records,
+        (difference) => {
+          first ??= difference;
+          found++;
+        },
+        file,
+      );
       print(`${file}: episodes ${counts.episodes}, steps ${counts.steps}, differences ${found}`);
       if (first) for (const line of shown(first)) print(line);
       episodes += counts.episodes;

@@ -67,7 +67,7 @@ export interface Failed {
 /** An env as a host loads it. */
 export interface EnvSpec {
   readonly id: string;
-  /** Module that exports `createEnv` (an `EnvModule`). */
+  /** Module that exports `createEnv` (a `World` with rules). */
   readonly url: URL;
   readonly options?: Readonly<Record<string, unknown>>;
 }

@@ -9,7 +9,7 @@ import { generate } from '../../envs/babyai/levels.ts';
 import { OriginalText } from '../../envs/babyai/original.ts';
 import { type Description, type Instruction, isSequence, PutNext } from '../../envs/babyai/verifier.ts';
 import { FIRST_OBJECT, type World } from '../../envs/babyai/world.ts';
-import type { Difference, Replay } from './contract.ts';
+import type { Difference, Parity } from '../../src/core/parity.ts';
 
 type Json = Record<string, unknown>;
 
@@ -35,7 +35,7 @@ function same(a: unknown, b: unknown): boolean {
 }
 
 /** Replays a golden file of any of the four kinds; a layout counts as an episode of no steps. */
-export const replay: Replay = (records, report) => {
+export const replay: Parity = (records, report) => {
   const comparison = new Comparison(report);
   const lines = records as readonly Json[];
   if (lines[0] && 'method' in lines[0]) replayHttp([...lines], comparison);

@@ -8,7 +8,7 @@ import { type Ingredient, type Recipe, TREE } from '../../envs/textcraft/recipes
 import { waysTo } from '../../envs/textcraft/start.ts';
 import { readOpening } from '../../envs/textcraft/text.ts';
 import { UserError } from '../../src/core/errors.ts';
-import type { Counts, Difference, Replay } from './contract.ts';
+import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 
 type Report = (difference: Difference) => void;
 
@@ -37,7 +37,7 @@ interface Exchange {
 
 const env = createEnv({ fidelity: 'original' });
 
-export const replay: Replay = (records, report) => {
+export const replay: Parity = (records, report) => {
   const [first] = records as readonly Record<string, unknown>[];
   if (first && 'goal_order' in first) return replayTree(first, report);
   if (first && 'steps' in first && 'commands' in first)
@@ -46,7 +46,7 @@ export const replay: Replay = (records, report) => {
   throw new UserError('BAD_TRACE', 'textcraft: expected episodes, HTTP exchanges or a crafting tree');
 };
 
-function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): Counts {
+function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): ParityCounts {
   let steps = 0;
   for (const [n, episode] of episodes.entries()) {
     const where = `episode ${n} (data_idx ${episode.data_idx})`;
@@ -71,7 +71,7 @@ function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): C
 }
 
 /** The recorded exchanges as far as they are the world's: errors, status codes and validation are the server's. */
-function replayHttp(exchanges: readonly Exchange[], report: Report): Counts {
+function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCounts {
   const open = new Map<number, { session: TextCraftSession; last: Answer }>();
   let episodes = 0;
   let steps = 0;
@@ -127,8 +127,8 @@ interface Answer {
   readonly done: boolean;
 }
 
-/** Counts as one episode of no steps. */
-function replayTree(tree: Record<string, unknown>, report: Report): Counts {
+/** ParityCounts as one episode of no steps. */
+function replayTree(tree: Record<string, unknown>, report: Report): ParityCounts {
   const ours = recordedForm();
   for (const part of Object.keys(ours) as (keyof typeof ours)[]) {
     const [expected, got] = [tree[part], ours[part]] as [unknown, unknown];

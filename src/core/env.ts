@@ -22,8 +22,14 @@ export interface First {
 export interface Mid {
   readonly kind: 'mid';
   readonly observation: string;
-  /** Finite, within the env's `rewardRange`. */
+  /** Finite, within the env's `rewardRange`; 0 where `partial`. */
   readonly reward: number;
+  /**
+   * A stage of an action that is not whole yet: the action named a template, say, and `actions()` now lists its
+   * objects. The world has not moved, so no turn of the horizon is used and nothing is discounted; the policy's
+   * choice is a decision like any other. At most `MAX_PARTIAL_STEPS` in a row.
+   */
+  readonly partial?: true;
 }
 
 /** The env ended the episode: nothing follows, nothing is bootstrapped. */
@@ -46,6 +52,15 @@ export interface Truncated {
 export type EnvStep = Mid | Terminated;
 export type TimeStep = First | EnvStep | Truncated;
 
+/**
+ * Partial steps that may follow each other: a template, its object, a second object, and one way back. One more breaks
+ * the contract, so an env offers no way back where it would be the last one, or lets it cost a turn.
+ */
+export const MAX_PARTIAL_STEPS = 4;
+
+/** Actions that a world with many lists at a time: more of them are listed in stages (`Mid.partial`). */
+export const ACTIONS_PER_STAGE = 64;
+
 /** One running episode. Sessions are independent of each other and of the order in which they are stepped. */
 export interface Session {
   readonly first: First;
@@ -57,6 +72,9 @@ export interface Session {
   /**
    * The actions that can be executed now, each as the exact text `step` understands; empty where the env
    * cannot list them. Computed on demand: a step alone never pays for it. Deterministic in order.
+   *
+   * Where there are more than `ACTIONS_PER_STAGE`, these are the texts of the present stage; an action typed whole, as
+   * one text, is always legal too.
    */
   actions(): readonly string[];
   /** Releases what the session holds; twice does no harm. */
@@ -74,6 +92,12 @@ export interface Env {
   readonly rewardRange: readonly [min: number, max: number];
   /** Upper bound of an observation's length in UTF-16 units. */
   readonly maxObservationChars: number;
+  /**
+   * Whether recovery may take an episode's actions again. `exact` (default): an episode is a pure function of its task
+   * and actions, and one that lost its host is restored by replaying them. `never`: actions have effects outside (a
+   * live site), so such an episode fails and its task is issued anew.
+   */
+  readonly replay?: 'exact' | 'never';
   /** @throws {RangeError} for a task index outside the table */
   open(task: Task): MaybePromise<Session>;
 }
@@ -87,14 +111,8 @@ export type Oracle = (task: Task) => (step: TimeStep) => string | undefined;
 /** Options of an env as written in a config, e.g. `{ fidelity: 'original' }`; each env checks its own. */
 export type EnvOptions = Readonly<Record<string, unknown>>;
 
-/** What `envs/<id>/index.ts` exports. Env hosts import it by URL; nothing else in the framework names a world. */
-export interface EnvModule {
-  /** @throws {UserError} for an option the env does not have */
-  createEnv(options?: EnvOptions): Env;
-  readonly view?: import('./view.ts').View;
-  readonly createOracle?: (options?: EnvOptions) => Oracle;
-  readonly draw?: import('./draw.ts').Draw;
-}
+/** A world with rules, as env hosts import it. */
+export type EnvModule = import('./world.ts').World & { createEnv(options?: EnvOptions): Env };
 
 /** A `mid` step. */
 export function mid(observation: string, reward = 0): Mid {

@@ -27,6 +27,33 @@ export interface TaskTable {
   readonly evalSeed: number;
 }
 
+/**
+ * A table of `count` tasks of which some ranges are held out.
+ * @param held first and last index of each held-out range, inclusive; empty where it is not known which are: then
+ * every task is in both splits
+ * @param label of each task; one text for all
+ */
+export function taskTable(
+  count: number,
+  held: readonly (readonly [first: number, last: number])[],
+  label: string | { readonly labels: readonly string[]; of(index: number): string },
+): TaskTable {
+  const isHeld = (index: number) => held.some(([first, last]) => index >= first && index <= last);
+  const indices = Array.from({ length: count }, (_, index) => index);
+  const test = held.length === 0 ? indices : indices.filter(isHeld);
+  const train = held.length === 0 ? indices : indices.filter((index) => !isHeld(index));
+  return {
+    count,
+    labels: typeof label === 'string' ? [label] : label.labels,
+    label(index) {
+      if (!(index >= 0 && index < count)) throw new RangeError(`task ${index}: there are 0 … ${count - 1}`);
+      return typeof label === 'string' ? label : label.of(index);
+    },
+    split: (split) => (split === 'test' ? test : train),
+    evalSeed: 0,
+  };
+}
+
 /** `textcraft/17#3`: env, index and seed as one readable word. */
 export function taskName(task: Task): string {
   return `${task.env}/${task.index}#${task.seed}`;

@@ -60,6 +60,8 @@ export interface Turn {
   readonly response?: ModelResponse;
   /** Reward of the step that answered the action. */
   readonly reward: number;
+  /** The action was a stage of one (`Mid.partial`): it used no turn of the horizon, and nothing is discounted over it. */
+  readonly partial?: true;
   /** Milliseconds: waiting for the batch and computing it, and the env's answer. */
   readonly actMs: number;
   readonly envMs: number;

@@ -22,34 +22,56 @@ export interface Rendered {
   mentions(action: string): readonly number[];
 }
 
-/** One finished turn as a view sees it. */
+/** A finished turn as a view sees it. */
 export interface SeenTurn {
   readonly action: string;
   readonly observation: string;
+  /** The action was a stage, not yet a whole action: the world has not moved, and lists the next stage. */
+  readonly partial?: true;
 }
 
-interface ViewBase {
+/** Memory of an episode, folded turn by turn: plain data, never changed in place. */
+export interface Track<S> {
+  begin(first: First): S;
+  /** @param turn a partial one too */
+  after(state: S, turn: SeenTurn): S;
+}
+
+interface ViewBase<S> {
   /** Name and revision, recorded in traces: a policy is only valid under the view it was trained on. */
   readonly id: string;
   /** Phrases that become one token each (item names, object names). Lower case. */
   readonly lexicon: readonly string[];
   /** Words of the world outside the lexicon that deserve a token of their own. */
   readonly words: readonly string[];
+  /** Memory handed to the functions below as `state`; without it they get `undefined`. */
+  readonly track?: Track<S>;
+  /**
+   * Text that the policy reads of a listed action, which may restate what concerns it (`get 2 oak log held 1`). The
+   * action itself without it; what is played is always the listed text.
+   */
+  candidate?(action: string, state: S): string;
 }
 
-/** The prompt is read once (and shared by the group); every turn appends a few tokens to it. */
-export interface AppendView extends ViewBase {
+/** Prompt read once (and shared by the group), to which every turn appends a few tokens. */
+export interface AppendView<S = unknown> extends ViewBase<S> {
   readonly mode: 'append';
   prompt(first: First): Rendered;
-  /** Text appended after a turn: the action in short and what came of it. */
-  turn(turn: SeenTurn): string;
+  /**
+   * Text appended after a turn: the action in short and what came of it.
+   * @param state memory after the turn
+   */
+  turn(turn: SeenTurn, state?: S): string;
 }
 
-/** The whole text is rendered anew for every turn; nothing is kept between turns. */
-export interface WindowView extends ViewBase {
+/** Text rendered anew for every turn; nothing but `state` is kept between turns. */
+export interface WindowView<S = unknown> extends ViewBase<S> {
   readonly mode: 'window';
-  /** @param turns the finished turns, oldest first */
-  render(first: First, turns: readonly SeenTurn[]): Rendered;
+  /**
+   * @param turns the finished turns, oldest first
+   * @param state memory after the last of them
+   */
+  render(first: First, turns: readonly SeenTurn[], state?: S): Rendered;
 }
 
 export type View = AppendView | WindowView;

@@ -1,13 +1,5 @@
-/** The forms an action of a world can take: what a prompt lists, and what function calls are made of. */
-
-export interface ActionForm {
-  /** A function name, `^[a-z_]+$`. */
-  readonly name: string;
-  /** The action's text with `{parameters}`, e.g. `craft {makes} using {uses}`. */
-  readonly template: string;
-  /** When to use it, in a few words. */
-  readonly meaning: string;
-}
+/** Action forms at work: parameters, filling, and taking an action's text apart. */
+import type { ActionForm } from '../core/prompt.ts';
 
 /** Takes what no other form does, so that every text can be told as a call. */
 export const OTHER: ActionForm = { name: 'other', template: '{action}', meaning: 'any other action, word for word' };

@@ -1,7 +1,8 @@
 /** An episode as a conversation: instructions, what the world said, what the model answered. */
+
+import type { WorldPrompt } from '../core/prompt.ts';
 import type { PromptFormat } from './formats.ts';
 import { estimateTokens, type HistoryPolicy, keptTurns } from './history.ts';
-import type { WorldPrompt } from './worlds.ts';
 
 export interface Message {
   readonly role: 'system' | 'user' | 'assistant';

@@ -3,11 +3,9 @@
  * and how it is read. `parse(print(thought, action))` gives the action back, and any other text is read as an action
  * or refused with a reason that can be shown to the model; nothing throws.
  */
-import { type ActionForm, type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
+import type { ActionForm, FormatId, WorldPrompt } from '../core/prompt.ts';
+import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
-import type { WorldPrompt } from './worlds.ts';
-
-export type FormatId = 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
 
 /** What an answer says: an action, or why it says none. */
 export type Parsed = { readonly action: string } | { readonly error: string };

@@ -2,20 +2,7 @@
  * What a language model is told of each world. Wording is ours; what can be done, and how an answer must look, is as
  * in AgentGym. One table makes instructions and parsers, so that they cannot drift apart.
  */
-import type { ActionForm } from './action-form.ts';
-import type { FormatId } from './formats.ts';
-
-export interface WorldPrompt {
-  /** Who the model is and what it is after, two or three sentences. */
-  readonly role: string;
-  readonly forms: readonly ActionForm[];
-  /** Things that are easily got wrong, one sentence each. */
-  readonly hints: readonly string[];
-  /** The format the original asks for. */
-  readonly format: FormatId;
-  /** Characters that no action of this world has; they are taken out of an answer, as the original does. */
-  readonly foreign?: RegExp;
-}
+import type { WorldPrompt } from '../core/prompt.ts';
 
 const PLAIN_TEXT = /[^A-Za-z0-9, ]+/g;
 

@@ -9,12 +9,13 @@
  * Conversations: instructions and their acknowledgement are left out; the first thing the world said opens the episode,
  * every later pair is a turn. Answers, and the choices of `guided_choice`, may be in any of the prompt formats.
  */
+
+import type { WorldPrompt } from '../core/prompt.ts';
 import type { SeenTurn, View } from '../core/view.ts';
 import { readRendered, readTurn } from '../policy/reading.ts';
 import { ACT, type Tokenizer } from '../policy/tokenizer.ts';
 import type { Message } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
-import type { WorldPrompt } from '../prompts/worlds.ts';
 
 /** What a prompt comes to; `GivenPrompt` without seed and length. */
 export interface ReadPrompt {

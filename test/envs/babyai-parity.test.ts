@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { replay } from '../../experiments/parity/babyai.ts';
-import type { Difference } from '../../experiments/parity/contract.ts';
 import { readRecords } from '../../experiments/parity.ts';
+import type { Difference } from '../../src/core/parity.ts';
 
 const golden = join(process.env.LONGPLAY_GOLDEN ?? resolve(import.meta.dirname, '../../../shared/golden'), 'babyai');
 const isThere = existsSync(golden);
@@ -13,7 +13,7 @@ if (!isThere) console.log(`skipped: no recorded BabyAI episodes at ${golden} (se
 
 async function parity([file]: readonly [string]) {
   const found: Difference[] = [];
-  const counts = await replay(readRecords(file), (difference) => found.push(difference));
+  const counts = await replay(readRecords(file), (difference) => found.push(difference), file);
   return { ...counts, differences: found.length, first: found[0] };
 }
 

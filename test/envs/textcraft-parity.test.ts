@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createEnv } from '../../envs/textcraft/index.ts';
-import type { Difference } from '../../experiments/parity/contract.ts';
 import { replay } from '../../experiments/parity/textcraft.ts';
 import { parity, readRecords } from '../../experiments/parity.ts';
+import type { Difference } from '../../src/core/parity.ts';
 
 const folder = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'textcraft');
 const files = ['episodes.jsonl.gz', 'http.jsonl.gz', 'tree.json.gz'].map((name) => join(folder, name));
@@ -34,7 +34,7 @@ describe.skipIf(absent.length > 0)('parity with the original', () => {
   it('sees one changed character, reward, flag, amount or recipe', async () => {
     const count = async (records: readonly unknown[]) => {
       const found: Difference[] = [];
-      await replay(records, (difference) => found.push(difference));
+      await replay(records, (difference) => found.push(difference), 'textcraft');
       return found.length;
     };
     const changed = (change: (episode: Record<string, unknown>, step: Record<string, unknown>) => void) => {

@@ -1,12 +1,13 @@
 /** Every format reads back what it writes, and reads anything else without an exception. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { FormatId, WorldPrompt } from '../../src/core/prompt.ts';
 import { callOf, fill } from '../../src/prompts/action-form.ts';
 import { renderChat } from '../../src/prompts/chat-template.ts';
 import { conversation, instructions, tell } from '../../src/prompts/conversation.ts';
-import { FORMATS, type FormatId } from '../../src/prompts/formats.ts';
+import { FORMATS } from '../../src/prompts/formats.ts';
 import { estimateTokens, type HistoryPolicy, keptTurns } from '../../src/prompts/history.ts';
-import { WORLDS, type WorldPrompt, worldPrompt } from '../../src/prompts/worlds.ts';
+import { WORLDS, worldPrompt } from '../../src/prompts/worlds.ts';
 
 const runs = process.env.LONGPLAY_LONG === '1' ? 5000 : 400;
 const formats = Object.keys(FORMATS) as FormatId[];

@@ -1,0 +1,171 @@
+/**
+ * AgentGym's HTTP dialect of a world, as data: each of AgentGym's servers names its fields, shapes its answers and
+ * reports mistakes in its own way. `server` says what `serve-env` answers, `client` how a world behind such a server is
+ * played. The framework does what they share: sessions, order, time limits, retries.
+ *
+ * @see AgentGym `agentenv-*` (servers) and `agentenv/envs/*.py` (clients)
+ */
+import type { EnvOptions, MaybePromise } from './env.ts';
+import type { TaskTable } from './task.ts';
+
+/** One world's dialect. */
+export interface AgentGymDialect {
+  /** Absent where only the client is known. */
+  readonly server?: AgentGymServer;
+  readonly client: AgentGymClient;
+}
+
+// ---- the server ------------------------------------------------------------------------------------------------
+
+/**
+ * One environment of the server, as its answers are made of it: the same object for the environment's whole life, so a
+ * dialect may keep what it derives in a `WeakMap`. A look that needs more of the world's state than is here opens the
+ * task again and takes `actions`.
+ */
+export interface AgentGymSession {
+  readonly id: number;
+  /** Task index of the episode; undefined before the first reset. */
+  readonly index: number | undefined;
+  /** Actions of the episode, in order. */
+  readonly actions: readonly string[];
+  /** First observation, last observation; empty before the first reset. */
+  readonly first: string;
+  readonly observation: string;
+  /** Reward of the last step. */
+  readonly reward: number;
+  /** Sum of the rewards. */
+  readonly score: number;
+  readonly done: boolean;
+}
+
+/** A field of a request's body or query. Conversions and 422 texts are those of `AgentGymServer.validation`. */
+export interface AgentGymField {
+  readonly kind: 'int' | 'str';
+  /** Taken where the field is missing; without it the field is required. */
+  readonly fallback?: number | string | null;
+}
+export type AgentGymFields = Readonly<Record<string, AgentGymField>>;
+/** The fields of a request, read; those with fallback null may be null. */
+export type AgentGymValues = Readonly<Record<string, number | string | null>>;
+
+/** An answer that is more than a JSON value under HTTP 200. */
+export interface AgentGymReply {
+  readonly status: number;
+  /** Sent as it is, `text/plain`; else `json`. */
+  readonly text?: string;
+  readonly json?: unknown;
+}
+
+/** A request that cannot be answered as asked. */
+export type AgentGymMistake =
+  /** No environment has the id. */
+  | { readonly kind: 'unknown-id'; readonly path: string; readonly id: number }
+  /** `index` threw, or there is no such task. */
+  | { readonly kind: 'bad-index'; readonly path: string; readonly message: string }
+  /** `refusesStep` said so. */
+  | { readonly kind: 'refused'; readonly path: string; readonly message: string };
+
+interface RouteBase {
+  /** Below the world's root, e.g. `/step`. */
+  readonly path: string;
+  /** Default `POST` for what changes something, `GET` for a look. */
+  readonly method?: 'GET' | 'POST';
+  /** Fields of the body (POST) or query (GET) beside the id. */
+  readonly fields?: AgentGymFields;
+}
+
+/**
+ * One route and what it does with its environment. `answer` makes the JSON answered under HTTP 200; it is called after
+ * the deed, and what it throws is a 500.
+ */
+export type AgentGymRoute =
+  /** Makes an environment. With `index` it is reset at once; without, it has no episode yet. */
+  | (RouteBase & {
+      readonly does: 'create';
+      /** False where a body is neither required nor read. Default true. */
+      readonly body?: boolean;
+      index?(id: number, values: AgentGymValues): number | undefined;
+      answer(session: AgentGymSession): unknown;
+    })
+  /** Starts an episode. `index` throws an Error with the original's words for an index that it refuses. */
+  | (RouteBase & {
+      readonly does: 'reset';
+      index(values: AgentGymValues): number;
+      answer(session: AgentGymSession): unknown;
+    })
+  /** Takes an action. */
+  | (RouteBase & {
+      readonly does: 'step';
+      action(values: AgentGymValues): string;
+      answer(session: AgentGymSession): unknown;
+    })
+  /** Reads something, changes nothing. */
+  | (RouteBase & { readonly does: 'look'; answer(session: AgentGymSession): MaybePromise<unknown> })
+  /** The first grid of the world's drawing as `data:image/png;base64,…`. */
+  | (RouteBase & { readonly does: 'render' })
+  /** Ends an environment. An unknown id is `existed: false`, no mistake. */
+  | (RouteBase & { readonly does: 'close'; answer(existed: boolean, id: number): unknown })
+  /** A route without an environment: `GET /`, a list, one that always fails. */
+  | (RouteBase & { readonly does: 'tell'; readonly reply: AgentGymReply });
+
+/** Answers of one world's server. */
+export interface AgentGymServer {
+  /** Options under which the world is the original, e.g. `{ fidelity: 'original' }`. */
+  readonly options: EnvOptions;
+  /** Field that names the environment in requests. */
+  readonly idField: 'id' | 'env_idx';
+  /**
+   * How bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or pydantic 2 (both are
+   * refused), or `none`, where a missing field is a bare 500.
+   */
+  readonly validation: 'pydantic1' | 'pydantic2' | 'none';
+  readonly routes: readonly AgentGymRoute[];
+  /** What a step before the first reset, or after the end, is told; undefined where it is taken. Default: taken. */
+  refusesStep?(session: AgentGymSession): string | undefined;
+  /** Answer to a mistake. Default HTTP 200 `{"error": …}`, the habit of TextCraft, BabyAI and SciWorld. */
+  mistake?(mistake: AgentGymMistake): AgentGymReply;
+}
+
+// ---- the client ------------------------------------------------------------------------------------------------
+
+/** A JSON object of a request or an answer. */
+export type AgentGymObject = Readonly<Record<string, unknown>>;
+
+/** What a step's answer says. */
+export interface AgentGymStepped {
+  readonly observation: string;
+  /** As the original's client hands it on: the return so far or the reward of the step, as `score` says. */
+  readonly score: number;
+  readonly done: boolean;
+}
+
+/**
+ * How a world behind an AgentGym server is played. A function that cannot read an answer returns undefined (the
+ * framework quotes the answer) or throws an Error that says what the server reported; both fail the episode and are
+ * never a reward. `{"error": …}` has been refused before.
+ */
+export interface AgentGymClient {
+  /** Field that names the environment in requests, and in the answer of `/create` (a bare number there is read too). */
+  readonly idField: 'id' | 'env_idx';
+  /** Body of `/create`; undefined for none. */
+  readonly create: AgentGymObject | undefined;
+  /** Body of `/reset`. */
+  reset(id: number, index: number): AgentGymObject;
+  /** First observation, from the answer of `/reset`; from that of `GET /observation` after it where `observes`. */
+  first(answer: unknown): string | undefined;
+  readonly observes?: boolean;
+  /** Text sent for an action. Default the action, word for word. */
+  say?(action: string): string;
+  /** The answer of `/step`. */
+  stepped(answer: AgentGymObject): Partial<AgentGymStepped>;
+  /** Whether `stepped` tells the return so far (`sum`) or the reward of one step. */
+  readonly score: 'sum' | 'step';
+  /** Whether a finished episode with this `score` is solved. */
+  solved(score: number): boolean;
+  /** Tasks of the server: a task's index is its `data_idx`. */
+  readonly tasks: TaskTable;
+  /** Least and largest reward of a step. */
+  readonly rewardRange: readonly [min: number, max: number];
+  /** As `Env.replay`: `never` where the server's actions have effects that a second time would repeat. */
+  readonly replay?: 'exact' | 'never';
+}

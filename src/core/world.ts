@@ -1,0 +1,56 @@
+/**
+ * A world is one folder, and its module is the `World`: `envs/<id>/index.ts`, or a user's own `./my/env.mjs`, exports
+ * the members below by name. Nothing else in the framework knows a world.
+ *
+ * Only one of `createEnv` and `agentgym.client` is required. With rules (`createEnv`) a world is played here; without
+ * them it is played through an AgentGym server. Everything else is optional: a world without `view` is read through
+ * the default one, a world without `prompt` is described by its sentence alone.
+ */
+import type { AgentGymDialect } from './agentgym.ts';
+import type { Draw } from './draw.ts';
+import type { Env, EnvOptions, MaybePromise, Oracle } from './env.ts';
+import type { Parity } from './parity.ts';
+import type { WorldPrompt } from './prompt.ts';
+import type { View } from './view.ts';
+
+/** Where a world is started. */
+export interface StartContext {
+  /** Path of the env host, e.g. `/env-hosts/2`; something readable elsewhere. For messages and names of files. */
+  readonly where: string;
+}
+
+/** What `start` made: an index, a browser, a connection. Shared by all sessions of one host. */
+export interface Resources {
+  /** Releases everything; called once, after the last session was closed. Hosts that are killed never call it. */
+  dispose(): MaybePromise<void>;
+}
+
+/** The exports of a world's module. */
+export interface World<R extends Resources = Resources> {
+  /** One sentence for `longplay envs`, of a world without rules; one with rules has `Env.description`. */
+  readonly description?: string;
+  /**
+   * The rules. Without `resources` only facts are read (tasks, bounds, description): no session is opened then, so
+   * what needs them may be absent.
+   * @throws {UserError} BAD_CONFIG for an option the world does not have
+   */
+  createEnv?(options?: EnvOptions, resources?: R): Env;
+  /**
+   * Prepares what the sessions of one env host share, once per host (thread, process or inline) and set of options;
+   * `createEnv` gets the result. It counts towards the time a host has to start.
+   * @throws {UserError} for what the user has to change: a missing file, a browser that is not installed
+   */
+  start?(options: EnvOptions, context: StartContext): MaybePromise<R>;
+  /** What the small policy reads. */
+  readonly view?: View;
+  /** The scripted solver. */
+  createOracle?(options?: EnvOptions): Oracle;
+  /** What console and viewer draw. */
+  readonly draw?: Draw;
+  /** What language models are told; a function where it depends on the options. */
+  readonly prompt?: WorldPrompt | ((options: EnvOptions) => WorldPrompt);
+  /** AgentGym's HTTP dialect. */
+  readonly agentgym?: AgentGymDialect;
+  /** Re-plays recordings of the original. */
+  readonly parity?: Parity;
+}

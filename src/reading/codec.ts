@@ -1,0 +1,52 @@
+/**
+ * Codec between a world's text and a model's token ids. A small policy's is view + word tokenizer (`view-codec.ts`); a
+ * language model's is chat template + BPE. Inference, training batches, imitation, token prompting and the policy server
+ * all read through a codec, so none of them can read an episode differently.
+ *
+ * World text is never a control token: whatever an observation spells, `<act>` and `<|im_end|>` included, is encoded as
+ * plain text.
+ */
+import type { Observed, Transcript } from './transcript.ts';
+
+export interface Codec {
+  /** Name and revision of the view or template; recorded in traces and checkpoints. */
+  readonly id: string;
+  /** Identity of the vocabulary; weights are only valid under the same one. */
+  readonly hash: string;
+  /** Number of token ids; ids are 0 … vocabSize − 1. */
+  readonly vocabSize: number;
+  /** Half-open range of the ids that free sampling may draw: padding and markers of the framework lie outside. */
+  readonly sampled: { readonly from: number; readonly to: number };
+  /** Token id that ends an answer written by the framework: in spellings of listed actions and in demonstrations. */
+  readonly end: number;
+
+  /** Transcript of a new episode. @throws {RangeError} for an opening that the view cannot read */
+  open(first: Observed): Transcript;
+  /** Transcript of free text, for clients that render their own prompts. @throws {RangeError} for text without a token */
+  openText(text: string): Transcript;
+  /**
+   * Division of token ids that a client rendered into a prompt and what follows it.
+   * @param ids at least one, the last of them decides
+   * @param promptLength tokens of the prompt; absent: found by the codec's own marker
+   * @returns both non-empty
+   */
+  divide(ids: readonly number[], promptLength?: number): { readonly prompt: number[]; readonly tokens: number[] };
+
+  /** Token ids of an action's text as the policy writes (or reads) it by itself, without the end token. */
+  spell(action: string): Int32Array;
+  /** Text of token ids; control tokens are left out. */
+  decode(ids: Iterable<number>): string;
+  /** True when a run of sampled ids is a whole answer: an end token was sampled, or a stop string written. */
+  ends(run: readonly number[]): boolean;
+  /** Reads the action out of an answer. */
+  answer(run: readonly number[]): Answer;
+}
+
+export interface Answer {
+  /** Text for the env; empty where none could be read. */
+  readonly action: string;
+  /** The whole answer, where the action is only a part of it. */
+  readonly text?: string;
+  /** Reason why no action could be read. */
+  readonly formatError?: string;
+}
