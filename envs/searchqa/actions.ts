@@ -2,9 +2,10 @@
  * Listed actions: searches for names of the question and of passages read, answers with what passages read hold. An
  * answer is listed only once a passage that was read contains it. Works on any corpus of English text.
  */
-import { LIST_WORDS } from './wiki/words.ts';
+
 import { print } from './grammar.ts';
 import * as text from './text.ts';
+import { LIST_WORDS } from './wiki/words.ts';
 
 /** What an episode has read so far; observations are looked at when actions are asked for. */
 export interface Memory {

@@ -10,7 +10,7 @@ import {
 import type { Task, TaskTable } from '../../src/core/task.ts';
 import type { Hit, Retriever } from '../../src/retrieval/retriever.ts';
 import { listActions, type Memory, remember, startMemory } from './actions.ts';
-import { cutAtAction, extractAnswer, type Command, parse, withoutThoughts } from './grammar.ts';
+import { type Command, cutAtAction, extractAnswer, parse, withoutThoughts } from './grammar.ts';
 import type { Rules } from './options.ts';
 import type { Question, Questions } from './questions.ts';
 import { exactMatch, formatScore, subMatch, tokenOverlap } from './scoring.ts';

@@ -1,9 +1,9 @@
 /** Options of the world, checked: `env: { id: searchqa, options: { … } }`. */
 import type { EnvOptions } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
+import { SETS } from './questions.ts';
 import type { FormatWeights } from './scoring.ts';
 import type { Dialect } from './text.ts';
-import { SETS } from './questions.ts';
 
 /** What a session goes by. */
 export interface Rules {
@@ -120,7 +120,8 @@ function dataOf(given: EnvOptions | undefined): DataFiles | undefined {
   if (!given) return undefined;
   const read = new Reader('data.', given, ['test', 'train']);
   const files = { test: read.text('test'), train: read.text('train') };
-  if (files.test === undefined && files.train === undefined) refuse('data', 'a file of `test` or `train` questions', given);
+  if (files.test === undefined && files.train === undefined)
+    refuse('data', 'a file of `test` or `train` questions', given);
   return files;
 }
 

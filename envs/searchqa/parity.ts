@@ -74,7 +74,10 @@ function kindOf(rows: readonly Json[]): Kind {
   if (has('prediction', 'golden')) return 'match';
   if (has('result', 'information_agentgym')) return 'passages';
   if (has('raw_question')) return 'prompt';
-  throw new UserError('BAD_TRACE', 'no recording of SearchQA: expected rows of action, normalize, match, trajectory, passages, prompt, bm25, http, episodes, retrieve or world');
+  throw new UserError(
+    'BAD_TRACE',
+    'no recording of SearchQA: expected rows of action, normalize, match, trajectory, passages, prompt, bm25, http, episodes, retrieve or world',
+  );
 }
 
 const REPLAYS = {
@@ -112,15 +115,22 @@ function replayAction(row: Json, where: string, to: Comparison): void {
   const step = gym.session.step(input) as EnvStep;
   const done = step.kind === 'terminated';
   const { reward, observation } = step;
-  to.check(where, 'agentgym', { observation, reward, done, query: gym.asked.length > 0 ? gym.asked : null }, row.agentgym);
-  const { observation: theirs, ...flags } = row.search_r1 as Json;
+  to.check(
+    where,
+    'agentgym',
+    { observation, reward, done, query: gym.asked.length > 0 ? gym.asked : null },
+    row.agentgym,
+  );
+  const searchR1 = row.search_r1 as Json;
+  const isSearch = command?.type === 'search';
   // The recording's search answers a bare text where ours answers passages.
-  const isSearch = command?.type === 'search' ? 1 : 0;
-  const ours = command ? { done: 1 - isSearch, valid: 1, is_search: isSearch } : { done: 0, valid: 0, is_search: 0 };
-  to.check(where, 'search_r1', ours, flags);
+  const said = isSearch ? text.information('search-r1', 'RESULT') : command ? '' : text.invalid('search-r1');
+  const flags = { done: +(command !== undefined && !isSearch), valid: +(command !== undefined), is_search: +isSearch };
+  to.check(where, 'search_r1', { observation: said, ...flags }, searchR1);
+  if (grammar.cutAtAction(input) !== input) return; // recorded without the cut that comes before it
   const r1 = askedSession('search-r1', question, 'RESULT').session.step(input) as EnvStep;
-  to.check(where, 'search_r1 done', r1.kind === 'terminated' ? 1 : 0, flags.done);
-  to.check(where, 'search_r1 observation', isSearch ? text.information('search-r1', 'RESULT') : r1.observation, theirs);
+  to.check(where, 'search_r1 done', +(r1.kind === 'terminated'), searchR1.done);
+  if (!isSearch) to.check(where, 'search_r1 observation', r1.observation, searchR1.observation);
 }
 
 /** A session of the original whose every search finds one passage. */

@@ -28,7 +28,8 @@ export function opening(dialect: Dialect, question: string): string {
 
 /** The question of a first observation; empty where it is none of ours. */
 export function readQuestion(first: string): string {
-  for (const task of [AGENTGYM_TASK, SEARCH_R1_TASK]) if (first.startsWith(task)) return strip(first.slice(task.length));
+  for (const task of [AGENTGYM_TASK, SEARCH_R1_TASK])
+    if (first.startsWith(task)) return strip(first.slice(task.length));
   return '';
 }
 

@@ -17,46 +17,45 @@ export interface Passage {
 /** Longest line, in bytes: a corpus of more is no corpus of passages. */
 const MAX_LINE = 16 * 2 ** 20;
 
-/** A line of the corpus with its bytes, its row number from 0, and the bytes of the corpus up to its end. */
+/** A line of the corpus: its row from 0, its bytes, and the bytes read of the file so far (packed ones, if it is gzip). */
 export interface CorpusLine {
   readonly row: number;
   readonly bytes: Uint8Array;
-  readonly end: number;
+  readonly read: number;
 }
 
 /**
  * Reads the lines of a corpus; empty ones are passed over.
- * @param seen called with every chunk of the unpacked corpus, in order
  * @throws {UserError} for a file that cannot be read or unpacked
  */
-export async function* readLines(file: string, seen?: (chunk: Uint8Array) => void): AsyncGenerator<CorpusLine> {
+export async function* readLines(file: string): AsyncGenerator<CorpusLine> {
   const raw = createReadStream(file, { highWaterMark: 1 << 20 });
   const unpacked = file.endsWith('.gz') ? raw.pipe(createGunzip({ chunkSize: 1 << 20 })) : raw;
   if (unpacked !== raw) raw.on('error', (error) => unpacked.destroy(error));
   let row = 0;
-  let end = 0;
   let rest: Buffer = Buffer.alloc(0);
   try {
     for await (const read of unpacked as AsyncIterable<Buffer>) {
-      seen?.(read);
       const chunk = rest.length === 0 ? read : Buffer.concat([rest, read]);
       let from = 0;
       for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
-        end += at + 1 - from;
         const bytes = chunk.subarray(from, chunk[at - 1] === 13 ? Math.max(from, at - 1) : at);
         from = at + 1;
-        if (bytes.length > 0) yield { row: row++, bytes, end };
+        if (bytes.length > 0) yield { row: row++, bytes, read: raw.bytesRead };
       }
       rest = chunk.subarray(from);
       if (rest.length > MAX_LINE) {
-        throw new UserError('BAD_ARGUMENT', `${file}: line ${row + 1} is longer than ${MAX_LINE} bytes; expected a passage a line`);
+        throw new UserError(
+          'BAD_ARGUMENT',
+          `${file}: line ${row + 1} is longer than ${MAX_LINE} bytes; expected a passage a line`,
+        );
       }
     }
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
     throw new UserError('BAD_ARGUMENT', `${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
-  if (rest.length > 0) yield { row, bytes: rest, end: end + rest.length };
+  if (rest.length > 0) yield { row, bytes: rest, read: raw.bytesRead };
 }
 
 const decoder = new TextDecoder();

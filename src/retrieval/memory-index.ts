@@ -3,7 +3,7 @@ import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
 import { Bm25Index } from './bm25-index.ts';
 import type { Passage } from './corpus.ts';
-import { ARRAY_NAMES, type ArrayName, type IndexArrays, type IndexHeader, INDEX_VERSION } from './index-layout.ts';
+import { ARRAY_NAMES, type ArrayName, INDEX_VERSION, type IndexArrays, type IndexHeader } from './index-layout.ts';
 import { mergePairs } from './merge.ts';
 import { MemorySource, SegmentBuilder } from './segment.ts';
 
