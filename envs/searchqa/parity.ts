@@ -6,8 +6,8 @@
  * Not compared, because nothing here has them: verl's wording of passages, SkyRL's score, and the query that
  * Search-R1's demonstration script reads out of a text.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { EnvStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
@@ -16,6 +16,12 @@ import { ANALYZERS } from '../../src/retrieval/analyzer.ts';
 import type { Bm25Index } from '../../src/retrieval/bm25-index.ts';
 import type { Passage } from '../../src/retrieval/corpus.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
+import {
+  type HttpAnswer,
+  type HttpHandler,
+  type HttpRequest,
+  retrieveHandler,
+} from '../../src/retrieval/retrieve-server.ts';
 import type { Hit, Retriever } from '../../src/retrieval/retriever.ts';
 import { SearchQA, SearchSession } from './env.ts';
 import * as grammar from './grammar.ts';
@@ -52,17 +58,18 @@ function same(a: unknown, b: unknown, within: number): boolean {
 }
 
 /** A file of any kind. */
-export const parity: Parity = async (records, report) => {
+export const parity: Parity = async (records, report, file) => {
   const comparison = new Comparison(report);
   const rows = records as readonly Json[];
   const kind = kindOf(rows);
   if (kind === 'bm25') replayRankings(rows, comparison);
   else if (kind === 'world') comparison.episodes++;
+  else if (kind === 'retrieve') await replayRetrievals(rows, toyWorld(file), comparison);
   else for (const [i, row] of rows.entries()) REPLAYS[kind](row, `${kind} ${i + 1}`, comparison);
   return comparison;
 };
 
-type Kind = keyof typeof REPLAYS | 'bm25' | 'world';
+type Kind = keyof typeof REPLAYS | 'bm25' | 'world' | 'retrieve';
 
 function kindOf(rows: readonly Json[]): Kind {
   const has = (...fields: string[]) => rows.length > 0 && fields.every((field) => Object.hasOwn(rows[0]!, field));
@@ -74,6 +81,7 @@ function kindOf(rows: readonly Json[]): Kind {
   if (has('prediction', 'golden')) return 'match';
   if (has('result', 'information_agentgym')) return 'passages';
   if (has('raw_question')) return 'prompt';
+  if (has('retriever', 'method', 'path')) return 'retrieve';
   throw new UserError(
     'BAD_TRACE',
     'no recording of SearchQA: expected rows of action, normalize, match, trajectory, passages, prompt, bm25, http, episodes, retrieve or world',
@@ -220,4 +228,110 @@ function replayRankings([corpus, ...queries]: readonly Json[], to: Comparison): 
       }
     }
   }
+}
+
+/** Corpus and questions behind the recorded exchanges. */
+interface ToyWorld {
+  readonly docs: readonly Required<Passage>[];
+  readonly questions: readonly { readonly question: string; readonly golden_answers: readonly string[] }[];
+}
+
+/** @param recording the file replayed; the corpus lies beside it or in the golden folder */
+function toyWorld(recording: string): ToyWorld {
+  const golden = process.env.LONGPLAY_GOLDEN ?? '../shared/golden';
+  const places = [join(golden, 'searchqa/world.jsonl.gz'), join(dirname(recording), 'world.jsonl.gz')];
+  const file = places.find((place) => existsSync(place));
+  if (file === undefined) {
+    throw new UserError(
+      'BAD_TRACE',
+      `the corpus of the recording is in neither ${places.join(' nor ')}; set LONGPLAY_GOLDEN`,
+    );
+  }
+  return JSON.parse(gunzipSync(readFileSync(file)).toString('utf8')) as ToyWorld;
+}
+
+/** Score that FAISS pads with. */
+const PADDING = -3.4028234663852886e38;
+
+/**
+ * Stand-in for a retriever, as the recordings had one: passages by how many different words of the query they hold.
+ * `dense` always finds as many as asked, past the end the last one; `overlap` only what shares a word.
+ */
+class ToyRetriever implements Retriever {
+  readonly isRepeatable = true;
+  readonly #docs: readonly Required<Passage>[];
+  readonly #dense: boolean;
+  readonly #words: readonly ReadonlySet<string>[];
+
+  constructor(docs: readonly Required<Passage>[], dense: boolean) {
+    this.#docs = docs;
+    this.#dense = dense;
+    this.#words = docs.map(({ contents }) => toyWords(contents));
+  }
+
+  search(query: string, topk: number): readonly Hit[] {
+    const asked = [...toyWords(query)];
+    const scores = this.#words.map((words) => asked.filter((word) => words.has(word)).length);
+    const rows = [...scores.keys()].filter((row) => this.#dense || scores[row]! > 0);
+    rows.sort((a, b) => scores[b]! - scores[a]! || a - b);
+    const hits: Hit[] = rows.slice(0, topk).map((row) => ({ document: this.#docs[row]!, score: scores[row]! }));
+    while (this.#dense && hits.length < topk) hits.push({ document: this.#docs.at(-1)!, score: PADDING });
+    return hits;
+  }
+
+  dispose(): void {}
+}
+
+function toyWords(text: string): Set<string> {
+  return new Set(text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).match(/[a-z0-9]+/g) ?? []);
+}
+
+/** Documents as a Lucene index that stores its text gives them back: no id, title without quotes. */
+function asStored({ contents }: Passage): Passage {
+  const [title, ...rest] = contents.split('\n');
+  return { title: title!.replace(/^"|"$/g, ''), text: rest.join('\n'), contents } as Passage;
+}
+
+async function replayRetrievals(rows: readonly Json[], { docs }: ToyWorld, to: Comparison): Promise<void> {
+  const dense = new ToyRetriever(docs, true);
+  const stored = new ToyRetriever(docs.map(asStored) as Required<Passage>[], false);
+  const handlers: Record<string, HttpHandler> = {
+    dense: retrieveHandler(dense, { fidelity: 'original' }),
+    bm25: retrieveHandler(stored, { fidelity: 'original' }),
+  };
+  for (const [i, row] of rows.entries()) {
+    to.episodes++;
+    const where = `exchange ${i + 1} (${row.retriever}) ${row.method} ${row.path} ${JSON.stringify(row.body)}`;
+    const handler = handlers[row.retriever as string];
+    if (!handler) throw new UserError('BAD_TRACE', `${where}: no retriever is called ${JSON.stringify(row.retriever)}`);
+    compareAnswer(where, await handler(requestOf(row)), row, to);
+  }
+}
+
+function requestOf({ method, path, body }: Json): HttpRequest {
+  const raw = (body as { _raw?: string } | null)?._raw;
+  const [place, query = ''] = (path as string).split('?');
+  return {
+    method: method as string,
+    path: place!,
+    query,
+    contentType: body === null ? undefined : 'application/json',
+    body: raw ?? (body === null ? '' : JSON.stringify(body)),
+    gone: new AbortController().signal,
+  };
+}
+
+/** Status, type and body; of a 422 only what is complained about. */
+function compareAnswer(where: string, answer: HttpAnswer, recorded: Json, to: Comparison): void {
+  to.check(where, 'status', answer.status, recorded.status);
+  const type = answer.contentType ?? 'application/json';
+  to.check(where, 'content type', type, recorded.content_type);
+  const got = type === 'application/json' ? JSON.parse(answer.body as string) : { _text: answer.body };
+  if (recorded.status === 422 && answer.status === 422)
+    to.check(where, 'loc', placesOf(got), placesOf(recorded.response));
+  else to.check(where, 'response', got, recorded.response);
+}
+
+function placesOf(body: unknown): unknown {
+  return ((body as Json).detail as Json[]).map(({ loc }) => loc);
 }

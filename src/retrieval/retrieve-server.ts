@@ -12,6 +12,8 @@ import type { MaybePromise } from '../core/env.ts';
 import { type HttpAnswer, type HttpHandler, type HttpRequest, json } from '../serve/http-server.ts';
 import type { Hit, Retriever } from './retriever.ts';
 
+export type { HttpAnswer, HttpHandler, HttpRequest } from '../serve/http-server.ts';
+
 export interface RetrieveServerOptions {
   /** Passages a query where the request names none. Default 3. */
   readonly topk?: number;

@@ -41,7 +41,7 @@ describe('an index file', () => {
     for (const [file, size] of [
       [corpus, segmentBytes],
       [corpus, 2 ** 30],
-      [packed, 7000],
+      [packed, 30_000],
     ] as const) {
       const out = join(folder, `same-${bytes.length}.index`);
       await buildIndex(file, out, { segmentBytes: size });
