@@ -64,6 +64,17 @@ export function openGroup(ticket: GroupTicket): GroupRun {
   return { ...ticket, finished: Array(ticket.size).fill(undefined), running: new Map() };
 }
 
+/** The finished episodes of a group, by member. */
+export function finishedOf({ finished }: GroupRun): Trajectory[] {
+  return finished.filter((one) => one !== undefined);
+}
+
+/** Whether some episode waits for anything but a decision that it has not asked for. */
+export function moves(episodes: Iterable<EpisodeRun>): boolean {
+  for (const { request, asked } of episodes) if (!request || asked) return true;
+  return false;
+}
+
 /** Whether a group is played to be trained on. */
 export function isTraining({ purpose }: { readonly purpose: Purpose }): boolean {
   return purpose.name === 'train';

@@ -67,6 +67,8 @@ export interface Resume {
 /** Asks for the state of all training groups; answered by `captured`. */
 export interface Capture {
   readonly type: 'capture';
+  /** Comes back with the answer; of several that wait, only the last is answered. */
+  readonly id: number;
   /** Only once every episode awaits a decision that has not been asked for. */
   readonly atRest: boolean;
 }

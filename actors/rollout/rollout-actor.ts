@@ -20,8 +20,10 @@ import type { Captured, FailedAttempt, GaveUp, Played, PlayedGroup, Progressed }
 import {
   act,
   type EpisodeRun,
+  finishedOf,
   type GroupRun,
   isTraining,
+  moves,
   observe,
   openEpisode,
   openGroup,
@@ -33,11 +35,11 @@ import {
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { Totals } from './totals.ts';
 
-/** Private: an incarnation of the policy ended, and with it went all that it remembered. */
-type Internal = RolloutCommand | { readonly type: 'policyEnded' };
+/** Private: an incarnation of the policy ended, and with it went all that it remembered; and the tick of reports. */
+type Internal = RolloutCommand | { readonly type: 'policyEnded' } | { readonly type: 'report' };
 
-/** Milliseconds between two reports in which nothing ended. */
-const PROGRESS_MS = 250;
+/** Milliseconds from something that happened to a report of it, where nothing ended. */
+const REPORT_MS = 250;
 
 /** What became of episodes since the last report. */
 interface Outcomes {
@@ -65,6 +67,7 @@ export default function rolloutActor(init: RolloutInit): BehaviorFactory<Interna
         acted: (event) => rollouts.acted(event),
         observed: ({ events }) => rollouts.observed(events),
         policyEnded: () => rollouts.policyEnded(),
+        report: () => rollouts.report(),
       },
     };
   };
@@ -76,7 +79,7 @@ class Rollouts {
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
   readonly #totals: Totals;
-  /** Of training episodes: not begun, played, asking for nothing until `resume`, asking for nothing ever again. */
+  /** Of training: not begun, played, asking for nothing until `resume`, asking for nothing ever again. */
   #training: 'none' | 'on' | 'paused' | 'ended' = 'none';
   #capture: Capture | undefined;
   /** Incarnations of the policy, and caches of one that were cleared: each knows no history. */
@@ -87,7 +90,8 @@ class Rollouts {
   #gathered = 0;
   #commands: EnvCommand[] = [];
   #outcomes = noOutcomes();
-  #reportedAt = 0;
+  /** A report is due: something happened since the last one. */
+  #ticking = false;
   /** Places in full mailboxes that this handler waits for. */
   #waits: Promise<void>[] = [];
 
@@ -124,9 +128,9 @@ class Rollouts {
       this.#gathered += saved.finished.length;
       this.#groups.set(group.group, group);
       for (const one of saved.running) {
-        this.#episodes.set(one.episode, reopenEpisode(group, one, now));
-        const { episode, attempt } = one;
-        const replay = one.turns.map(({ action }) => action);
+        const { episode, attempt, turns } = one;
+        this.#episodes.set(episode, reopenEpisode(group, one, now));
+        const replay = turns.map(({ action }) => action);
         this.#commands.push({ type: 'open', episode, attempt, task: group.task, replay });
       }
     }
@@ -180,8 +184,7 @@ class Rollouts {
       }
     }
     if (ended.length > 0) this.#release(ended);
-    const resting = this.#training === 'paused' || this.#training === 'ended';
-    this.#ask(requests.filter(({ group }) => !resting || !isTraining(group)));
+    this.#ask(requests.filter(({ group }) => this.#training === 'on' || !isTraining(group)));
     return this.#flush();
   }
 
@@ -208,6 +211,13 @@ class Rollouts {
     this.#policyIncarnation++;
     this.#ask([...this.#episodes.values()].filter(({ asked }) => asked));
     return this.#flush();
+  }
+
+  report(): void {
+    this.#ticking = false;
+    this.#pass();
+    const totals = this.#totals.with(this.#episodes.size);
+    this.#tell<Progressed>(this.#init.paths.scheduler, { type: 'progressed', totals });
   }
 
   /** Training ended while it ran: it stays as it was, so that a checkpoint keeps just that, whenever it is written. */
@@ -239,7 +249,7 @@ class Rollouts {
     this.#gathered++;
     this.#totals.finished();
     this.#failedInRow = 0;
-    const trajectories = group.finished.filter((one) => one !== undefined);
+    const trajectories = finishedOf(group);
     if (trajectories.length < group.size) return;
     this.#groups.delete(group.group);
     this.#gathered -= group.size;
@@ -263,7 +273,7 @@ class Rollouts {
     if (!group || !this.#groups.delete(group.group)) return;
     const running = [...group.running.values()];
     for (const run of running) this.#close(run);
-    this.#gathered -= group.finished.filter((one) => one !== undefined).length;
+    this.#gathered -= finishedOf(group).length;
     this.#release(running.map(({ episode }) => episode));
   }
 
@@ -289,33 +299,23 @@ class Rollouts {
       this.#tell<EnvCommands>(envs, { type: 'commands', commands: this.#commands });
       this.#commands = [];
     }
-    const now = this.#ctx.clock.now();
     const totals = () => this.#totals.with(this.#episodes.size);
     if (this.#outcomes.ended) {
       const { groups, gaveUp, failed } = this.#outcomes;
       this.#tell<Played>(scheduler, { type: 'played', groups, gaveUp, failed, totals: totals() });
       this.#outcomes = noOutcomes();
-      this.#reportedAt = now;
-    } else if (now - this.#reportedAt >= PROGRESS_MS) {
-      this.#tell<Progressed>(scheduler, { type: 'progressed', totals: totals() });
-      this.#reportedAt = now;
+    } else if (!this.#ticking && !this.#init.barrier) {
+      // A tick, not a look at the clock: a repeated run has to tell the same messages.
+      this.#ticking = true;
+      this.#ctx.after(REPORT_MS, { type: 'report' });
     }
-    if (this.#capture && !(this.#capture.atRest && this.#moves())) {
+    if (this.#capture && !(this.#capture.atRest && moves(this.#episodes.values()))) {
       const running = [...this.#groups.values()].filter(isTraining).map(savedGroup);
       const state = { running, nextEpisode: this.#nextEpisode, totals: totals() };
-      this.#tell<Captured>(scheduler, { type: 'captured', state });
+      this.#tell<Captured>(scheduler, { type: 'captured', id: this.#capture.id, state });
       this.#capture = undefined;
     }
-    if (this.#waits.length === 0) return;
-    const waits = this.#waits;
-    this.#waits = [];
-    return Promise.all(waits).then(() => {});
-  }
-
-  /** Whether some episode waits for anything but a decision that it has not asked for. */
-  #moves(): boolean {
-    for (const { request, asked } of this.#episodes.values()) if (!request || asked) return true;
-    return false;
+    if (this.#waits.length > 0) return Promise.all(this.#waits.splice(0)).then(() => {});
   }
 
   #tell<M extends Message>(path: string, message: M): void {

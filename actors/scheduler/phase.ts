@@ -64,7 +64,7 @@ export type PhaseEffect =
   | 'handOver'
   /** Clears the policy's cache and goes on. */
   | 'resume'
-  /** Starts what admission allows. */
+  /** Starts what may start: evaluations, and training groups as admission allows. */
   | 'launch'
   /** Pauses the rollouts for good and answers `train`. */
   | 'end';
@@ -112,7 +112,8 @@ function snapshot(phase: Phase, checkpoint: boolean, barrier: boolean): ReturnTy
       return { phase: { name: 'barrier', step: 'stopping' }, effects: ['pause', 'capture'] };
     case 'barrier': {
       const under = phase.step === 'stopping' || phase.step === 'overdue';
-      return { phase: { name: 'barrier', step: 'stopping' }, effects: under ? [] : ['capture'] };
+      // Evaluations that came in the silence start now: this barrier waits for them.
+      return { phase: { name: 'barrier', step: 'stopping' }, effects: under ? [] : ['launch', 'capture'] };
     }
     case 'idle':
     case 'ended':
@@ -160,6 +161,14 @@ export function isTraining({ name }: Phase): boolean {
 /** Whether training groups may start. While the rollouts tell their state none does, so that it holds every group. */
 export function mayLaunch(phase: Phase): boolean {
   return phase.name === 'running' && !phase.snapshot;
+}
+
+/**
+ * Whether evaluations may start: not between the moment in which everything is at rest and the one in which the policy's
+ * cache is cleared, or their requests would be lost with it.
+ */
+export function mayEvaluate(phase: Phase): boolean {
+  return !isQuiet(phase) && !(phase.name === 'barrier' && phase.step === 'writing');
 }
 
 /** Whether finished groups go to the learner. */

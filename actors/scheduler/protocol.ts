@@ -161,7 +161,7 @@ export interface FailedAttempt {
   readonly failure: Failure;
 }
 
-/** Told by the rollouts between two `played`, at most every 250 ms. */
+/** Told by the rollouts between two `played`, at most every 250 ms; never in serial mode, where it would be a timer. */
 export interface Progressed {
   readonly type: 'progressed';
   readonly totals: RolloutTotals;
@@ -170,6 +170,7 @@ export interface Progressed {
 /** Told by the rollouts: their state, after a `capture`. */
 export interface Captured {
   readonly type: 'captured';
+  readonly id: number;
   readonly state: RolloutState;
 }
 

@@ -30,6 +30,7 @@ import {
   handsOver,
   isQuiet,
   isTraining,
+  mayEvaluate,
   mayLaunch,
   nextPhase,
   type Phase,
@@ -38,6 +39,7 @@ import {
   START,
 } from './phase.ts';
 import type {
+  Captured,
   Evaluate,
   EvaluationPlan,
   GaveUp,
@@ -103,7 +105,7 @@ export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
         saved: ({ report }) => scheduler.saved(report),
         played: (played) => scheduler.played(played),
         progressed: ({ totals }) => scheduler.progressed(totals),
-        captured: ({ state }) => scheduler.captured(state),
+        captured: (captured) => scheduler.captured(captured),
         resume: () => scheduler.on({ type: 'resume' }),
       },
     };
@@ -122,6 +124,8 @@ class Scheduler {
   #training: ReplyTo<TrainEnded> | undefined;
   #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
   #captured: RolloutState | undefined;
+  /** Times that the rollouts were asked for their state. */
+  #captures = 0;
   #cancelQuiet = () => {};
   /** Checkpoints that were barriers: the learner drops what was handed over before the last one. */
   #barriers = 0;
@@ -253,7 +257,8 @@ class Scheduler {
     this.#tellRecorder({ type: 'progressed', status: this.status() });
   }
 
-  captured(state: RolloutState): void {
+  captured({ id, state }: Captured): void {
+    if (id !== this.#captures) return; // of a checkpoint that was given up meanwhile
     this.#totals = state.totals;
     this.#captured = state;
     this.on({ type: 'captured', evaluating: this.#evaluations.size > 0 });
@@ -303,8 +308,10 @@ class Scheduler {
       restore: () => this.#restore(this.#checkpoint!),
       pause: () => this.#tellRollouts({ type: 'pause', ended: false }),
       end: () => this.#tellRollouts({ type: 'pause', ended: true }),
-      capture: () =>
-        this.#tellRollouts({ type: 'capture', atRest: this.#init.barrier || this.#phase.name === 'restoring' }),
+      capture: () => {
+        const atRest = this.#init.barrier || this.#phase.name === 'restoring';
+        this.#tellRollouts({ type: 'capture', id: ++this.#captures, atRest });
+      },
       answer: () => this.#answerSnapshot(this.#state(this.#captured!)),
       answerCheckpoint: () => this.#answerSnapshot(this.#checkpoint!),
       awaitQuiet: () => {
@@ -385,7 +392,7 @@ class Scheduler {
     const { name } = this.#phase;
     const taken = () =>
       this.#groups.counts.all - (name === 'idle' || name === 'running' ? 0 : this.#groups.counts.training);
-    while (taken() < concurrentGroups) {
+    while (mayEvaluate(this.#phase) && taken() < concurrentGroups) {
       const next = this.#evaluations.next();
       if (!next) break;
       const { plan, task, purpose } = next;
