@@ -9,7 +9,7 @@ import { UserError } from '../src/core/errors.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import type { SmallPolicySetup } from '../src/policy/setup.ts';
-import type { Connection } from '../src/remote/connect.ts';
+import type { Connection } from '../src/remote/policy/connect.ts';
 import type { Schedule } from '../src/run/schedule-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
@@ -110,7 +110,7 @@ function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservat
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../src/remote-env/uniform.js', import.meta.url),
+    url: new URL('../src/remote/env/uniform.js', import.meta.url),
     options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
   };
 }

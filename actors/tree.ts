@@ -11,7 +11,7 @@ import type { EnvModule } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { setUpSmallPolicy } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
-import { connect } from '../src/remote/connect.ts';
+import { connect } from '../src/remote/policy/connect.ts';
 import type { ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { SchedulePlayer } from '../src/runtime/schedule.ts';

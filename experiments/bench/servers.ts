@@ -14,7 +14,7 @@ import { loadWorld } from '../../src/cli/world.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { RemoteUsage } from '../../src/remote/usage.ts';
+import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import type { Figure } from './contract.ts';
 import { type Client, type LoadResult, load } from './http-load.ts';

@@ -7,7 +7,7 @@ import { localUrl } from '../runtime/thread.ts';
 
 /** Worlds that live elsewhere: they need a URL before they are anything, so no list of worlds opens them. */
 const ELSEWHERE: Readonly<Record<string, URL>> = {
-  agentgym: new URL('../remote-env/agentgym.js', import.meta.url),
+  agentgym: new URL('../remote/env/agentgym.js', import.meta.url),
 };
 
 /** @throws {UserError} UNKNOWN_ENV naming the nearest id */

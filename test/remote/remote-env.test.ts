@@ -10,8 +10,8 @@ import { loadRunConfig } from '../../src/config/load.ts';
 import type { Session } from '../../src/core/env.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
-import { createEnv as createAgentGym } from '../../src/remote-env/agentgym.ts';
-import { createEnv as createUniform } from '../../src/remote-env/uniform.ts';
+import { createEnv as createAgentGym } from '../../src/remote/env/agentgym.ts';
+import { createEnv as createUniform } from '../../src/remote/env/uniform.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { type Exchange, type Fault, type MisbehavingServer, misbehavingServer } from '../support/misbehaving-server.ts';
 

@@ -13,10 +13,10 @@
  *
  * @see AgentGym `agentenv/envs/*.py`
  */
-import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../core/env.ts';
-import { UserError } from '../core/errors.ts';
-import type { Task, TaskTable } from '../core/task.ts';
-import { RemoteError } from '../remote/retry.ts';
+import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
+import { UserError } from '../../core/errors.ts';
+import type { Task, TaskTable } from '../../core/task.ts';
+import { RemoteError } from '../retry.ts';
 import { remoteEnvOptions } from './options.ts';
 import { type Fields, RemoteRequests } from './requests.ts';
 

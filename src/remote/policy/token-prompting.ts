@@ -2,17 +2,17 @@
  * Episodes as the token ids that the small policy reads, for our own policies behind `serve-policy`: the same view, the
  * same tokenizer, the same draw. Decision for decision, it decides as the policy in this process would.
  */
-import type { OpenAIConfig } from '../config/run-config.ts';
-import { seedFrom } from '../core/rng.ts';
-import type { Decision } from '../core/trajectory.ts';
-import type { SeenTurn, View } from '../core/view.ts';
-import type { Acted, ActRequest } from '../policy/policy.ts';
-import { type PromptReading, readRendered, readTurn } from '../policy/reading.ts';
-import { ACT, Tokenizer } from '../policy/tokenizer.ts';
-import { excerpt } from './http-client.ts';
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import { seedFrom } from '../../core/rng.ts';
+import type { Decision } from '../../core/trajectory.ts';
+import type { SeenTurn, View } from '../../core/view.ts';
+import type { Acted, ActRequest } from '../../policy/policy.ts';
+import { type PromptReading, readRendered, readTurn } from '../../policy/reading.ts';
+import { ACT, Tokenizer } from '../../policy/tokenizer.ts';
+import { excerpt } from '../http-client.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
-import { RemoteError } from './retry.ts';
+import { RemoteError } from '../retry.ts';
 
 interface Reading {
   readonly table: string[];
