@@ -6,6 +6,7 @@ import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
+import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import type { SmallPolicySetup } from '../src/policy/setup.ts';
@@ -63,15 +64,14 @@ export function smallInference(
 
 export function remoteInit(
   { config, envModule }: RunOptions,
-  env: Env,
+  prompt: WorldPrompt,
   remote: Connection,
   replyPath: string,
 ): RemoteInferenceInit {
-  const { world } = config.env.options;
   return {
     openai: config.policy.openai,
     ...remote,
-    world: { id: typeof world === 'string' ? world : env.id, description: env.description },
+    prompt,
     envModule: envModule.href,
     replyPath,
   };
@@ -100,8 +100,8 @@ export function poolOptions(
 }
 
 /** What the hosts load: the world itself, or the way to the server that has it. */
-function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservationChars }: Env): EnvSpec {
-  const { id, options } = config.env;
+function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+  const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
   if (url === undefined) return { id, url: envModule, options };
   if (Object.keys(options).length > 0) {

@@ -4,12 +4,12 @@
  * exchanges.
  */
 import { crc32 } from 'node:zlib';
+import type { Difference, Parity } from '../../src/core/parity.ts';
 import { COLOR_NAMES, IMAGE_BYTES, STATE_NAMES, TYPE_NAMES } from './grid.ts';
 import { generate } from './levels.ts';
 import { OriginalText } from './original.ts';
 import { type Description, type Instruction, isSequence, PutNext } from './verifier.ts';
 import { FIRST_OBJECT, type World } from './world.ts';
-import type { Difference, Parity } from '../../src/core/parity.ts';
 
 type Json = Record<string, unknown>;
 

@@ -3,12 +3,13 @@
  * against `fidelity: 'original'`. An episode starts from its recorded goal and commands, because the original draws
  * commands in Python's hash order.
  */
+
+import { UserError } from '../../src/core/errors.ts';
+import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 import { TextCraft, type TextCraftSession } from './env.ts';
 import { type Ingredient, type Recipe, TREE } from './recipes.ts';
 import { waysTo } from './start.ts';
 import { readOpening, type Start } from './text.ts';
-import { UserError } from '../../src/core/errors.ts';
-import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 
 type Report = (difference: Difference) => void;
 

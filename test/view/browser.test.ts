@@ -7,10 +7,10 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
 import { worldTools } from '../../src/cli/commands/view.ts';
-import { loadWorld } from '../../src/cli/world.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
+import { findWorld } from '../../src/run/find-world.ts';
 import { reportHtml } from '../../src/view/report.ts';
 import { RunSource } from '../../src/view/run-source.ts';
 import { serveViewer, type ViewerServer } from '../../src/view/server.ts';
@@ -151,7 +151,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const at = sources[2]!.rows.findIndex(({ label }) => label === world);
     const page = await open(`#/episodes/2/${at}/0`);
     await page.getByText(/^Turn 1 of/).waitFor();
-    const { module } = await loadWorld(world);
+    const { world: module } = await findWorld(world);
     if (module.draw) expect(await page.locator('.episode > div .card').count()).toBeGreaterThan(0);
     await shot(page, `world-${world}`);
     await page.context().close();
@@ -297,7 +297,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const traces = tracesOf(dir);
     let episode = 0;
     for (const id of Object.keys(registry)) {
-      const { module, env } = await loadWorld(id);
+      const { world: module, env } = await findWorld(id);
       const train = env.tasks.split('train');
       const task = { env: id, index: train[train.length >> 1]!, seed: 3 };
       const session = await env.open(task);

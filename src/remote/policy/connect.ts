@@ -3,8 +3,8 @@ import type { OpenAIConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import type { View } from '../../core/view.ts';
 import { Tokenizer } from '../../policy/tokenizer.ts';
-import { OpenAIClient, type ServedModel } from './openai-client.ts';
 import { RemoteError } from '../retry.ts';
+import { OpenAIClient, type ServedModel } from './openai-client.ts';
 
 export interface Connection {
   readonly model: string;

@@ -10,9 +10,9 @@ import type { Acted, ActRequest } from '../../policy/policy.ts';
 import { type PromptReading, readRendered, readTurn } from '../../policy/reading.ts';
 import { ACT, Tokenizer } from '../../policy/tokenizer.ts';
 import { excerpt } from '../http-client.ts';
+import { RemoteError } from '../retry.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
-import { RemoteError } from '../retry.ts';
 
 interface Reading {
   readonly table: string[];

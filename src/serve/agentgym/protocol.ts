@@ -5,7 +5,13 @@
  * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500, and a full server a 503, so
  * that no trainer takes either for a score of 0.
  */
-import type { AgentGymMistake, AgentGymReply, AgentGymRoute, AgentGymServer, AgentGymValues } from '../../core/agentgym.ts';
+import type {
+  AgentGymMistake,
+  AgentGymReply,
+  AgentGymRoute,
+  AgentGymServer,
+  AgentGymValues,
+} from '../../core/agentgym.ts';
 import type { Draw } from '../../core/draw.ts';
 import type { MaybePromise } from '../../core/env.ts';
 import { messageOf } from '../../core/errors.ts';

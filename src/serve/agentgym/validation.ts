@@ -141,7 +141,13 @@ const pydantic2: Words = {
   },
   badJson(doc) {
     const { message, position } = findJsonMistake(doc) ?? { message: 'Expecting value', position: 0 };
-    return { type: 'json_invalid', loc: ['body', position], msg: 'JSON decode error', input: {}, ctx: { error: message } };
+    return {
+      type: 'json_invalid',
+      loc: ['body', position],
+      msg: 'JSON decode error',
+      input: {},
+      ctx: { error: message },
+    };
   },
   refuse: (detail) => json({ detail }, 422),
 };
