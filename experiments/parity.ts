@@ -11,10 +11,11 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { registry } from '../envs/registry.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
-import type { Difference } from '../src/core/parity.ts';
+import type { Difference, Parity } from '../src/core/parity.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { loadWorld } from '../src/world/open-world.ts';
+import { replay as llm, recordingsIn } from './parity/llm.ts';
 
 /** @returns the process's exit code */
 export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {
@@ -23,13 +24,10 @@ export async function parity(args: readonly string[], print: (line: string) => v
     if (name === undefined || paths.length === 0) {
       throw new UserError(
         'BAD_ARGUMENT',
-        `usage: npm run parity -- <${Object.keys(registry).join(' | ')}> <golden file or folder>…`,
+        `usage: npm run parity -- <${Object.keys(registry).join(' | ')} | llm> <golden file or folder>…`,
       );
     }
-    const { parity: replay } = await loadWorld(localUrl(worldUrl(name)), name);
-    if (!replay)
-      throw new UserError('UNKNOWN_ENV', `no recordings of '${name}' can be played again: it exports no \`parity\``);
-    const files = paths.flatMap(recordingsAt);
+    const { replay, files } = await replayer(name, paths);
     let [episodes, steps, differences] = [0, 0, 0];
     for (const file of files) {
       const records = readRecords(file);
@@ -56,6 +54,17 @@ export async function parity(args: readonly string[], print: (line: string) => v
     print(thrown.message);
     return 2;
   }
+}
+
+/** The re-player of a world, or of language models, and its recordings. @throws {UserError} */
+async function replayer(
+  name: string,
+  paths: readonly string[],
+): Promise<{ readonly replay: Parity; readonly files: readonly string[] }> {
+  if (name === 'llm') return { replay: llm, files: paths.flatMap(recordingsIn) };
+  const { parity: replay } = await loadWorld(localUrl(worldUrl(name)), name);
+  if (replay) return { replay, files: paths.flatMap(recordingsAt) };
+  throw new UserError('UNKNOWN_ENV', `no recordings of '${name}' can be played again: it exports no \`parity\``);
 }
 
 /** The recordings that a path stands for: the file itself, or all of a folder. @throws {UserError} where there is none */

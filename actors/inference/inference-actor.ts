@@ -11,7 +11,6 @@
  */
 
 import type { Clock } from '../../src/core/clock.ts';
-import type { EnvModule } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { timed } from '../../src/engine/timed.ts';
@@ -24,6 +23,7 @@ import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, SmallPolicyInit } from './protocol.ts';
 
@@ -163,7 +163,7 @@ async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
 
 /** The view of an env module. @throws {UserError} UNKNOWN_ENV when it has none */
 export async function viewOf(envModule: SmallPolicyInit['envModule']) {
-  const { view } = (await import(envModule)) as EnvModule;
+  const { view } = await loadWorld(new URL(envModule));
   if (!view) throw new UserError('UNKNOWN_ENV', `${envModule}: this world has no view for the small policy`);
   return view;
 }

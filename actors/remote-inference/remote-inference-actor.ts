@@ -5,7 +5,7 @@
  * A turn that no attempt answers fails its episode as `policy`: it is issued again or dropped by the rollouts, and never
  * becomes a reward. Answers of episodes that were released meanwhile are dropped.
  */
-import type { EnvModule } from '../../src/core/env.ts';
+
 import { messageOf } from '../../src/core/errors.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
@@ -18,6 +18,7 @@ import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import { RemoteError } from '../../src/remote/retry.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
@@ -166,6 +167,6 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
 
 async function promptingOf({ openai, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
   if (openai.prompt === 'text') return new ChatPrompting(openai, model, prompt);
-  const { view } = (await import(localUrl(new URL(envModule)).href)) as EnvModule;
+  const { view } = await loadWorld(localUrl(new URL(envModule)));
   return new TokenPrompting(openai, model, view!);
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
 import { playRollout } from '../../src/cli/commands/rollout.ts';
 import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
 import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
@@ -136,7 +137,7 @@ async function connect(kind: 'agentgym' | 'uniform', faultOf: (n: number, exchan
   const { rewardRange, maxObservationChars, ...options } = quick;
   const env =
     kind === 'agentgym'
-      ? createAgentGym({ ...options, url: server.url })
+      ? createAgentGym({ ...options, url: server.url }, babyai.client)
       : createUniform({ ...options, url: server.url, rewardRange, maxObservationChars });
   return { env, server, steps: toy.steps };
 }

@@ -1,6 +1,6 @@
 /**
- * A world behind an AgentGym server: `env: { id: agentgym, options: { url, world, … } }`. The module is loaded with the
- * address of the world's own module in its query (`agentgym.js?world=file:…`), which exports the dialect.
+ * A world behind an AgentGym server: `env: { id: agentgym, options: { url, world, … } }`. It stands before the
+ * world's own module (`agentgym.js?world=file:…`, see `loadWorld`), which exports the dialect.
  *
  * Observation  the server's, as the dialect reads it.
  * Action       as the world takes it; the server is sent it word for word, or as the dialect says it.
@@ -23,20 +23,19 @@ import { RemoteError } from '../retry.ts';
 import { remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
 
-const address = new URL(import.meta.url).searchParams.get('world');
-const behind: World | undefined = address === null ? undefined : ((await import(address)) as World);
-
-/** Instructions of the world that is played. */
-export const prompt: World['prompt'] = behind?.prompt;
+/** The world, as played through a server. */
+export function before({ agentgym, prompt }: World): World {
+  const client = agentgym?.client;
+  return { createEnv: (options = {}) => createEnv(options, client), ...(prompt ? { prompt } : {}) };
+}
 
 /** Create and reset get this share of the action's deadline each. */
 const OPEN_SHARE = 1.5;
 const CLOSE_MS = 2000;
 
 /** @throws {UserError} BAD_CONFIG */
-export function createEnv(options: EnvOptions = {}): Env {
+export function createEnv(options: EnvOptions, client: AgentGymClient | undefined): Env {
   const remote = remoteEnvOptions('agentgym', options, ['rewardScale']);
-  const client = behind?.agentgym?.client;
   if (!client) {
     throw new UserError(
       'BAD_CONFIG',
