@@ -74,7 +74,7 @@ function agentGymUrl({ world }: EnvOptions): URL {
     );
   }
   const url = new URL('../remote/env/agentgym.js', import.meta.url);
-  url.searchParams.set('world', localUrl(worldUrl(world)).href);
+  url.searchParams.set('world', worldUrl(world).href);
   return url;
 }
 

@@ -2,6 +2,7 @@
 import type { Env, EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Resources, World } from '../core/world.ts';
+import { localUrl } from '../runtime/thread.ts';
 
 /** A world with rules, ready to open sessions. */
 export interface OpenWorld {
@@ -30,7 +31,8 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
   let module: World;
   try {
     const loaded: unknown = await import(behind === null ? url.href : url.href.replace(url.search, ''));
-    module = behind === null ? (loaded as World) : (loaded as Front).before(await loadWorld(new URL(behind), name));
+    module =
+      behind === null ? (loaded as World) : (loaded as Front).before(await loadWorld(localUrl(new URL(behind)), name));
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
     throw new UserError('UNKNOWN_ENV', `${name}: the module cannot be loaded: ${messageOf(thrown)}`, { cause: thrown });
