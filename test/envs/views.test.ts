@@ -30,8 +30,8 @@ describe.each(Object.entries(registry))('the view of %s', async (id, url) => {
         const step = await session.step(action);
         if (step.kind === 'terminated') break;
         transcript.observe(action, { observation: step.observation, ...listed });
-        const context = transcript.takeContext();
-        expectWords(codec.decode(context), context);
+        const { tokens } = transcript.prompt;
+        expectWords(codec.decode(tokens), tokens);
       }
       for (const text of texts) expectWords(text, codec.spell(text));
     }
