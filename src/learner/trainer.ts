@@ -108,7 +108,7 @@ export class Trainer {
     }
     const program = await engine.compile(trainGraph(model, { decoder, objective, adamW }));
     const looks = kl || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
-    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoder)) };
+    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, { decoder })) };
     return new Trainer(options, program, measuring || undefined, start);
   }
 

@@ -30,7 +30,7 @@ describe.each([
   const weights = weightFeeds(config, randomParams(config, 2));
   beforeAll(async () => {
     engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
-    logprobs = await engine.compile(logprobsGraph(config, decoder));
+    logprobs = await engine.compile(logprobsGraph(config, { decoder }));
     gradients = await engine.compile(gradientGraph(config, { decoder, objective: 'policy' }));
   });
   afterAll(() => engine.dispose());

@@ -127,7 +127,7 @@ describe.each(cases)('%s decoder of %s', (decoder, _, config) => {
       const groups = randomGroups(decoder, batch, seed);
       const feeds = { ...episodeFeeds(config, decoder, groups), ...weightFeeds(config, params) };
       const want = plainDecisions(config, params.values, decoder, groups);
-      const got = run(logprobsGraph(config, decoder), feeds);
+      const got = run(logprobsGraph(config, { decoder }), feeds);
       const index = feeds['decisions.index']!.data;
       const rows = [...index.keys()].filter((row) => index[row] !== -1);
       for (const key of ['logprob', 'entropy', 'value'] as const) {
