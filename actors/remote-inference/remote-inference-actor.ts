@@ -5,10 +5,10 @@
  * A turn that no attempt answers fails its episode as `policy`: it is issued again or dropped by the rollouts, and never
  * becomes a reward. Answers of episodes that were released meanwhile are dropped.
  */
-
 import { messageOf } from '../../src/core/errors.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
 import { attempt } from '../../src/remote/attempts.ts';
 import { ChatPrompting } from '../../src/remote/policy/chat-prompting.ts';
 import { type Completion, OpenAIClient } from '../../src/remote/policy/openai-client.ts';
@@ -167,6 +167,5 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
 
 async function promptingOf({ openai, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
   if (openai.prompt === 'text') return new ChatPrompting(openai, model, prompt);
-  const { view } = await loadWorld(localUrl(new URL(envModule)));
-  return new TokenPrompting(openai, model, view!);
+  return new TokenPrompting(openai, model, codecOf(await loadWorld(localUrl(new URL(envModule)))));
 }
