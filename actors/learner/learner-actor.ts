@@ -14,7 +14,6 @@ import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import type { World } from '../../src/core/world.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
