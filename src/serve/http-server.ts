@@ -23,7 +23,7 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Default `application/json`. */
+  /** Default `application/json`; empty for none. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** A whole body, or its pieces as they come. */
@@ -333,7 +333,7 @@ async function write(response: ServerResponse, { status, contentType, headers, b
   if (response.destroyed) return;
   const whole = typeof body === 'string';
   const length = whole && status !== 204 ? { 'content-length': Buffer.byteLength(body) } : {};
-  const type = status === 204 ? {} : { 'content-type': contentType ?? 'application/json' };
+  const type = status === 204 || contentType === '' ? {} : { 'content-type': contentType ?? 'application/json' };
   response.writeHead(status, { ...type, ...length, ...headers });
   if (whole) {
     response.end(body);
