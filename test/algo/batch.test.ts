@@ -21,7 +21,8 @@ describe('aggregationWeights', () => {
       [0],
     ]);
     const constant = aggregationWeights(tokens, trained, { type: 'constant', tokens: 8 });
-    expect(lists(constant)).toEqual([[1 / 16, 1 / 16], [1 / 16], [0]]);
+    // Dr. GRPO's 1/(N·tokens): the masked trajectory is one of the three all the same.
+    expect(lists(constant)).toEqual([[1 / 24, 1 / 24], [1 / 24], [0]]);
   });
 
   it('the means weigh 1 in total, and every trained trajectory the same under sequence-mean', () => {
