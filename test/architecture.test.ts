@@ -15,7 +15,7 @@ function allowed(from: string, to: string): boolean {
   if (top === 'src' && from.startsWith('src/')) return true;
   if (from.startsWith('envs/')) {
     const family = from.split('/')[1];
-    return to.startsWith('src/core/') || to.startsWith(`envs/${family}/`);
+    return /^src\/(core|retrieval)\//.test(to) || to.startsWith(`envs/${family}/`);
   }
   if (/^actors\/[^/]+$/.test(from)) return top === 'src' || top === 'actors';
   if (from.startsWith('actors/')) {
