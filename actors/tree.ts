@@ -7,16 +7,18 @@
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
-import type { EnvModule } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { setUpSmallPolicy } from '../src/policy/setup.ts';
+import { worldPrompt } from '../src/prompts/world-prompt.ts';
+import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
-import { connect } from '../src/remote/connect.ts';
+import { connect } from '../src/remote/policy/connect.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { SchedulePlayer } from '../src/runtime/schedule.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
+import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import {
   capacities,
   checkChaos,
@@ -50,8 +52,8 @@ export type { Run, RunOptions } from './run.ts';
  */
 export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, learn, record, replay } = options;
-  const module = (await import(localUrl(options.envModule).href)) as EnvModule;
-  const env = module.createEnv(config.env.options);
+  const module = await loadWorld(localUrl(options.envModule), config.env.id);
+  const env = describeEnv(module, config.env.id, config.env.options);
   const small =
     config.policy.kind === 'small'
       ? setUpSmallPolicy<SchedulerState, HorizonState>(config, module.view, options.checkpoint, options.initial)
@@ -62,7 +64,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const { openai } = config.policy;
   const remote =
     config.policy.kind === 'openai' ? await connect(openai, process.env[openai.apiKeyEnv], module.view) : undefined;
-  const view = small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined);
+  const view = small?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);
   const system = createSystem({
@@ -84,8 +86,10 @@ export async function startRun(options: RunOptions): Promise<Run> {
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, small !== undefined, small?.saved?.rollout);
     await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
-    if (remote) await spawnRemoteInference(system, remoteInit(options, env, remote), most.inference);
-    else await spawnInference(system, inferenceInit(options, small), most.inference);
+    if (remote) {
+      const prompt = worldPrompt(module, config.env.options, env.description);
+      await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
+    } else await spawnInference(system, inferenceInit(options, small), most.inference);
     if (learn && small) await spawnLearner(system, learnerInit(options, small), most.learner);
     return startedRun(system, pool, env, metrics$, fatal, chaos, options);
   } catch (thrown) {
