@@ -11,10 +11,11 @@ import { gunzipSync } from 'node:zlib';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Difference, Parity } from '../src/core/parity.ts';
 import { replay as babyai } from './parity/babyai.ts';
+import { replay as llm, recordingsIn } from './parity/llm.ts';
 import { replay as textcraft } from './parity/textcraft.ts';
 
 /** One line a world. */
-const replays: Readonly<Record<string, Parity>> = { textcraft, babyai };
+const replays: Readonly<Record<string, Parity>> = { textcraft, babyai, llm };
 
 /** @returns the process's exit code */
 export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {
@@ -29,7 +30,7 @@ export async function parity(args: readonly string[], print: (line: string) => v
       throw new UserError('BAD_ARGUMENT', `usage: npm run parity -- <${known}> <golden file>…`);
     }
     let [episodes, steps, differences] = [0, 0, 0];
-    for (const file of files) {
+    for (const file of name === 'llm' ? files.flatMap(recordingsIn) : files) {
       const records = readRecords(file);
       let first: Difference | undefined;
       let found = 0;
