@@ -2,4 +2,5 @@
 export const registry: Readonly<Record<string, URL>> = {
   textcraft: new URL('./textcraft/index.js', import.meta.url),
   babyai: new URL('./babyai/index.js', import.meta.url),
+  searchqa: new URL('./searchqa/index.js', import.meta.url),
 };

@@ -8,6 +8,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
+import { parity as searchqa } from '../envs/searchqa/parity.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Difference, Parity } from '../src/core/parity.ts';
 import { replay as babyai } from './parity/babyai.ts';
@@ -15,7 +16,7 @@ import { replay as llm, recordingsIn } from './parity/llm.ts';
 import { replay as textcraft } from './parity/textcraft.ts';
 
 /** One line a world. */
-const replays: Readonly<Record<string, Parity>> = { textcraft, babyai, llm };
+const replays: Readonly<Record<string, Parity>> = { textcraft, babyai, searchqa, llm };
 
 /** @returns the process's exit code */
 export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {

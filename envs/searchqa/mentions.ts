@@ -32,4 +32,3 @@ export function mentionsOf(passage: string): Set<string> {
   }
   return mentions;
 }
-

@@ -188,5 +188,3 @@ export function namesOf({ things }: Knowledge, value: Value): string[] {
   const { name, alias } = things[value.thing]!;
   return alias === undefined ? [name] : [name, alias];
 }
-
-

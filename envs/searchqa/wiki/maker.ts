@@ -5,8 +5,8 @@
 import { Rng, seedFrom } from '../../../src/core/rng.ts';
 import type { Bm25Index } from '../../../src/retrieval/bm25-index.ts';
 import { mentionsOf } from '../mentions.ts';
-import { normalize } from '../scoring.ts';
 import type { SetName } from '../questions.ts';
+import { normalize } from '../scoring.ts';
 import { type Form, type Reference, wordForm } from './form.ts';
 import { isHeldOut, type Knowledge, nameOf, namesOf, type Thing } from './knowledge.ts';
 import { wordFact } from './passages.ts';
@@ -80,7 +80,8 @@ export class QuestionMaker {
   #try(recipe: Recipe, split: 'train' | 'test', rng: Rng): Made | undefined {
     const { shape, set } = recipe;
     const pool = this.#pools[split];
-    const form = shape === 'compare' || shape === 'bridge-compare' ? this.#pair(shape, pool, rng) : this.#chain(recipe, pool, rng);
+    const form =
+      shape === 'compare' || shape === 'bridge-compare' ? this.#pair(shape, pool, rng) : this.#chain(recipe, pool, rng);
     if (!form) return undefined;
     const solved = solve(this.#knowledge, form);
     if (solved.size !== 1) return undefined;
@@ -168,7 +169,9 @@ export class QuestionMaker {
   /** The answer's names; of one that two things bear, only that. */
   #answersOf(form: Form, answer: string): string[] {
     const things = form.type === 'same' ? [] : (this.#knowledge.named.get(answer) ?? []);
-    return things.length === 1 && things[0]!.name === answer ? namesOf(this.#knowledge, { thing: things[0]!.id }) : [answer];
+    return things.length === 1 && things[0]!.name === answer
+      ? namesOf(this.#knowledge, { thing: things[0]!.id })
+      : [answer];
   }
 
   /** The searches that bring every passage needed, or undefined where a search misses one. */
@@ -208,6 +211,8 @@ export class QuestionMaker {
 
   /** Whether the question itself, searched for, brings the answer. */
   #isShort(question: string, answer: string): boolean {
-    return this.#index.search(question, TOPK).some(({ passage }) => this.#index.passage(passage).contents.includes(answer));
+    return this.#index
+      .search(question, TOPK)
+      .some(({ passage }) => this.#index.passage(passage).contents.includes(answer));
   }
 }

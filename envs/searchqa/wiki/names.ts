@@ -1,5 +1,6 @@
 /** Names that no text holds, from syllables. */
 import type { Rng } from '../../../src/core/rng.ts';
+import { mentionsOf } from '../mentions.ts';
 import type { Kind } from './schema.ts';
 
 const STARTS = 'B Br C Ch D Dr F Fl G Gr H J K Kr L M N P Pr Qu R S Sh Sk St T Tr V W Y Z'.split(' ');
@@ -8,7 +9,9 @@ const MIDDLES = 'b d f g k l m n p r s t v z ld ll mb nd nn rd rk rn ss st th'.s
 const ENDS = 'n r s l m th nd rk ck st ld x'.split(' ');
 const TOWN_ENDS = 'ton by mere stead ford holm wick mouth burg dale'.split(' ');
 const REALM_ENDS = 'ia land ora mark'.split(' ');
-const WORK_FIRST = 'Silent Crimson Hollow Golden Winter Broken Distant Hidden Burning Patient Velvet Restless'.split(' ');
+const WORK_FIRST = 'Silent Crimson Hollow Golden Winter Broken Distant Hidden Burning Patient Velvet Restless'.split(
+  ' ',
+);
 const WORK_SECOND = 'Harbour Orchard Lantern Ledger Meadow Mirror Garden Compass Bridge Season Letter Tower'.split(' ');
 const COMPANY_ENDS = 'Works Mills House Brothers Trading Union'.split(' ');
 const TRIES = 100;
@@ -61,7 +64,8 @@ export class NameMaker {
   #unused(draw: () => string): string {
     for (let i = 0; ; i++) {
       const name = i < TRIES ? draw() : `${draw()}${this.#syllables(1).toLowerCase()}`;
-      if (this.#taken.has(name)) continue;
+      // A name like `Was Tadost` would be read as the beginning of a sentence.
+      if (this.#taken.has(name) || !mentionsOf(name).has(name)) continue;
       this.#taken.add(name);
       return name;
     }

@@ -1,7 +1,7 @@
 /** The embedded world as a host holds it: knowledge, passages with their index, and questions made on demand. */
 import { IndexRetriever } from '../../../src/retrieval/index-retriever.ts';
 import { indexPassages } from '../../../src/retrieval/memory-index.ts';
-import { type Questions, runOf, type SetName, type SetRun, SETS, tableOf } from '../questions.ts';
+import { type Questions, runOf, SETS, type SetName, type SetRun, tableOf } from '../questions.ts';
 import { makeKnowledge } from './knowledge.ts';
 import { type Made, QuestionMaker, recipeOf } from './maker.ts';
 import { writePassages } from './passages.ts';
