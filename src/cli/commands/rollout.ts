@@ -54,7 +54,7 @@ export function rollout(program: Command): void {
     .option('--concurrency <n>', 'episodes at once', wholeNumber(1), 64)
     .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1), 20)
     .option('--temperature <t>', '0 is greedy', number(0), 1)
-    .option('--split <split>', 'train or test', 'test')
+    .option('--split <split>', 'train or test; episodes of test tasks are not learnt from', 'train')
     .option('--seed <n>', 'of tasks and sampling', wholeNumber(0), 1)
     .option('--set <key=value...>', 'a key of the configuration, e.g. policy.openai.format=code', [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
