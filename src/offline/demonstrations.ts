@@ -78,8 +78,8 @@ function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
 /**
  * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only what `gpt` says under
  * `loss: true` is learnt; other replies stay in the episode as context of what follows. A first exchange without loss is
- * the instruction and its acknowledgement, which are no part of the episode. A reply in ReAct form is cut to what follows its last `Action:`. `longplay export` adds a `reward`; an `item_id` like
- * `textcraft_12` names the world.
+ * the instruction and its acknowledgement, which are no part of the episode. A reply in ReAct form is cut to what follows
+ * its last `Action:`. `longplay export` adds a `reward`; an `item_id` like `<world>_12` names the world.
  * @param where names the source in messages
  * @throws {UserError} BAD_TRACE
  */
