@@ -7,6 +7,7 @@
  */
 import { seedFrom } from '../core/rng.ts';
 
+/** Pads layouts, and stands before the first token of a sequence. */
 export const PAD = 0;
 /** Marks the position at which the policy decides. */
 export const ACT = 1;
@@ -69,7 +70,7 @@ export class WordTokenizer {
       .padStart(8, '0');
   }
 
-  /** The id of a phrase, word or number that has a token of its own. */
+  /** Id of a phrase, word or number that has a token of its own. */
   idOf(wordlike: string): number | undefined {
     return this.#ids.get(wordlike);
   }
@@ -95,7 +96,7 @@ export class WordTokenizer {
     return ids;
   }
 
-  /** The text of a token sequence; special tokens are left out. */
+  /** Text of a token sequence; special tokens are left out. */
   decode(ids: Iterable<number>): string {
     let text = '';
     let bytes: number[] = [];
@@ -154,7 +155,7 @@ export class WordTokenizer {
     return ids;
   }
 
-  /** The longest word-like entry that starts at `i` and is bounded on both sides. */
+  /** Longest word-like entry that starts at `i` and is bounded on both sides. */
   #wordAt(text: string, i: number): string | undefined {
     if (i < text.length && !isWordChar(text.charCodeAt(i))) return this.#ids.has(text[i]!) ? text[i] : undefined;
     if (i > 0 && isWordChar(text.charCodeAt(i - 1))) return undefined;
