@@ -167,7 +167,7 @@ export const runConfigSchema = z.strictObject({
       /** How a conversation becomes text, with `api: completions`. */
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
       /** How the answer must look; `world`: as the original asks for in that world. */
-      format: z.enum(['world', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
       /** A system message before everything else. */
       system: z.string().exactOptional(),
       /** Tell the model the available actions in every turn. */

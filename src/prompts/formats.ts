@@ -18,6 +18,13 @@ export interface PromptFormat {
   parse(text: string, world: WorldPrompt): Parsed;
 }
 
+const action: PromptFormat = {
+  id: 'action',
+  describe: () => 'Answer with one action and nothing else.',
+  print: (_thought, text) => text,
+  parse: (text, world) => actionOf(withoutReasoning(text), world),
+};
+
 const react: PromptFormat = {
   id: 'react',
   describe: () =>
@@ -114,6 +121,7 @@ const fenced: PromptFormat = {
 };
 
 export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
+  action,
   react,
   think,
   'function-calling': functionCalling,
