@@ -10,6 +10,7 @@ import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import type { EnvModule } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { setUpSmallPolicy } from '../src/policy/setup.ts';
+import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { connect } from '../src/remote/connect.ts';
 import type { ScheduleRecorder } from '../src/run/schedule-file.ts';
@@ -114,7 +115,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         envs: replayed ?? pool,
         sampler,
         seed: config.seed,
-        view: small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined),
+        view: small?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined),
         policyInThread: small !== undefined,
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,

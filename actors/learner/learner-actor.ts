@@ -12,14 +12,14 @@
 import { isInformative, nextBatch } from '../../src/algo/dynamic-sampling.ts';
 import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
-import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
+import type { World } from '../../src/core/world.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
@@ -35,9 +35,8 @@ const SNAPSHOT_MS = 30_000;
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
-    const { view } = (await import(init.envModule)) as EnvModule;
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, view: view!, tokenizer: new Tokenizer(view!) };
+    const options = { ...init.trainer, codec: codecOf((await import(init.envModule)) as World) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);

@@ -5,11 +5,12 @@
  * A turn that no attempt answers fails its episode as `policy`: it is issued again or dropped by the rollouts, and never
  * becomes a reward. Answers of episodes that were released meanwhile are dropped.
  */
-import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
+import type { World } from '../../src/core/world.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import { worldPrompt } from '../../src/prompts/worlds.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
 import { attempt } from '../../src/remote/attempts.ts';
 import { ChatPrompting } from '../../src/remote/chat-prompting.ts';
 import { type Completion, OpenAIClient } from '../../src/remote/openai-client.ts';
@@ -167,6 +168,6 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
 
 async function promptingOf({ openai, model, world, envModule }: RemoteInferenceInit): Promise<Prompting> {
   if (openai.prompt === 'text') return new ChatPrompting(openai, model, worldPrompt(world.id, world.description));
-  const { view } = (await import(localUrl(new URL(envModule)).href)) as EnvModule;
-  return new TokenPrompting(openai, model, view!);
+  const module = (await import(localUrl(new URL(envModule)).href)) as World;
+  return new TokenPrompting(openai, model, codecOf(module));
 }

@@ -29,7 +29,6 @@ import { summarise } from '../../src/evaluation/summary.ts';
 import { trainerOptions } from '../../src/learner/options.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
 import { setUpSmallPolicy } from '../../src/policy/setup.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { readTrace } from '../../src/record/trace.ts';
@@ -111,12 +110,12 @@ async function recorded(root: string): Promise<Group[]> {
 
 async function updateFigures(name: string, overrides: readonly string[], groups: readonly Group[]): Promise<Figure[]> {
   const config = quickstart('learner.filterGroups=false', ...overrides);
-  const { model, params } = setUpSmallPolicy(config, view, undefined);
+  const { model, params, codec } = setUpSmallPolicy(config, view, undefined);
   const { engine, computing } = timed(
     await openEngine({ name: config.engine.name, device: config.engine.device, threads: config.engine.learnerThreads }),
     systemClock,
   );
-  const options = { ...trainerOptions(config, model), view, tokenizer: new Tokenizer(view) };
+  const options = { ...trainerOptions(config, model), codec };
   // One version on, the recorded decisions are older: importance weights have to be measured.
   const trainer = await Trainer.create(engine, options, { params: { ...params, version: 1 } });
   const rates: { updates: number; tokens: number; engine: number }[] = [];

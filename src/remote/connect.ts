@@ -2,7 +2,7 @@
 import type { OpenAIConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import type { View } from '../core/view.ts';
-import { Tokenizer } from '../policy/tokenizer.ts';
+import { codecOf } from '../reading/codec-of.ts';
 import { OpenAIClient, type ServedModel } from './openai-client.ts';
 import { RemoteError } from './retry.ts';
 
@@ -69,14 +69,12 @@ function checkVocabulary(
   served: ServedModel | undefined,
   view: View | undefined,
 ): void {
-  if (!view)
-    throw new UserError('BAD_CONFIG', 'policy.openai.prompt: tokens: this world has no view to make tokens with');
   if (api !== 'completions') throw new UserError('BAD_CONFIG', 'policy.openai.prompt: tokens: needs api: completions');
-  const { hash } = new Tokenizer(view);
-  if (served?.view === view.id && served.vocabulary === hash) return;
+  const { id, hash } = codecOf(view ? { view } : {});
+  if (served?.view === id && served.vocabulary === hash) return;
   const has = served?.view === undefined ? 'no view of ours' : `${served.view} (vocabulary ${served.vocabulary})`;
   throw new UserError(
     'BAD_CONFIG',
-    `policy.openai.prompt: tokens: needs a server that reads ${view.id} (vocabulary ${hash}), as \`longplay serve-policy\` does; the model behind ${baseUrl} has ${has}`,
+    `policy.openai.prompt: tokens: needs a server that reads ${id} (vocabulary ${hash}), as \`longplay serve-policy\` does; the model behind ${baseUrl} has ${has}`,
   );
 }

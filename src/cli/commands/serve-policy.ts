@@ -3,7 +3,6 @@ import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
 import { setUpSmallPolicy } from '../../policy/setup.ts';
-import { Tokenizer } from '../../policy/tokenizer.ts';
 import { worldPrompt } from '../../prompts/worlds.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
@@ -48,7 +47,7 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
   const config = readRunConfig(dir);
   const { module, env } = await loadWorld(config.env.id, config.env.options);
   const checkpoint = loadNewest(join(dir, 'checkpoints'));
-  const { view, model, params } = setUpSmallPolicy(config, module.view, checkpoint);
+  const { codec, model, params } = setUpSmallPolicy(config, module.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
     policy: {
@@ -71,8 +70,7 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
       decisions,
       model: {
         name,
-        view,
-        tokenizer: new Tokenizer(view),
+        codec,
         decoder,
         maxTokens,
         maxPositions: model.maxPositions,

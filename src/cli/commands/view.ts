@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { EnvModule } from '../../core/env.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import { Tokenizer } from '../../policy/tokenizer.ts';
+import { codecOf } from '../../reading/codec-of.ts';
 import { reportHtml } from '../../view/report.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../../view/run-source.ts';
 import { serveViewer } from '../../view/server.ts';
@@ -65,11 +65,11 @@ export function worldTools(): WorldsOf {
     } catch {
       return {};
     }
-    const { draw, view: read } = module;
-    const tokenizer = read ? new Tokenizer(read) : undefined;
+    const { draw } = module;
+    const codec = codecOf(module);
     return {
       ...(draw ? { draw } : {}),
-      ...(tokenizer ? { spell: (id: number) => tokenizer.decode([id]) } : {}),
+      spell: (id: number) => codec.decode([id]),
     };
   };
   return (env) => {

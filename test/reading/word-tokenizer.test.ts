@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { WordTokenizer } from '../../src/reading/word-tokenizer.ts';
 
-const tokenizer = new Tokenizer({
+const tokenizer = new WordTokenizer({
   lexicon: ['oak log', 'oak planks', 'stick', 'dark oak log'],
   words: ['craft', 'get', 'using', 'goal', 'dark', '|', ';', ','],
 });

@@ -1,13 +1,15 @@
 /**
- * The KV cache of a lane: G group slots with K members each. A call runs one lane; its pools are fed to the engine as
- * they lie, so nothing is copied per call but the few new rows.
+ * KV cache of a running batch: G group slots with K members each. Its pools are fed to the engine in place, so nothing is
+ * copied per call but the few new rows.
  *
  * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh] · action bags [G, C, d] · mention keys
- * [G, C·M, d]. P, S and C are capacities that grow by relaying the pool.
+ * [G, C·M, d]. P, S and C are capacities that grow by regrowing the pool.
+ *
+ * What a row holds beyond its length is never cleared: the masks alone say what may be read.
  */
 import type { ModelConfig } from '../model/config.ts';
 import { headSize } from '../model/config.ts';
-import { MAX_MENTIONS } from './reading.ts';
+import { MAX_MENTIONS } from '../reading/transcript.ts';
 
 const MASKED = -1e9;
 const PROMPT_STEP = 32;
@@ -17,12 +19,16 @@ const ACTION_STEP = 8;
 /** A pool that has to grow becomes this much longer than it has to be. */
 const HEADROOM = 1.5;
 
-export class Lane {
+export class KvCache {
+  /** G, the number of group slots. */
   readonly groups: number;
+  /** K, the members of each. */
   readonly members: number;
-  /** Capacities. */
+  /** P: capacity of a slot's prompt, in tokens. */
   prompt = PROMPT_STEP;
+  /** S: capacity of a member's past, in tokens. */
   past = PAST_STEP;
+  /** C: capacity of a slot's candidate actions. */
   actions = ACTION_STEP;
   /** Per layer; each begins with the pool as it is laid out now, and may be longer. */
   promptK: Float32Array[] = [];
@@ -33,8 +39,11 @@ export class Lane {
   promptMask: Float32Array;
   /** [G, K, S] likewise for the pasts; an empty past has no token. */
   pastMask: Float32Array;
+  /** [G, C, d] one vector per candidate text. */
   bags: Float32Array;
+  /** [G, C·M, d] pointer keys of the prompt positions that mention a candidate. */
   mentionKeys: Float32Array;
+  /** [G, C, M] 0 where a candidate has that mention, −1e9 elsewhere. */
   mentionMask: Float32Array;
   /** Tokens in each group's prompt. */
   readonly #promptLength: Int32Array;
@@ -90,7 +99,7 @@ export class Lane {
     return this.#pastLength[row]!;
   }
 
-  /** Says how many tokens a row's past has now. */
+  /** Sets the length of a row's past: masked beyond it, readable up to it. */
   setPast(row: number, length: number): void {
     const before = this.#pastLength[row]!;
     this.#pastLength[row] = length;
@@ -99,40 +108,40 @@ export class Lane {
     else this.pastMask.fill(MASKED, start + length, start + Math.min(before, this.past));
   }
 
-  /** Makes room for prompts of `length` tokens. */
+  /** Room for prompts of `length` tokens: regrows the pools where they are too short. */
   reservePrompt(length: number): void {
     if (length <= this.prompt) return;
     const before = this.prompt;
     this.prompt = roundUp(length, PROMPT_STEP);
     const { kvHeads } = this.#config;
-    const grow = (pool: Float32Array) => relay(pool, this.groups * kvHeads, before * this.#dh, this.prompt * this.#dh);
+    const grow = (pool: Float32Array) => regrow(pool, this.groups * kvHeads, before * this.#dh, this.prompt * this.#dh);
     this.promptK = this.promptK.map(grow);
     this.promptV = this.promptV.map(grow);
     this.promptMask = this.#freshPromptMask();
   }
 
-  /** Makes room for pasts of `length` tokens. */
+  /** Room for pasts of `length` tokens, likewise. */
   reservePast(length: number): void {
     if (length <= this.past) return;
     const before = this.past;
     this.past = roundUp(length, PAST_STEP);
     const rows = this.groups * this.#config.kvHeads * this.members;
-    const grow = (pool: Float32Array) => relay(pool, rows, before * this.#dh, this.past * this.#dh);
+    const grow = (pool: Float32Array) => regrow(pool, rows, before * this.#dh, this.past * this.#dh);
     this.pastK = this.pastK.map(grow);
     this.pastV = this.pastV.map(grow);
     this.pastMask = this.#freshPastMask();
   }
 
-  /** Makes room for `count` candidate actions in a group. */
+  /** Room for `count` candidate actions in a group, likewise. */
   reserveActions(count: number): void {
     if (count <= this.actions) return;
     const before = this.actions;
     this.actions = roundUp(count, ACTION_STEP);
     const { hiddenSize: d } = this.#config;
     const { groups, actions } = this;
-    this.bags = relay(this.bags, groups, before * d, actions * d);
+    this.bags = regrow(this.bags, groups, before * d, actions * d);
     const keyWidth = MAX_MENTIONS * d;
-    this.mentionKeys = relay(this.mentionKeys, groups, before * keyWidth, actions * keyWidth);
+    this.mentionKeys = regrow(this.mentionKeys, groups, before * keyWidth, actions * keyWidth);
     const mask = new Float32Array(groups * actions * MAX_MENTIONS).fill(MASKED);
     const width = before * MAX_MENTIONS;
     for (let g = 0; g < groups; g++)
@@ -206,7 +215,7 @@ export class Lane {
     }
   }
 
-  /** Forgets a group's candidates. */
+  /** Drops a group's candidates: none is mentioned any more, and rows are written anew from 0. */
   clearActions(slot: number): void {
     const width = this.actions * MAX_MENTIONS;
     this.mentionMask.fill(MASKED, slot * width, (slot + 1) * width);
@@ -253,17 +262,18 @@ function roundUp(n: number, step: number): number {
 }
 
 /**
- * Lays `rows` rows of width `from` out at width `to`, in place where the pool is long enough. What lies between a row's
+ * Regrows a pool: `rows` rows of width `from` at width `to`, in place where the pool is long enough. What lies between a row's
  * old end and its new one is left as it is: masks keep it from being read.
  * @returns the pool, or a longer one: with room to spare, for a pool grows step by step
  */
-function relay(pool: Float32Array, rows: number, from: number, to: number): Float32Array {
+function regrow(pool: Float32Array, rows: number, from: number, to: number): Float32Array {
   const size = rows * to;
   if (size > pool.length) {
     const next = new Float32Array(from > 0 ? Math.ceil(size * HEADROOM) : size);
     for (let row = 0; row < rows; row++) next.set(pool.subarray(row * from, (row + 1) * from), row * to);
     return next;
   }
+  // Backwards, since rows only move to the right: the last one has to leave before another lands on it.
   for (let row = rows - 1; row > 0 && from > 0; row--) pool.copyWithin(row * to, row * from, (row + 1) * from);
   return pool;
 }

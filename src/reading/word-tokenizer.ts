@@ -1,5 +1,5 @@
 /**
- * The tokenizer of the small from-scratch policy: one token per phrase of the world's lexicon (an item name), per
+ * Word tokenizer of the small from-scratch policy: one token per phrase of the world's lexicon (an item name), per
  * small integer and per known word; a few punctuation marks; and bytes for everything else, so that
  * `decode(encode(s)) === s` for every string, lone surrogates included.
  *
@@ -12,6 +12,7 @@ export const PAD = 0;
 export const ACT = 1;
 /** Ends a run of sampled tokens. */
 export const END = 2;
+/** Tokens that no text becomes: encoded text never contains one of them. */
 const SPECIALS = ['<pad>', '<act>', '<end>', '<bos>'];
 const MARKS = [', ', ': ', '. ', '; ', '\n'];
 const NUMBERS = 100;
@@ -21,14 +22,16 @@ const FIRST_WORDLIKE = FIRST_MARK + MARKS.length;
 /** Texts kept in the encode cache; worlds repeat themselves, free text does not. */
 const CACHE_LIMIT = 20_000;
 
-export interface TokenizerOptions {
+/** Words of a world, as its view declares them. */
+export interface Vocabulary {
   /** Phrases that become one token each; lower case, words separated by one space. */
   readonly lexicon: readonly string[];
   /** Single words, or single punctuation marks set off by spaces, that become one token each. */
   readonly words: readonly string[];
 }
 
-export class Tokenizer {
+/** Text ↔ token ids of one vocabulary; immutable but for a bounded cache of encoded texts. */
+export class WordTokenizer {
   /** Number of token ids; ids are 0 … size − 1. */
   readonly size: number;
   /** Identifies the vocabulary; a checkpoint is only valid under the same one. */
@@ -40,7 +43,7 @@ export class Tokenizer {
   readonly #cache = new Map<string, Int32Array>();
 
   /** @throws {RangeError} for an entry that is neither one punctuation mark nor made of words, numbers and single spaces */
-  constructor({ lexicon, words }: TokenizerOptions) {
+  constructor({ lexicon, words }: Vocabulary) {
     const wordlike = new Set<string>();
     for (let n = 0; n < NUMBERS; n++) wordlike.add(String(n));
     for (const entry of [...words, ...lexicon]) {
@@ -71,7 +74,7 @@ export class Tokenizer {
     return this.#ids.get(wordlike);
   }
 
-  /** Whether `id` is a phrase, word or number, as opposed to a mark, a byte or a special token. */
+  /** True when `id` is a phrase, word or number, as opposed to a mark, a byte or a special token. */
   isWordlike(id: number): boolean {
     return id >= FIRST_WORDLIKE && id < this.size;
   }
