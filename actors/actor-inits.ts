@@ -8,7 +8,7 @@ import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
-import type { SmallPolicySetup } from '../src/policy/setup.ts';
+import type { PolicySetup } from '../src/policy/setup.ts';
 import type { Connection } from '../src/remote/connect.ts';
 import type { Schedule } from '../src/run/schedule-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
@@ -23,8 +23,8 @@ import type { RolloutState } from './rollout/protocol.ts';
 import type { RolloutInit } from './rollout/rollout-actor.ts';
 import type { RunOptions } from './run.ts';
 
-/** A small policy, and what its checkpoint holds. */
-export type Policy = SmallPolicySetup<RolloutState, HorizonState>;
+/** A policy with weights of its own, and what its checkpoint holds. */
+export type Policy = PolicySetup<RolloutState, HorizonState>;
 
 /** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
 export function hasBarriers({ mode, replay }: RunOptions): boolean {
@@ -45,7 +45,7 @@ export function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
 
 export function smallInference(
   { config, mode, replay, envModule }: RunOptions,
-  { model, params }: Policy,
+  { model, params, chat }: Policy,
 ): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
@@ -58,6 +58,7 @@ export function smallInference(
     maxTokens,
     cacheOnUpdate,
     params,
+    ...(chat ? { chat } : {}),
   };
 }
 
@@ -122,10 +123,11 @@ export function dynamicSampling({ learner }: RunConfig): RolloutInit['dynamicSam
 export function learnerInit(options: RunOptions, policy: Policy, paths: LearnerInit['paths']): LearnerInit {
   const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
-  const { params, saved, model, identity } = policy;
+  const { params, saved, model, identity, chat } = policy;
   return {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
+    ...(chat ? { chat } : {}),
     trainer: trainerOptions(config, model),
     start: saved
       ? {

@@ -9,7 +9,7 @@ import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import type { EnvModule } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
-import { setUpSmallPolicy } from '../src/policy/setup.ts';
+import { setUpPolicy } from '../src/policy/setup.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { connect } from '../src/remote/connect.ts';
@@ -56,12 +56,16 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, envModule } = options;
   const module = (await import(localUrl(envModule).href)) as EnvModule;
   const env = module.createEnv(config.env.options);
-  const small =
-    config.policy.kind === 'small'
-      ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint, options.initial)
-      : undefined;
+  const { description } = env;
+  const small = setUpPolicy<RolloutState, HorizonState>(
+    config,
+    { view: module.view, description },
+    options.dir,
+    options.checkpoint,
+    options.initial,
+  );
   if (options.learn && !small) {
-    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
+    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small' or 'checkpoint'`);
   }
   const { openai } = config.policy;
   const remote =

@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
 import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
+import { openText } from '../pretrained/folder.ts';
 import type { BpeTokenizer } from '../pretrained/tokenizer.ts';
 import { ACKNOWLEDGEMENT, instructions, tell } from '../prompts/conversation.ts';
 import { FORMATS, type PromptFormat } from '../prompts/formats.ts';
@@ -39,8 +40,29 @@ export interface ChatCodecOptions {
   readonly answerTokens: number;
 }
 
+/** A chat codec's making as plain data: a thread opens tokenizer and template for itself. */
+export interface ChatReading extends Omit<ChatCodecOptions, 'tokenizer' | 'template'> {
+  /** The model's folder. */
+  readonly folder: string;
+}
+
+/** Opens a codec. @throws {UserError} BAD_CHECKPOINT for a folder without a usable tokenizer or template */
+export function openChatCodec(reading: ChatReading): ChatCodec {
+  const { tokenizer, template } = openText(reading.folder);
+  if (!template) {
+    throw new UserError(
+      'BAD_CHECKPOINT',
+      `${reading.folder}: it has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json); use an instruct model`,
+    );
+  }
+  return new ChatCodec({ ...reading, tokenizer, template });
+}
+
 /** Breaks special tokens in foreign text, so that a rendering can be told apart; taken out again before encoding. */
 const BREAK = '\ue000';
+
+/** Spellings kept; worlds list the same actions over and over. */
+const MAX_SPELT = 20_000;
 
 export class ChatCodec implements Codec {
   readonly id: string;
@@ -53,6 +75,7 @@ export class ChatCodec implements Codec {
   readonly #start: string;
   readonly #special: RegExp;
   readonly #ends: ReadonlySet<number>;
+  readonly #spelt = new Map<string, Int32Array>();
   /** Text that a template puts between the end token of an answer and the next question, and after the question. */
   readonly #joint: { readonly before: string; readonly after: string } | undefined;
 
@@ -75,9 +98,9 @@ export class ChatCodec implements Codec {
       .digest('hex');
   }
 
-  /** Whether episodes only grow under this template; else every turn is rendered anew. */
-  get appends(): boolean {
-    return this.#joint !== undefined;
+  /** False where episodes only grow under this template, until the context is full. */
+  get rendersAnew(): boolean {
+    return this.#joint === undefined;
   }
 
   open(first: Observed): Transcript {
@@ -97,8 +120,14 @@ export class ChatCodec implements Codec {
   }
 
   spell(action: string): Int32Array {
-    const { tokenizer, world } = this.#options;
-    return Int32Array.from(tokenizer.encodePlain(this.#format.print('', action, world)));
+    let spelt = this.#spelt.get(action);
+    if (!spelt) {
+      const { tokenizer, world } = this.#options;
+      spelt = Int32Array.from(tokenizer.encodePlain(this.#format.print('', action, world)));
+      if (this.#spelt.size >= MAX_SPELT) this.#spelt.clear();
+      this.#spelt.set(action, spelt);
+    }
+    return spelt;
   }
 
   decode(ids: Iterable<number>): string {

@@ -186,9 +186,9 @@ describe('a template', () => {
     written(
       "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}{%- if m.role == 'assistant' and not loop.last %}{{- m.content.split('</think>')[-1] }}{%- else %}{{- m.content }}{%- endif %}{{- '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}",
     );
-    expect(codecOf({ format: 'react' }).appends).toBe(true);
+    expect(codecOf({ format: 'react' }).rendersAnew).toBe(false);
     const codec = codecOf({ format: 'think' });
-    expect(codec.appends).toBe(false);
+    expect(codec.rendersAnew).toBe(true);
     const transcript = codec.open(observed('one'));
     const { prompt } = transcript;
     transcript.write([...openText(folder).tokenizer.encode('<think>\nhm\n</think>\ngo'), codec.end]);

@@ -96,7 +96,15 @@ async function learn(
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
   try {
-    const learnt = await teach({ config, dir, view: module.view, demonstrations, epochs, batch });
+    const learnt = await teach({
+      config,
+      dir,
+      view: module.view,
+      description: env.description,
+      demonstrations,
+      epochs,
+      batch,
+    });
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
     process.stdout.write(
       flags.json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}: ${next}\n`,
