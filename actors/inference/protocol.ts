@@ -3,7 +3,7 @@ import type { ParamSet } from '../../src/model/parameters.ts';
 import type { PolicySpec } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
 import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
-import type { RemoteUsage } from '../../src/remote/usage.ts';
+import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;

@@ -14,7 +14,6 @@ import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
-import type { World } from '../../src/core/world.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
@@ -25,6 +24,7 @@ import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { groupWithinLag } from '../../src/schedule/admission.ts';
 import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { HorizonCommand } from '../horizon/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { GroupFinished, RolloutCommand, RolloutState } from '../rollout/protocol.ts';
@@ -36,7 +36,7 @@ const SNAPSHOT_MS = 30_000;
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, codec: codecOf((await import(init.envModule)) as World, init.chat) };
+    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule)), init.chat) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);

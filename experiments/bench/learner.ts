@@ -18,7 +18,6 @@ import { startRun } from '../../actors/tree.ts';
 import { view } from '../../envs/textcraft/index.ts';
 import type { EstimatorConfig } from '../../src/algo/advantages.ts';
 import { evaluationPlan } from '../../src/cli/train-run.ts';
-import { envModuleUrl } from '../../src/cli/world.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
@@ -33,6 +32,7 @@ import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 import { median } from './median.ts';
@@ -96,7 +96,7 @@ async function recorded(root: string): Promise<Group[]> {
     'learner.maxLag=0',
     'trace={everyGroups: 1, maxShare: 1}',
   );
-  const run = await startRun({ config, dir, mode: 'async', envModule: envModuleUrl('textcraft'), learn: true });
+  const run = await startRun({ config, dir, mode: 'async', envModule: worldUrl('textcraft'), learn: true });
   await run.train();
   await run.stop();
   const groups = new Map<number, Group>();
@@ -149,7 +149,7 @@ interface World {
 }
 
 const worlds: readonly World[] = [
-  { name: 'light', envModule: envModuleUrl('textcraft'), updates: 40 },
+  { name: 'light', envModule: worldUrl('textcraft'), updates: 40 },
   { name: 'heavy-tailed latency', envModule: new URL('./slow-textcraft.js', import.meta.url), updates: 24 },
 ];
 
@@ -216,7 +216,7 @@ async function trained({ envModule, updates }: World, maxLag: number, seed: numb
     config,
     dir,
     mode: 'async',
-    envModule: envModuleUrl('textcraft'),
+    envModule: worldUrl('textcraft'),
     learn: false,
     checkpoint,
   });

@@ -3,10 +3,11 @@
  * declares one test for each. A law that is broken throws, and the message says what was seen.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Env, EnvModule, EnvStep, Session, TimeStep } from '../core/env.ts';
+import type { Env, EnvStep, Session, TimeStep } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
 import type { SeenTurn, View } from '../core/view.ts';
+import type { World } from '../core/world.ts';
 import { ViewCodec } from '../reading/view-codec.ts';
 import {
   type ActionTexts,
@@ -28,7 +29,7 @@ export interface Subject {
   /** Texts a policy of this world might send; any texts are mixed in. */
   readonly texts?: ActionTexts;
   /** What else the world's module exports; the laws on it are skipped where it is absent. */
-  readonly module?: Pick<EnvModule, 'view' | 'draw'>;
+  readonly module?: Pick<World, 'view' | 'draw'>;
 }
 
 /** One case of a law. */

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Group } from '../core/trajectory.ts';
 import type { View } from '../core/view.ts';
@@ -24,8 +25,8 @@ export interface OfflineRequest {
   /** The run's folder; a checkpoint is left in it. */
   readonly dir: string;
   readonly view: View | undefined;
-  /** What the world says of itself, for a language model's instructions. */
-  readonly description: string;
+  /** Instructions for a language model. */
+  readonly prompt: WorldPrompt;
   readonly demonstrations: readonly Demonstration[];
   readonly epochs: number;
   /** Episodes (or pairs) of one optimiser step. */
@@ -113,10 +114,10 @@ export async function preferRun(
   }
 }
 
-function setUp({ config, view, description, dir }: OfflineRequest) {
+function setUp({ config, view, prompt, dir }: OfflineRequest) {
   const { init, decoder, masked } = config.policy;
   const checkpoint = init === undefined ? undefined : loadNewest(join(init, 'checkpoints'));
-  const setup = setUpPolicy(config, { view, description }, dir, undefined, checkpoint);
+  const setup = setUpPolicy(config, { view, prompt }, dir, undefined, checkpoint);
   if (!setup) throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' has no weights to train`);
   const { model, identity, params, codec } = setup;
   const reader = { codec, decoder, masked };

@@ -1,6 +1,5 @@
 /** Opening a policy from its specification: the one place that knows which kind is which class. */
 import type { Clock } from '../core/clock.ts';
-import type { World } from '../core/world.ts';
 import type { EngineOptions } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
 import { timed } from '../engine/timed.ts';
@@ -9,6 +8,7 @@ import type { ParamSet } from '../model/parameters.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { ChatReading } from '../reading/chat-codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
+import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
@@ -56,7 +56,7 @@ export async function openPolicy(
     return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
-  const codec = codecOf((await import(spec.envModule)) as World, chat);
+  const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
   const { engine, computing } = timed(await openEngine(spec.engine), clock);
   const common = { config, codec, maxBatch, now: () => clock.now() };
   const policy =

@@ -1,11 +1,11 @@
 /** Model, weights and identity of a policy, from a configuration and a world. */
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { View } from '../core/view.ts';
 import { checkModelConfig, type ModelConfig, smallModel } from '../model/config.ts';
 import { initialParams, type ParamSet } from '../model/parameters.ts';
-import { worldPrompt } from '../prompts/worlds.ts';
 import type { ChatReading } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
@@ -26,14 +26,14 @@ export interface PolicySetup<R, H> {
 
 /**
  * Sets up whatever policy the configuration names that has weights of its own.
- * @param world the world's module and its id and description
+ * @param world what a small policy and a language model read it by
  * @param dir the run's folder
  * @returns `undefined` for a policy without
  * @throws {UserError} as `setUpSmallPolicy` and `setUpCheckpointPolicy` do
  */
 export function setUpPolicy<R, H>(
   config: RunConfig,
-  world: { readonly view?: View | undefined; readonly description: string },
+  world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
   dir: string,
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
@@ -41,7 +41,7 @@ export function setUpPolicy<R, H>(
   const { kind } = config.policy;
   if (kind === 'small') return setUpSmallPolicy(config, world.view, checkpoint, initial);
   if (kind !== 'checkpoint') return undefined;
-  return setUpCheckpointPolicy(config, worldPrompt(config.env.id, world.description), dir, checkpoint, initial);
+  return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Options that both kinds of remote environment take, checked. */
-import type { EnvOptions } from '../core/env.ts';
-import { UserError } from '../core/errors.ts';
+import type { EnvOptions } from '../../core/env.ts';
+import { UserError } from '../../core/errors.ts';
 
 export interface RemoteEnvOptions {
   /** Of the server (for AgentGym's the place where `/create` is). */

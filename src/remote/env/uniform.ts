@@ -4,9 +4,9 @@
  * sides should be the same version. A step whose answer was lost is sent again: it names its turn, so the server takes
  * it once.
  */
-import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../core/env.ts';
-import type { Task } from '../core/task.ts';
-import { RemoteError } from '../remote/retry.ts';
+import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
+import type { Task } from '../../core/task.ts';
+import { RemoteError } from '../retry.ts';
 import { type RemoteEnvOptions, remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
 

@@ -4,8 +4,8 @@
  *
  * @see https://platform.openai.com/docs/api-reference; `token_ids`, `prompt_token_ids` as vLLM gives them
  */
-import { HttpClient, type HttpClientOptions, parseAnswer } from './http-client.ts';
-import { RemoteError } from './retry.ts';
+import { HttpClient, type HttpClientOptions, parseAnswer } from '../http-client.ts';
+import { RemoteError } from '../retry.ts';
 
 export type Api = 'chat' | 'completions';
 

@@ -1,10 +1,10 @@
 /** Finds out, before a run starts, whether the configured server is there and has the model: a person waits for it. */
-import type { OpenAIConfig } from '../config/run-config.ts';
-import { UserError } from '../core/errors.ts';
-import type { View } from '../core/view.ts';
-import { codecOf } from '../reading/codec-of.ts';
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import { UserError } from '../../core/errors.ts';
+import type { View } from '../../core/view.ts';
+import { codecOf } from '../../reading/codec-of.ts';
+import { RemoteError } from '../retry.ts';
 import { OpenAIClient, type ServedModel } from './openai-client.ts';
-import { RemoteError } from './retry.ts';
 
 export interface Connection {
   readonly model: string;

@@ -1,13 +1,13 @@
 /** Episodes as conversations, for language models. */
-import type { OpenAIConfig } from '../config/run-config.ts';
-import type { WorldPrompt } from '../core/prompt.ts';
-import { seedFrom } from '../core/rng.ts';
-import type { Decision, ModelResponse } from '../core/trajectory.ts';
-import type { Acted, ActRequest } from '../policy/policy.ts';
-import { renderChat } from '../prompts/chat-template.ts';
-import { conversation, instructions, type Message, type ToldTurn, tell } from '../prompts/conversation.ts';
-import { FORMATS, type PromptFormat } from '../prompts/formats.ts';
-import { estimateTokens } from '../prompts/history.ts';
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import type { WorldPrompt } from '../../core/prompt.ts';
+import { seedFrom } from '../../core/rng.ts';
+import type { Decision, ModelResponse } from '../../core/trajectory.ts';
+import type { Acted, ActRequest } from '../../policy/policy.ts';
+import { renderChat } from '../../prompts/chat-template.ts';
+import { conversation, instructions, type Message, type ToldTurn, tell } from '../../prompts/conversation.ts';
+import { FORMATS, type PromptFormat } from '../../prompts/formats.ts';
+import { estimateTokens } from '../../prompts/history.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 

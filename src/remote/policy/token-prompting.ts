@@ -2,18 +2,18 @@
  * Token prompting: episodes as the token ids that a policy behind `serve-policy` reads: the same codec, the same draw.
  * Decision for decision, it decides as the policy in this process would.
  */
-import type { OpenAIConfig } from '../config/run-config.ts';
-import { seedFrom } from '../core/rng.ts';
-import type { Decision } from '../core/trajectory.ts';
-import type { Acted, ActRequest } from '../policy/policy.ts';
-import type { Codec } from '../reading/codec.ts';
-import { follow } from '../reading/follow.ts';
-import { renderedPrompt } from '../reading/outside.ts';
-import type { Transcript } from '../reading/transcript.ts';
-import { excerpt } from './http-client.ts';
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import { seedFrom } from '../../core/rng.ts';
+import type { Decision } from '../../core/trajectory.ts';
+import type { Acted, ActRequest } from '../../policy/policy.ts';
+import type { Codec } from '../../reading/codec.ts';
+import { follow } from '../../reading/follow.ts';
+import { renderedPrompt } from '../../reading/outside.ts';
+import type { Transcript } from '../../reading/transcript.ts';
+import { excerpt } from '../http-client.ts';
+import { RemoteError } from '../retry.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
-import { RemoteError } from './retry.ts';
 
 export class TokenPrompting implements Prompting {
   readonly #config: OpenAIConfig;

@@ -1,9 +1,9 @@
 /** Requests of a remote environment: sent again where that cannot take an action twice. */
-import { systemClock } from '../core/clock.ts';
-import { Rng, seedFrom } from '../core/rng.ts';
-import { attempt } from '../remote/attempts.ts';
-import { HttpClient, parseAnswer } from '../remote/http-client.ts';
-import { RemoteError } from '../remote/retry.ts';
+import { systemClock } from '../../core/clock.ts';
+import { Rng, seedFrom } from '../../core/rng.ts';
+import { attempt } from '../attempts.ts';
+import { HttpClient, parseAnswer } from '../http-client.ts';
+import { RemoteError } from '../retry.ts';
 import type { RemoteEnvOptions } from './options.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;

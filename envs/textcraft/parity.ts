@@ -3,12 +3,13 @@
  * against `fidelity: 'original'`. An episode starts from its recorded goal and commands, because the original draws
  * commands in Python's hash order.
  */
-import { createEnv, type Start, type TextCraftSession } from '../../envs/textcraft/index.ts';
-import { type Ingredient, type Recipe, TREE } from '../../envs/textcraft/recipes.ts';
-import { waysTo } from '../../envs/textcraft/start.ts';
-import { readOpening } from '../../envs/textcraft/text.ts';
+
 import { UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
+import { TextCraft, type TextCraftSession } from './env.ts';
+import { type Ingredient, type Recipe, TREE } from './recipes.ts';
+import { waysTo } from './start.ts';
+import { readOpening, type Start } from './text.ts';
 
 type Report = (difference: Difference) => void;
 
@@ -35,9 +36,9 @@ interface Exchange {
   readonly response: unknown;
 }
 
-const env = createEnv({ fidelity: 'original' });
+const env = new TextCraft('original');
 
-export const replay: Parity = (records, report) => {
+export const parity: Parity = (records, report) => {
   const [first] = records as readonly Record<string, unknown>[];
   if (first && 'goal_order' in first) return replayTree(first, report);
   if (first && 'steps' in first && 'commands' in first)

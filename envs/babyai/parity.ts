@@ -4,12 +4,12 @@
  * exchanges.
  */
 import { crc32 } from 'node:zlib';
-import { COLOR_NAMES, IMAGE_BYTES, STATE_NAMES, TYPE_NAMES } from '../../envs/babyai/grid.ts';
-import { generate } from '../../envs/babyai/levels.ts';
-import { OriginalText } from '../../envs/babyai/original.ts';
-import { type Description, type Instruction, isSequence, PutNext } from '../../envs/babyai/verifier.ts';
-import { FIRST_OBJECT, type World } from '../../envs/babyai/world.ts';
 import type { Difference, Parity } from '../../src/core/parity.ts';
+import { COLOR_NAMES, IMAGE_BYTES, STATE_NAMES, TYPE_NAMES } from './grid.ts';
+import { generate } from './levels.ts';
+import { OriginalText } from './original.ts';
+import { type Description, type Instruction, isSequence, PutNext } from './verifier.ts';
+import { FIRST_OBJECT, type World } from './world.ts';
 
 type Json = Record<string, unknown>;
 
@@ -35,7 +35,7 @@ function same(a: unknown, b: unknown): boolean {
 }
 
 /** Replays a golden file of any of the four kinds; a layout counts as an episode of no steps. */
-export const replay: Parity = (records, report) => {
+export const parity: Parity = (records, report) => {
   const comparison = new Comparison(report);
   const lines = records as readonly Json[];
   if (lines[0] && 'method' in lines[0]) replayHttp([...lines], comparison);

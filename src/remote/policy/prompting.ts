@@ -1,5 +1,5 @@
 /** The two ways to put an episode to a server: as a conversation, or as token ids of the world's view. */
-import type { Acted, ActRequest } from '../policy/policy.ts';
+import type { Acted, ActRequest } from '../../policy/policy.ts';
 import type { Api, Completion } from './openai-client.ts';
 
 /** What is sent, or the answer that needs no sending. */
