@@ -121,12 +121,13 @@ const fenced: PromptFormat = {
 };
 
 export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
-  action,
   react,
   think,
   'function-calling': functionCalling,
   code,
   fenced,
+  // Last: it takes any text, where others look for their shape.
+  action,
 };
 
 const THINK_END = '</think>';
