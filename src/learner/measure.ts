@@ -10,6 +10,7 @@ import { microBatches } from './micro-batches.ts';
 import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from './training-batch.ts';
 import { floats, weightFeeds } from './weights.ts';
 
+/** Program and codec of a measurement. */
 export interface Measuring {
   readonly model: ModelConfig;
   readonly codec: Codec;

@@ -13,6 +13,7 @@ import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
+/** Policy before it is opened: in this process only its facts and weights exist. */
 export interface PolicySetup<R, H> {
   readonly codec: Codec;
   /** Present for a language model: threads open its codec from this. */
@@ -20,7 +21,7 @@ export interface PolicySetup<R, H> {
   readonly model: ModelConfig;
   readonly identity: Identity;
   readonly params: ParamSet;
-  /** What the checkpoint held; absent for a fresh run. */
+  /** State that the checkpoint held; absent for a fresh run. */
   readonly saved: RunState<R, H> | undefined;
 }
 
