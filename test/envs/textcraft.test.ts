@@ -55,7 +55,13 @@ describe('tasks', () => {
     expect([test[0], test[30], test[31], test[71], test[72], test[96], test[97], test[99]]).toEqual([
       0, 30, 140, 180, 420, 444, 533, 535,
     ]);
-    expect([...env.tasks.split('train'), ...test].sort((a, b) => a - b)).toEqual(indices);
+    const { 'outside-test': outside, 'not-train': notTrain, fit, selection } = env.tasks.sets!;
+    const train = env.tasks.split('train');
+    const sorted = (...lists: (readonly number[])[]) => lists.flat().sort((a, b) => a - b);
+    expect([train.length, outside!.length, notTrain!.length, selection!.length]).toEqual([374, 444, 170, 75]);
+    expect(sorted(outside!, test)).toEqual(indices);
+    expect(sorted(train, notTrain!)).toEqual(indices);
+    expect(sorted(fit!, selection!)).toEqual([...train]);
   });
 });
 
