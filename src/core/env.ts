@@ -61,6 +61,9 @@ export const MAX_PARTIAL_STEPS = 4;
 /** Actions that a world with many lists at a time: more of them are listed in stages (`Mid.partial`). */
 export const ACTIONS_PER_STAGE = 64;
 
+/** Bounds of one list of actions; a longer one fails the episode as `protocol`. Lengths in UTF-16 units. */
+export const ACTION_LIMITS = { count: 1024, chars: 4096, totalChars: 65_536 } as const;
+
 /** One running episode. Sessions are independent of each other and of the order in which they are stepped. */
 export interface Session {
   readonly first: First;

@@ -109,6 +109,13 @@ export interface Group {
   readonly trajectories: readonly Trajectory[];
 }
 
+/** Turns of the horizon that were used: stages of an action (`partial`) use none. */
+export function turnsUsed(turns: readonly Pick<Turn, 'partial'>[]): number {
+  let used = 0;
+  for (const turn of turns) if (!turn.partial) used++;
+  return used;
+}
+
 /** Undiscounted sum of the rewards. */
 export function episodeReturn(trajectory: Trajectory): number {
   let sum = 0;

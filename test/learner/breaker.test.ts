@@ -151,6 +151,27 @@ describe('circuit breaker', () => {
     });
   }, 60_000);
 
+  it('a rollback takes weights, moments and step count back, and goes on with a smaller step', async () => {
+    const engine = await openEngine({ name: 'reference' });
+    const batch = (seed: number) => toyGroups({ ...made, seed });
+    const trainer = await Trainer.create(engine, options, { params: initialParams(model, 1) });
+    await trainer.update(batch(1), 0);
+    const good = { params: trainer.params, moments: trainer.moments };
+    const before = bits(trainer);
+    await trainer.update(batch(2), 0);
+    trainer.rollBack(good.params.values, good.moments, 0.5);
+    expect(bits(trainer)).toEqual(before);
+    expect(trainer.params.version).toBe(2); // updates seen do not run back
+    expect(trainer.state.rateScale).toBe(0.5);
+    await trainer.update(batch(3), 0);
+
+    const half = { ...options, learningRate: { ...options.learningRate, peak: 0.005 } };
+    const params = { version: 2, values: good.params.values };
+    const other = await Trainer.create(engine, half, { params, moments: good.moments });
+    await other.update(batch(3), 0);
+    expect(bits(trainer)).toEqual(bits(other));
+  });
+
   it('a run goes on: three broken updates, then the last good weights with a smaller step, and it learns', async () => {
     await inFolder(async (dir) => {
       // The rate overflows single precision; the rollback makes it 0.01.

@@ -171,6 +171,27 @@ describe('off-line learning', () => {
     }, 60_000);
   }
 
+  it('never pairs episodes that began differently: what one saw is no reason to have acted as the other did', async () => {
+    await inFolder(async (dir) => {
+      const episode = (colour: string, score: number): Demonstration => ({
+        source: `${colour} ${score}`,
+        task: 'one',
+        turns: [
+          { observation: colour, action: 'go', actions: ['go'] },
+          { observation: 'which', action: score > 0 ? colour : 'left', actions: ['red', 'blue', 'left'] },
+        ],
+        finalObservation: 'over',
+        score,
+      });
+      const config = toyConfig('memory', {});
+      const ask = (episodes: readonly Demonstration[]) =>
+        preferRun({ ...request(config, dir, episodes), epochs: 1, beta: 1 }, () => {});
+      const [red, badRed, badBlue] = [episode('red', 1), episode('red', 0), episode('blue', 0)];
+      await expect(ask([red, badBlue])).rejects.toThrow('no two episodes');
+      expect(await ask([red, badRed])).toBe(1);
+    });
+  });
+
   it('says when there is nothing to learn from, and leaves no checkpoint', async () => {
     await inFolder(async (dir) => {
       const config = toyConfig('memory', {});
