@@ -102,7 +102,7 @@ const kl = z.strictObject({
       z.strictObject({
         type: z.literal('adaptive'),
         coefficient: positive,
-        /** KL per decision (nats) to steer to. */
+        /** KL (nats) per choice, or per token of a run, to steer to. */
         target: positive,
         /** Episodes over which an error is acted on in full. */
         window: positive,

@@ -10,17 +10,16 @@ import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
-const model = smallModel(tokenizer.size, { hiddenSize: 8, layers: 1, maxPositions: 64 });
+const codec = new ViewCodec(view);
+const model = smallModel(codec.vocabSize, { hiddenSize: 8, layers: 1, maxPositions: 64 });
 const options: TrainerOptions = {
   model,
-  tokenizer,
-  view,
+  codec,
   decoder: 'choice',
   estimator: {
     algorithm: 'ppo',
@@ -40,7 +39,7 @@ const options: TrainerOptions = {
   filterGroups: true,
   seed: 1,
 };
-const made = { world: 'chain', view, tokenizer, decoder: 'choice', groups: 4, size: 3, horizon: 6 } as const;
+const made = { world: 'chain', codec, decoder: 'choice', groups: 4, size: 3, horizon: 6 } as const;
 
 /** The batch with one turn changed. */
 function spoil(groups: readonly Group[], change: (turn: Turn) => Turn): Group[] {

@@ -5,18 +5,17 @@ import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
-const model = smallModel(tokenizer.size, { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false });
+const codec = new ViewCodec(view);
+const model = smallModel(codec.vocabSize, { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false });
 
 function options(inPlace: 'loss' | 'reward', target: number): TrainerOptions {
   return {
     model,
-    tokenizer,
-    view,
+    codec,
     decoder: 'choice',
     estimator: {
       algorithm: 'reinforce_pp',
@@ -43,8 +42,7 @@ it.each(['loss', 'reward'] as const)(
   async (inPlace) => {
     const groups = toyGroups({
       world: 'chain',
-      view,
-      tokenizer,
+      codec,
       decoder: 'choice',
       groups: 2,
       size: 4,

@@ -5,13 +5,13 @@ import { openEngine } from '../../src/engine/open.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { initialParams } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
+import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
-import { SmallPolicy } from '../../src/policy/small-policy.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
-const config = smallModel(tokenizer.size, { layers: 2, hiddenSize: 16 });
+const codec = new ViewCodec(view);
+const config = smallModel(codec.vocabSize, { layers: 2, hiddenSize: 16 });
 const before = initialParams(config, 3);
 const after = { ...initialParams(config, 4), version: 1 };
 const table = ['left', 'right', 'stop'];
@@ -29,9 +29,9 @@ interface Setting {
   readonly cacheOnUpdate?: 'keep' | 'recompute';
 }
 
-function policyOf({ decoder, masked, cacheOnUpdate = 'keep' }: Setting, params = before): Promise<SmallPolicy> {
-  const options = { config, tokenizer, view, decoder, masked, maxTokens: 3, maxBatch: 4, cacheOnUpdate };
-  return SmallPolicy.create(engine, options, params);
+function policyOf({ decoder, masked, cacheOnUpdate = 'keep' }: Setting, params = before): Promise<CachedPolicy> {
+  const options = { config, codec, decoder, masked, maxTokens: 3, maxBatch: 4, cacheOnUpdate };
+  return CachedPolicy.create(engine, options, params);
 }
 
 function request(turn: number, turns: readonly Acted[]): ActRequest {
@@ -61,7 +61,7 @@ function recalled(turn: number, turns: readonly Acted[]): ActRequest {
   return { ...request(turn, turns), newActions: table, history };
 }
 
-async function decide(policy: SmallPolicy, asked: ActRequest): Promise<Acted> {
+async function decide(policy: CachedPolicy, asked: ActRequest): Promise<Acted> {
   policy.submit([asked]);
   for (;;) {
     const [acted] = await policy.step();
@@ -70,7 +70,7 @@ async function decide(policy: SmallPolicy, asked: ActRequest): Promise<Acted> {
 }
 
 /** Three turns under the first weights. */
-async function begun(policy: SmallPolicy): Promise<Acted[]> {
+async function begun(policy: CachedPolicy): Promise<Acted[]> {
   const turns: Acted[] = [];
   for (let turn = 0; turn < 3; turn++) turns.push(await decide(policy, request(turn, turns)));
   return turns;
@@ -125,9 +125,9 @@ describe.each(settings)('%s', (_, setting) => {
   });
 });
 
-it('free runs of random weights are not spelt as the tokenizer would spell their text', async () => {
+it('free runs of random weights are not spelt as the codec would spell their text', async () => {
   const turns = await begun(await policyOf({ decoder: 'tokens', masked: false }));
-  const spelt = turns.map(({ action }) => [...tokenizer.encode(action)].join());
+  const spelt = turns.map(({ action }) => [...codec.spell(action)].join());
   const sampled = turns.map(({ decision }) => (decision!.kind === 'tokens' ? [...decision!.tokens].join() : ''));
   expect(sampled).not.toEqual(spelt); // or taking them up again from text would pass too
 });
