@@ -129,6 +129,8 @@ export const runConfigSchema = z.strictObject({
   env: z.strictObject({ id: z.string(), options: z.record(z.string(), z.unknown()).default({}) }),
   tasks: section({
     split: z.enum(['train', 'test']).default('train'),
+    /** Named set of the world's tasks to train on instead of the split, e.g. `fresh`. */
+    set: z.string().exactOptional(),
     /** Only tasks with these labels; all where absent. */
     labels: z.array(z.string()).min(1).exactOptional(),
     sampling: sampling.default({ type: 'learnable' }),
