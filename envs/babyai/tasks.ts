@@ -70,11 +70,12 @@ const test: readonly number[] = paperTasks((level) => paperSeeds.get(level)!.sli
 export const heldOutTasks: readonly number[] = paperTasks(() => seedRange(...HELD_OUT_SEEDS));
 
 /**
- * Named sets beside the paper's lists: `held-out`; `fresh`, seeds 420 … 999 of the 18 levels, in no list and not held
+ * Named sets beside the paper's lists: `held-out`; `test-and-held-out`, the 90 and the 360 in one evaluation; `fresh`, seeds 420 … 999 of the 18 levels, in no list and not held
  * out (10,440 further levels to train on); `selection` and `fit`, every fifth training level and the others.
  */
 const sets: Readonly<Record<string, readonly number[]>> = {
   'held-out': heldOutTasks,
+  'test-and-held-out': [...test, ...heldOutTasks].sort((a, b) => a - b),
   fresh: paperTasks(() => seedRange(HELD_OUT_SEEDS[1] + 1, SEEDS - 1)),
   selection: paperTasks((level) => trainSeeds(level).filter((_, at) => at % SELECTION_EVERY === 0)),
   fit: paperTasks((level) => trainSeeds(level).filter((_, at) => at % SELECTION_EVERY !== 0)),
