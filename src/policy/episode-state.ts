@@ -43,12 +43,14 @@ export interface MemberState {
   /** Candidate row of each entry of the transcript's table, as last read. */
   readonly candidates: (CandidateRow | undefined)[];
   request: ActRequest | undefined;
-  /** When the request came, and what calls have taken of it since. */
+  /** Time at which the request came, in milliseconds; `prefillMs` and `decodeMs` are what calls took of it since. */
   since: number;
   prefillMs: number;
   decodeMs: number;
   /** Run of tokens under way. */
-  run: { tokens: number[]; logprobs: number[]; value: number; context: Int32Array; rng: Rng } | undefined;
+  run:
+    | { tokens: number[]; logprobs: number[]; versions: number[]; value: number; context: Int32Array; rng: Rng }
+    | undefined;
 }
 
 interface CandidateRow {

@@ -1,7 +1,7 @@
 /**
  * Turns and their answers in columns, for the same reason as the batches of the env hosts: a thread's message pays for
  * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
- * What comes seldom (a history, a rendered prompt, a language model's answer) stays an object.
+ * Rare parts (a history, a rendered prompt, a language model's answer) stay objects.
  */
 import type { Decision } from '../core/trajectory.ts';
 import type { Acted, ActRequest } from './policy.ts';
@@ -29,6 +29,7 @@ const LATER = 2;
 const STAGED = 3;
 const REQUEST_HEAD = 9;
 
+/** Requests as columns, in order. */
 export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   const heads = new Int32Array(REQUEST_HEAD * requests.length);
   const temperatures = new Float64Array(requests.length);
@@ -111,7 +112,10 @@ function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
 
 /** Answers in order. */
 export interface ActedBatch {
-  /** [N, 7]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages */
+  /**
+   * [N, 8]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages, length of
+   * `versions`
+   */
   readonly heads: Int32Array;
   /** [N, 5]: value, log-probability of the choice, and of the stages waitMs, prefillMs, decodeMs */
   readonly numbers: Float64Array;
@@ -120,6 +124,8 @@ export interface ActedBatch {
   readonly tokens: Int32Array;
   /** Of the sampled tokens. */
   readonly logprobs: Float32Array;
+  /** Of the runs that were sampled under more than one version: their `versions`. */
+  readonly versions: Int32Array;
   /** Answers without a decision, or of a language model. */
   readonly whole: readonly Acted[];
 }
@@ -127,9 +133,10 @@ export interface ActedBatch {
 const CHOICE = 1;
 const TOKENS = 2;
 const MASKED_TOKENS = 3;
-const ACTED_HEAD = 7;
+const ACTED_HEAD = 8;
 const ACTED_NUMBERS = 5;
 
+/** Answers as columns, in order. */
 export function packActed(turns: readonly Acted[]): ActedBatch {
   const heads = new Int32Array(ACTED_HEAD * turns.length);
   const numbers = new Float64Array(ACTED_NUMBERS * turns.length);
@@ -137,14 +144,18 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   const whole: Acted[] = [];
   let read = 0;
   let sampled = 0;
+  let changes = 0;
   for (const { decision, response } of turns) {
     if (!decision || response) continue;
     read += decision.context.length;
-    if (decision.kind === 'tokens') sampled += decision.tokens.length;
+    if (decision.kind !== 'tokens') continue;
+    sampled += decision.tokens.length;
+    changes += decision.versions?.length ?? 0;
   }
   const tokens = new Int32Array(read + sampled);
   const logprobs = new Float32Array(sampled);
-  read = sampled = 0;
+  const versions = new Int32Array(changes);
+  read = sampled = changes = 0;
   for (let i = 0; i < turns.length; i++) {
     const turn = turns[i]!;
     const { decision, response, stages } = turn;
@@ -172,6 +183,11 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
       logprobs.set(decision.logprobs, sampled);
       read += decision.tokens.length;
       sampled += decision.tokens.length;
+      if (decision.versions) {
+        heads[at + 7] = decision.versions.length;
+        versions.set(decision.versions, changes);
+        changes += decision.versions.length;
+      }
     }
     actions.push(turn.action);
     if (!stages) continue;
@@ -180,15 +196,17 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
     numbers[n + 3] = stages.prefillMs;
     numbers[n + 4] = stages.decodeMs;
   }
-  return { heads, numbers, actions, tokens, logprobs, whole };
+  return { heads, numbers, actions, tokens, logprobs, versions, whole };
 }
 
-export function unpackActed({ heads, numbers, actions, tokens, logprobs, whole }: ActedBatch): Acted[] {
+/** Answers out of their columns; contexts and runs are copies, so that none keeps its batch alive. */
+export function unpackActed({ heads, numbers, actions, tokens, logprobs, versions, whole }: ActedBatch): Acted[] {
   const out: Acted[] = [];
   let object = 0;
   let action = 0;
   let read = 0;
   let sampled = 0;
+  let changes = 0;
   for (let at = 0, n = 0; at < heads.length; at += ACTED_HEAD, n += ACTED_NUMBERS) {
     const kind = heads[at]!;
     if (kind === WHOLE) {
@@ -212,6 +230,7 @@ export function unpackActed({ heads, numbers, actions, tokens, logprobs, whole }
         tokens: tokens.slice(read, (read += length)),
         logprobs: logprobs.slice(sampled, (sampled += length)),
         masked: kind === MASKED_TOKENS,
+        ...(heads[at + 7] === 0 ? {} : { versions: versions.slice(changes, (changes += heads[at + 7]!)) }),
       };
     }
     const turn = { episode: heads[at + 1]!, turn: heads[at + 2]!, action: actions[action++]!, decision };

@@ -8,6 +8,7 @@
  */
 import type { Observed, Transcript } from './transcript.ts';
 
+/** Renders, tokenises and reads back; stateless but for bounded memoisation. */
 export interface Codec {
   /** Name and revision of the view or template; recorded in traces and checkpoints. */
   readonly id: string;
@@ -15,6 +16,8 @@ export interface Codec {
   readonly hash: string;
   /** Number of token ids; ids are 0 … vocabSize − 1. */
   readonly vocabSize: number;
+  /** UTF-16 units of text that one token stands for at most; absent where that is not known. */
+  readonly longestToken?: number;
   /** Half-open range of the ids that free sampling may draw: padding and markers of the framework lie outside. */
   readonly sampled: { readonly from: number; readonly to: number };
   /** True when every turn is rendered anew as a prompt and one token: nothing is worth caching between turns. */
@@ -42,6 +45,7 @@ export interface Codec {
   answer(run: readonly number[]): Answer;
 }
 
+/** Sampled run of ids, read as text. */
 export interface Answer {
   /** Text for the env; empty where none could be read. */
   readonly action: string;

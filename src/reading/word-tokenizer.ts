@@ -7,6 +7,7 @@
  */
 import { seedFrom } from '../core/rng.ts';
 
+/** Pads layouts, and stands before the first token of a sequence. */
 export const PAD = 0;
 /** Marks the position at which the policy decides. */
 export const ACT = 1;
@@ -19,8 +20,9 @@ const NUMBERS = 100;
 const FIRST_BYTE = SPECIALS.length;
 const FIRST_MARK = FIRST_BYTE + 256;
 const FIRST_WORDLIKE = FIRST_MARK + MARKS.length;
-/** Texts kept in the encode cache; worlds repeat themselves, free text does not. */
-const CACHE_LIMIT = 20_000;
+/** UTF-16 units of text kept in the encode cache in all, and of one text: worlds repeat short texts, clients long ones. */
+const CACHE_CHARS = 2 ** 21;
+const CACHED_TEXT_CHARS = 1024;
 
 /** Words of a world, as its view declares them. */
 export interface Vocabulary {
@@ -41,6 +43,7 @@ export class WordTokenizer {
   /** First word → the phrases that begin with it, longest first. */
   readonly #phrases = new Map<string, string[]>();
   readonly #cache = new Map<string, Int32Array>();
+  #cachedChars = 0;
 
   /** @throws {RangeError} for an entry that is neither one punctuation mark nor made of words, numbers and single spaces */
   constructor({ lexicon, words }: Vocabulary) {
@@ -69,7 +72,12 @@ export class WordTokenizer {
       .padStart(8, '0');
   }
 
-  /** The id of a phrase, word or number that has a token of its own. */
+  /** UTF-16 units of text that one token stands for at most, the space before it included. */
+  get longestToken(): number {
+    return 1 + Math.max(...this.#wordlike.map(({ length }) => length));
+  }
+
+  /** Id of a phrase, word or number that has a token of its own. */
   idOf(wordlike: string): number | undefined {
     return this.#ids.get(wordlike);
   }
@@ -90,12 +98,17 @@ export class WordTokenizer {
     const known = this.#cache.get(key);
     if (known) return known;
     const ids = Int32Array.from(this.#scan(text, glued));
-    if (this.#cache.size >= CACHE_LIMIT) this.#cache.clear();
+    if (text.length > CACHED_TEXT_CHARS) return ids;
+    if (this.#cachedChars > CACHE_CHARS) {
+      this.#cache.clear();
+      this.#cachedChars = 0;
+    }
+    this.#cachedChars += text.length + 16; // an empty text takes room too
     this.#cache.set(key, ids);
     return ids;
   }
 
-  /** The text of a token sequence; special tokens are left out. */
+  /** Text of a token sequence; special tokens are left out. */
   decode(ids: Iterable<number>): string {
     let text = '';
     let bytes: number[] = [];
@@ -154,7 +167,7 @@ export class WordTokenizer {
     return ids;
   }
 
-  /** The longest word-like entry that starts at `i` and is bounded on both sides. */
+  /** Longest word-like entry that starts at `i` and is bounded on both sides. */
   #wordAt(text: string, i: number): string | undefined {
     if (i < text.length && !isWordChar(text.charCodeAt(i))) return this.#ids.has(text[i]!) ? text[i] : undefined;
     if (i > 0 && isWordChar(text.charCodeAt(i - 1))) return undefined;

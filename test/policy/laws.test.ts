@@ -126,7 +126,9 @@ describe('the laws', () => {
     'never complete',
   ])('notice a policy that %s', { timeout: 30_000 }, async (bug) => {
     const planted = { ...random, open: (maxBatch = 64): Policy => new Planted(bug, maxBatch) };
-    const verdicts = await Promise.allSettled(policyLaws.map(({ holds }) => holds(planted, 1)));
+    const verdicts = await Promise.allSettled(
+      policyLaws.filter(({ name }) => !name.includes('weights')).map(({ holds }) => holds(planted, 1)),
+    );
     expect(verdicts.filter(({ status }) => status === 'rejected')).not.toEqual([]);
   });
 });

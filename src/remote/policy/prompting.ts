@@ -2,7 +2,7 @@
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import type { Api, Completion } from './openai-client.ts';
 
-/** What is sent, or the answer that needs no sending. */
+/** Request to send, or the answer that needs none. */
 export type Prompt =
   | { readonly api: Api; readonly body: Readonly<Record<string, unknown>> }
   | { readonly decided: Omit<Acted, 'episode' | 'turn'> };
@@ -13,6 +13,8 @@ export interface Prompting {
   ask(request: ActRequest): Prompt;
   /** Takes its answer in. @throws {RemoteError} mismatch for an answer to another question */
   read(request: ActRequest, completion: Completion): Acted;
-  /** Forgets episodes. */
+  /** Drops episodes. */
   release(episodes: readonly number[]): void;
+  /** Drops all of them. */
+  forget(): void;
 }
