@@ -26,6 +26,12 @@ export function taught(reader: Reader, demonstration: Demonstration, episode: nu
   const { codec, decoder } = reader;
   const { turns, finalObservation, trajectory, score, source } = demonstration;
   if (turns.length === 0) throw new UserError('BAD_TRACE', `${source}: it has no turns`);
+  if (turns.every(({ untrained }) => untrained)) {
+    throw new UserError(
+      'BAD_TRACE',
+      `${source}: none of its ${turns.length} replies has \`loss: true\`, so there is nothing to learn`,
+    );
+  }
   const same = trajectory?.view === codec.id && trajectory.turns.every(({ decision }) => decision?.kind === decoder);
   if (same) return { ...trajectory!, episode, group };
 
@@ -41,11 +47,12 @@ export function taught(reader: Reader, demonstration: Demonstration, episode: nu
   };
   let now = observed(turns[0]!.observation, turns[0]!.actions);
   const transcript = codec.open(now);
-  const made = turns.map(({ observation, action, actions = [] }, t): Turn => {
+  const made = turns.map(({ observation, action, actions = [], untrained }, t): Turn => {
     const context = transcript.takeContext();
     const decision = decide(reader, { action, actions, context }, `${source}, turn ${t}`);
     const reward = t === turns.length - 1 ? score : 0;
-    const turn = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
+    const timeless = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
+    const turn = untrained ? { ...timeless, untrained } : timeless;
     if (decision.kind === 'tokens') transcript.write(decision.tokens);
     const next = turns[t + 1];
     now = observed(next?.observation ?? finalObservation, next?.actions);
