@@ -94,7 +94,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
   };
 
   const chaos = options.chaos && new ChaosLedger(options.chaos);
-  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos)));
+  const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const tellRollouts = (events: readonly EnvEvent[]) => {
     void system.resolve<RolloutCommand>(paths.rollout).tell({ type: 'observed', events });
   };
