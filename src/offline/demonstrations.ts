@@ -8,11 +8,11 @@ import { TraceStore } from '../record/trace-store.ts';
 
 /** An episode as text. */
 export interface Demonstration {
-  /** Where it is from, for messages. */
+  /** Origin, for messages. */
   readonly source: string;
   /** Env id of the world it was played in; absent where the source does not say. */
   readonly world?: string;
-  /** What episodes of one task have in common; pairs are made within it. */
+  /** Key that episodes of one task have in common; pairs are made within it. */
   readonly task: string;
   readonly turns: readonly DemonstratedTurn[];
   readonly finalObservation: string;
@@ -25,7 +25,7 @@ export interface Demonstration {
 export interface DemonstratedTurn {
   readonly observation: string;
   readonly action: string;
-  /** What could be done then; absent where the source does not say. */
+  /** Actions listed then; absent where the source does not say. */
   readonly actions?: readonly string[];
   /** Context of later turns, not to be learnt: a reply without loss. */
   readonly untrained?: true;

@@ -24,7 +24,7 @@ export interface Pair {
 
 export interface PreferenceOptions extends Reader {
   readonly model: ModelConfig;
-  /** How far the policy may move from where it started, > 0; smaller is farther. */
+  /** Strength of the pull to the starting weights, > 0; smaller lets the policy move farther. */
   readonly beta: number;
   readonly epochs: number;
   readonly pairsPerStep: number;

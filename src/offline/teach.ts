@@ -16,7 +16,7 @@ export interface Reader {
 /**
  * Reads a demonstration as if the policy had decided it. A trace made under the same view and decoder keeps the
  * token ids that were sampled; anything else is spelt by the tokenizer. Behaviour log-probabilities and values are 0:
- * nobody knows them, and likelihood and preference losses do not ask.
+ * they are unknown, and likelihood and preference losses do not use them.
  *
  * @param episode number the trajectory gets; `group` likewise
  * @throws {UserError} BAD_TRACE when the choice decoder is to learn from a source that lists no actions, or an action
@@ -36,7 +36,7 @@ export function taught(reader: Reader, demonstration: Demonstration, episode: nu
   if (same) return { ...trajectory!, episode, group };
 
   const table: string[] = [];
-  /** What is read of an observation, its actions added to the table. */
+  /** Observation as the transcript takes it, its actions added to the table. */
   const observed = (observation: string, listed: readonly string[] = []): Observed => {
     const known = table.length;
     const actions = Int32Array.from(listed, (text) => {
