@@ -27,7 +27,7 @@ const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
 /** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
 export function checkRunConfig(raw: unknown, source: string): RunConfig {
-  const result = runConfigSchema.safeParse(raw);
+  const result = runConfigSchema.safeParse(withKindDefaults(raw));
   if (!result.success) {
     const lines = result.error.issues.flatMap((issue) => explain(issue, raw));
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
@@ -55,6 +55,12 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
       `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
     );
   }
+  if (config.policy.kind === 'checkpoint' && config.policy.decoder !== 'tokens') {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
+    );
+  }
   if (mostGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
     throw new UserError(
       'BAD_CONFIG',
@@ -62,6 +68,19 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
     );
   }
   return config;
+}
+
+/** What a language model's policy is unless told otherwise: it writes text, freely and at length, within little memory. */
+function withKindDefaults(raw: unknown): unknown {
+  if (!isRecord(raw) || !isRecord(raw.policy) || raw.policy.kind !== 'checkpoint') return raw;
+  const { learner } = raw;
+  return {
+    ...raw,
+    policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
+    ...(learner === undefined || isRecord(learner)
+      ? { learner: { recompute: true, maxTokens: 4096, ...learner } }
+      : {}),
+  };
 }
 
 function applyOverride(raw: Record<string, unknown>, override: string): void {

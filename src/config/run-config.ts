@@ -141,7 +141,40 @@ export const runConfigSchema = z.strictObject({
   }),
   horizon,
   policy: section({
-    kind: z.enum(['small', 'random', 'openai']).default('small'),
+    /**
+     * `small`: trained from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
+     * behind a server.
+     */
+    kind: z.enum(['small', 'random', 'openai', 'checkpoint']).default('small'),
+    /** With `kind: checkpoint`: the model's folder (config.json, safetensors, tokenizer.json). */
+    path: z.string().exactOptional(),
+    /** Bits of the frozen base: as it is stored, or quantised at load. */
+    quantize: z.enum(['none', 'int8', 'int4']).default('none'),
+    /** Train every weight instead of an adapter. */
+    full: z.boolean().default(false),
+    /** The low-rank adapter that is trained. */
+    adapter: section({
+      rank: count.default(16),
+      alpha: positive.default(32),
+      /** Rank-stabilised scaling: alpha/√rank. */
+      rslora: z.boolean().default(false),
+      targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
+      /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
+      init: z.string().exactOptional(),
+    }),
+    /** Conversations of a language model. */
+    chat: section({
+      /** Shape of an answer; `world`: as the original asks for in that world. */
+      format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      /** Tell the model the available actions in every turn. */
+      listActions: z.boolean().default(false),
+      /** A system message before everything else. */
+      system: z.string().exactOptional(),
+      /** Texts at which an answer ends, besides the model's end tokens. */
+      stop: z.array(z.string().min(1)).default([]),
+      /** Longest sequence in tokens; past it the conversation is rendered anew without its oldest turns. */
+      contextTokens: count.default(8192),
+    }),
     decoder: z.enum(['choice', 'tokens']).default('choice'),
     /** With `decoder: tokens`: sample only spellings of listed actions. */
     masked: z.boolean().default(true),
@@ -173,7 +206,7 @@ export const runConfigSchema = z.strictObject({
       /** How a conversation becomes text, with `api: completions`. */
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
       /** How the answer must look; `world`: as the original asks for in that world. */
-      format: z.enum(['world', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
       /** A system message before everything else. */
       system: z.string().exactOptional(),
       /** Tell the model the available actions in every turn. */
@@ -249,6 +282,10 @@ export const runConfigSchema = z.strictObject({
     clipLow: positive.default(0.2),
     clipHigh: positive.default(0.2),
     entropyCoef: z.number().min(0).default(0.003),
+    /** Tokens of one pass, padding included; larger minibatches are summed up over several. All at once where absent. */
+    maxTokens: count.exactOptional(),
+    /** Compute a layer's activations again in the backward pass instead of keeping them. */
+    recompute: z.boolean().default(false),
     valueCoef: z.number().min(0).default(0),
     valueClip: positive.default(10),
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
