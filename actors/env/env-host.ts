@@ -15,7 +15,12 @@ import { type Beacon, HostCore } from './host-core.ts';
 
 /** What a host is made from; plain data. */
 export interface HostTask {
-  readonly envs: readonly { readonly id: string; readonly url: string; readonly options?: object; readonly shared?: unknown }[];
+  readonly envs: readonly {
+    readonly id: string;
+    readonly url: string;
+    readonly options?: object;
+    readonly shared?: unknown;
+  }[];
   readonly listActions: boolean;
   readonly where: string;
   readonly chaos?: HostChaos;
