@@ -9,13 +9,13 @@ function allowed(from: string, to: string): boolean {
   if (from.startsWith('experiments/') || from.startsWith('test/')) return true;
   const top = to.split('/')[0];
   if (from.startsWith('src/core/')) return to.startsWith('src/core/');
-  if (from.startsWith('src/cli/') || from === 'src/index.ts') {
+  if (from.startsWith('src/cli/') || from === 'src/index.ts' || from === 'src/run/find-world.ts') {
     return top === 'src' || to === 'actors/tree.ts' || to === 'envs/registry.ts' || to.endsWith('/protocol.ts');
   }
   if (top === 'src' && from.startsWith('src/')) return true;
   if (from.startsWith('envs/')) {
     const family = from.split('/')[1];
-    return to.startsWith('src/core/') || to.startsWith(`envs/${family}/`);
+    return /^src\/(core|retrieval)\//.test(to) || to.startsWith(`envs/${family}/`);
   }
   if (/^actors\/[^/]+$/.test(from)) return top === 'src' || top === 'actors';
   if (from.startsWith('actors/')) {

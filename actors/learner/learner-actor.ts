@@ -12,19 +12,19 @@
 import { isInformative, nextBatch } from '../../src/algo/dynamic-sampling.ts';
 import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
-import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { groupWithinLag } from '../../src/schedule/admission.ts';
 import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { HorizonCommand } from '../horizon/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { GroupFinished, RolloutCommand, RolloutState } from '../rollout/protocol.ts';
@@ -35,9 +35,8 @@ const SNAPSHOT_MS = 30_000;
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
-    const { view } = (await import(init.envModule)) as EnvModule;
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, view: view!, tokenizer: new Tokenizer(view!) };
+    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule))) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);

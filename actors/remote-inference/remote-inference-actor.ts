@@ -5,20 +5,20 @@
  * A turn that no attempt answers fails its episode as `policy`: it is issued again or dropped by the rollouts, and never
  * becomes a reward. Answers of episodes that were released meanwhile are dropped.
  */
-import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
-import { worldPrompt } from '../../src/prompts/worlds.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
 import { attempt } from '../../src/remote/attempts.ts';
-import { ChatPrompting } from '../../src/remote/chat-prompting.ts';
-import { type Completion, OpenAIClient } from '../../src/remote/openai-client.ts';
-import type { Prompting } from '../../src/remote/prompting.ts';
+import { ChatPrompting } from '../../src/remote/policy/chat-prompting.ts';
+import { type Completion, OpenAIClient } from '../../src/remote/policy/openai-client.ts';
+import type { Prompting } from '../../src/remote/policy/prompting.ts';
+import { TokenPrompting } from '../../src/remote/policy/token-prompting.ts';
+import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import { RemoteError } from '../../src/remote/retry.ts';
-import { TokenPrompting } from '../../src/remote/token-prompting.ts';
-import type { RemoteUsage } from '../../src/remote/usage.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
@@ -165,8 +165,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   }
 }
 
-async function promptingOf({ openai, model, world, envModule }: RemoteInferenceInit): Promise<Prompting> {
-  if (openai.prompt === 'text') return new ChatPrompting(openai, model, worldPrompt(world.id, world.description));
-  const { view } = (await import(localUrl(new URL(envModule)).href)) as EnvModule;
-  return new TokenPrompting(openai, model, view!);
+async function promptingOf({ openai, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
+  if (openai.prompt === 'text') return new ChatPrompting(openai, model, prompt);
+  return new TokenPrompting(openai, model, codecOf(await loadWorld(localUrl(new URL(envModule)))));
 }

@@ -43,7 +43,7 @@ function secretOf({ index, seed }) {
 const indices = Array.from({ length: TASKS }, (_, index) => index);
 const held = (/** @type {number} */ index) => Math.floor(index / SIZES.length) % 5 === 4;
 
-/** @type {import('longplay').EnvModule['createEnv']} */
+/** @type {NonNullable<import('longplay').World['createEnv']>} */
 export function createEnv(options = {}) {
   for (const key of Object.keys(options)) throw new Error(\`${name}: unknown option '\${key}'; it has none\`);
   return {
@@ -89,7 +89,7 @@ export function createEnv(options = {}) {
   };
 }
 
-/** Halves the range until the number is found. @type {NonNullable<import('longplay').EnvModule['createOracle']>} */
+/** Halves the range until the number is found. @type {NonNullable<import('longplay').World['createOracle']>} */
 export function createOracle() {
   return () => (step) => {
     const range = /from (\\d+) to (\\d+)/.exec(step.observation);

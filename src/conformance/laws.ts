@@ -3,10 +3,12 @@
  * declares one test for each. A law that is broken throws, and the message says what was seen.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Env, EnvModule, EnvStep, Session, TimeStep } from '../core/env.ts';
+import type { Env, EnvStep, Session, TimeStep } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
-import type { SeenTurn } from '../core/view.ts';
+import type { SeenTurn, View } from '../core/view.ts';
+import type { World } from '../core/world.ts';
+import { ViewCodec } from '../reading/view-codec.ts';
 import {
   type ActionTexts,
   actionOf,
@@ -27,7 +29,7 @@ export interface Subject {
   /** Texts a policy of this world might send; any texts are mixed in. */
   readonly texts?: ActionTexts;
   /** What else the world's module exports; the laws on it are skipped where it is absent. */
-  readonly module?: Pick<EnvModule, 'view' | 'draw'>;
+  readonly module?: Pick<World, 'view' | 'draw'>;
 }
 
 /** One case of a law. */
@@ -174,9 +176,7 @@ export const laws: readonly Law[] = [
     await close(session);
     const picture = () => ({
       drawn: draw?.(taskOf(env, script), first, turns),
-      window: view?.mode === 'window' ? rendered(view.render(first, turns), listed) : undefined,
-      prompt: view?.mode === 'append' ? rendered(view.prompt(first), listed) : undefined,
-      turns: view?.mode === 'append' ? turns.map((turn) => view.turn(turn)) : undefined,
+      read: view && readThrough(view, first.observation, turns, listed),
     });
     requireThat(
       isDeepStrictEqual(picture(), picture()),
@@ -283,17 +283,28 @@ function requireSame(
 }
 
 /** Segments as rendered, and where the listed actions are mentioned. @throws {BrokenLaw} for a mention of nothing */
-function rendered({ segments, focus, mentions }: import('../core/view.ts').Rendered, listed: readonly string[]) {
-  const places = listed.map((action) => [...mentions(action)]);
-  for (const [i, place] of places.entries()) {
-    requireThat(
-      place.every(
-        (at, k) => Number.isInteger(at) && at >= 0 && at < segments.length && (k === 0 || place[k - 1]! < at),
-      ),
-      () => `the view says ${quoted(listed[i]!)} is mentioned at ${shown(place)} of ${segments.length} segments`,
-    );
+function readThrough(view: View, opening: string, turns: readonly SeenTurn[], listed: readonly string[]) {
+  const codec = new ViewCodec(view); // anew each time: a codec may keep what it has rendered
+  const actions = Int32Array.from(listed, (_, i) => i);
+  const transcript = codec.open({ observation: opening, actions, newActions: listed });
+  const seen = () => {
+    const { prompt, tokens } = transcript;
+    const places = listed.map((action) => prompt.mentions(action));
+    for (const [i, place] of places.entries()) {
+      requireThat(
+        place.every((at, k) => at >= 0 && at < prompt.tokens.length && (k === 0 || place[k - 1]! <= at)),
+        () => `the view says that ${quoted(listed[i]!)} is mentioned by segments it does not have`,
+      );
+    }
+    const candidates = listed.map((action) => transcript.candidate(action));
+    return { prompt: [...prompt.tokens], focus: [...prompt.focus], tokens: [...tokens], places, candidates };
+  };
+  const read = [seen()];
+  for (const { action, observation } of turns) {
+    transcript.observe(action, { observation, actions, newActions: [] });
+    read.push(seen());
   }
-  return { segments: [...segments], focus, places };
+  return read;
 }
 
 /** What came back, or what was thrown. */

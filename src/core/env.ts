@@ -114,9 +114,6 @@ export type Oracle = (task: Task) => (step: TimeStep) => string | undefined;
 /** Options of an env as written in a config, e.g. `{ fidelity: 'original' }`; each env checks its own. */
 export type EnvOptions = Readonly<Record<string, unknown>>;
 
-/** A world with rules, as env hosts import it. */
-export type EnvModule = import('./world.ts').World & { createEnv(options?: EnvOptions): Env };
-
 /** A `mid` step. */
 export function mid(observation: string, reward = 0): Mid {
   return { kind: 'mid', observation, reward };

@@ -25,6 +25,8 @@ export interface RequestBatch {
 const WHOLE = 0;
 const FIRST = 1;
 const LATER = 2;
+/** Later, and the last action was a stage. */
+const STAGED = 3;
 const REQUEST_HEAD = 9;
 
 export function packRequests(requests: readonly ActRequest[]): RequestBatch {
@@ -45,7 +47,7 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
       continue; // its kind is WHOLE, 0
     }
     const at = REQUEST_HEAD * i;
-    heads[at] = request.lastAction === undefined ? FIRST : LATER;
+    heads[at] = request.lastAction === undefined ? FIRST : request.partial ? STAGED : LATER;
     heads[at + 1] = request.episode;
     heads[at + 2] = request.group;
     heads[at + 3] = request.member;
@@ -88,7 +90,8 @@ export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): rea
       groupSize: heads[at + 4]!,
       turn: heads[at + 5]!,
       observation: observations[observation++]!,
-      ...(kind === LATER ? { lastAction: lastActions[last++]! } : {}),
+      ...(kind === FIRST ? {} : { lastAction: lastActions[last++]! }),
+      ...(kind === STAGED ? { partial: true as const } : {}),
       actions: actions.subarray(action, (action += heads[at + 7]!)),
       newActions: added === 0 ? [] : newActions.slice(text, (text += added)),
       samplingSeed: heads[at + 6]! >>> 0,
@@ -102,8 +105,8 @@ function isList(batch: RequestBatch | readonly ActRequest[]): batch is readonly 
   return Array.isArray(batch);
 }
 
-function isPlain({ given, history }: ActRequest): boolean {
-  return given === undefined && history === undefined;
+function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
+  return given === undefined && history === undefined && (!partial || lastAction !== undefined);
 }
 
 /** Answers in order. */

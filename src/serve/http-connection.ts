@@ -152,7 +152,7 @@ type Asked = Pick<ReadRequest, 'method' | 'keepAlive' | 'chunks'>;
 function headOf(request: Asked, { status, contentType, headers }: HttpAnswer, length: number | undefined): string {
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\n`;
   if (status !== 204) {
-    head += `content-type: ${contentType ?? 'application/json'}\r\n`;
+    if (contentType !== '') head += `content-type: ${contentType ?? 'application/json'}\r\n`;
     if (length !== undefined) head += `content-length: ${length}\r\n`;
     else if (request.chunks) head += 'transfer-encoding: chunked\r\n';
   }

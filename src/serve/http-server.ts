@@ -24,7 +24,7 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Default `application/json`. */
+  /** Default `application/json`; empty for none. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** A whole body, or its pieces as they come. */

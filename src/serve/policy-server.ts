@@ -12,21 +12,20 @@ import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { View } from '../core/view.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Acted } from '../policy/policy.ts';
-import type { Tokenizer } from '../policy/tokenizer.ts';
+import type { Codec } from '../reading/codec.ts';
+import type { RenderedPrompt } from '../reading/outside.ts';
 import type { Decisions } from './decisions.ts';
 import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
 import { metricsText } from './metrics.ts';
 import { type Answered, chatBody, chatChunks, completionBody, completionChunks } from './openai-answers.ts';
-import { actionIn, BadPrompt, type ReadPrompt, readConversation, readText, readTokens } from './policy-prompts.ts';
+import { actionIn, BadPrompt, readConversation, readText, readTokens } from './policy-prompts.ts';
 
 export interface ServedModelOptions {
   /** Its name in the API. */
   readonly name: string;
-  readonly view: View;
-  readonly tokenizer: Tokenizer;
+  readonly codec: Codec;
   readonly decoder: DecoderKind;
   /** Longest run of tokens of one answer. */
   readonly maxTokens: number;
@@ -126,14 +125,14 @@ class Desk {
   }
 
   get described() {
-    const { name, view, tokenizer, decoder, version, maxPositions } = this.#model;
+    const { name, codec, decoder, version, maxPositions } = this.#model;
     return {
       id: name,
       object: 'model',
       created: 0,
       owned_by: 'longplay',
-      view: view.id,
-      vocabulary: tokenizer.hash,
+      view: codec.id,
+      vocabulary: codec.hash,
       decoder,
       version,
       max_model_len: maxPositions,
@@ -153,14 +152,14 @@ class Desk {
     const body = parse(completionRequest, request.body);
     const listed = this.#choicesOf(body);
     const actions = listed ?? [];
-    const { tokenizer } = this.#model;
+    const { codec } = this.#model;
     const prompt = typeof body.prompt[0] === 'string' || Array.isArray(body.prompt[0]) ? body.prompt[0] : body.prompt;
     const read =
       typeof body.prompt === 'string'
-        ? readText(body.prompt, tokenizer)
+        ? readText(body.prompt, codec)
         : typeof prompt === 'string'
-          ? readText(prompt, tokenizer)
-          : readTokens(prompt as number[], body.longplay ?? {}, actions, tokenizer.size);
+          ? readText(prompt, codec)
+          : readTokens(prompt as number[], body.longplay ?? {}, actions, codec);
     const answered = await this.#decide(body, read, actions, actions, request);
     const id = `cmpl-${this.#next++}`;
     const withLogprobs = body.logprobs !== null && body.logprobs !== undefined;
@@ -171,14 +170,14 @@ class Desk {
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
     const body = parse(chatRequest, request.body);
-    const { view, tokenizer, world } = this.#model;
+    const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
       content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
     }));
     const listed = this.#choicesOf(body) ?? [];
     const actions = listed.map((choice) => actionIn(choice, world));
-    const read = readConversation(messages, actions, view, tokenizer, world);
+    const read = readConversation(messages, actions, codec, world);
     const limits = { ...body, max_tokens: body.max_completion_tokens ?? body.max_tokens };
     const answered = await this.#decide(limits, read, actions, listed, request);
     const id = `chatcmpl-${this.#next++}`;
@@ -206,12 +205,12 @@ class Desk {
   /** @param actions as the policy knows them @param shown as the client does */
   async #decide(
     body: Common,
-    read: ReadPrompt,
+    read: RenderedPrompt,
     actions: readonly string[],
     shown: readonly string[],
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
-    const { maxPositions, maxTokens, decoder, tokenizer } = this.#model;
+    const { maxPositions, maxTokens, decoder, codec } = this.#model;
     const length = read.prompt.length + read.after.length + (decoder === 'tokens' ? maxTokens : 0);
     if (length > maxPositions) {
       throw new BadPrompt(`the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`);
@@ -225,7 +224,7 @@ class Desk {
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);
-      return answeredOf(acted, shown, stops, tokenizer, {
+      return answeredOf(acted, shown, stops, codec, {
         promptTokens: read.prompt.length + read.after.length,
         tokenIds: body.return_token_ids === true,
         maxTokens: given.maxTokens,
@@ -239,7 +238,7 @@ function answeredOf(
   { action, decision }: Acted,
   shown: readonly string[],
   stops: readonly string[],
-  tokenizer: Tokenizer,
+  codec: Codec,
   facts: { readonly promptTokens: number; readonly tokenIds: boolean; readonly maxTokens: number },
 ): Answered {
   const { promptTokens } = facts;
@@ -248,7 +247,7 @@ function answeredOf(
     const { tokens, logprobs } = decision;
     let before = '';
     const pieces = Array.from(tokens, (_, i) => {
-      const text = tokenizer.decode(tokens.subarray(0, i + 1));
+      const text = codec.decode(tokens.subarray(0, i + 1));
       const piece = text.startsWith(before) ? text.slice(before.length) : ''; // bytes of one character come in several
       before = text;
       return { text: piece, logprob: logprobs[i]! };

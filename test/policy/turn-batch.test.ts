@@ -31,6 +31,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     turn: id,
     observation: fc.string({ unit: 'binary' }),
     lastAction: fc.string(),
+    partial: fc.constant(true as const),
     actions: ids,
     newActions: fc.array(fc.string(), { maxLength: 4 }),
     samplingSeed: fc.nat(0xffffffff),
@@ -41,7 +42,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     requiredKeys: [
       ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
       ...['samplingSeed', 'temperature'],
-    ] as Exclude<keyof ActRequest, 'given' | 'lastAction' | 'history'>[],
+    ] as Exclude<keyof ActRequest, 'given' | 'lastAction' | 'history' | 'partial'>[],
   },
 ) as fc.Arbitrary<ActRequest>;
 

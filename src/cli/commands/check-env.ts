@@ -7,8 +7,8 @@ import { parse } from 'yaml';
 import { reportLines } from '../../conformance/report.ts';
 import { checkWatched } from '../../conformance/watch.ts';
 import { UserError } from '../../core/errors.ts';
+import { worldUrl } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
-import { envModuleUrl } from '../world.ts';
 
 interface CheckFlags {
   readonly cases: number;
@@ -50,7 +50,7 @@ function moduleUrl(target: string): URL {
   const path = resolve(target);
   if (existsSync(path)) return pathToFileURL(path);
   if (/[/\\]|\.[cm]?[jt]s$/.test(target)) throw new UserError('BAD_ARGUMENT', `check-env: there is no file ${path}`);
-  return envModuleUrl(target);
+  return worldUrl(target);
 }
 
 function keyValue(text: string): [string, unknown] {

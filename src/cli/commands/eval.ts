@@ -8,10 +8,10 @@ import type { RunConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
+import { worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { evaluateRun } from '../train-run.ts';
-import { envModuleUrl } from '../world.ts';
 
 interface EvalFlags {
   readonly set: readonly string[];
@@ -58,7 +58,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     config: { ...config, trace: { ...config.trace, everyGroups: isRun ? config.trace.everyGroups : 0 } },
     dir: isRun ? target : '.',
     mode: 'async',
-    envModule: envModuleUrl(config.env.id),
+    envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: (line) => process.stderr.write(`${line}\n`),
     ...(checkpoint ? { checkpoint } : {}),

@@ -5,10 +5,10 @@ import { registry } from '../../../envs/registry.ts';
 import { UserError } from '../../core/errors.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
+import { findWorld } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName } from '../../run/run-folder.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 interface OfflineFlags {
   readonly data: readonly string[];
@@ -84,7 +84,7 @@ async function learn(
   const epochs = countOf('--epochs', flags.epochs);
   const batch = countOf('--batch', flags.batch);
   const config = readConfigFile(path, flags.set);
-  const { module, env } = await loadWorld(config.env.id, config.env.options);
+  const { world, env } = await findWorld(config.env.id, config.env.options);
   const notice = (message: string) => void process.stderr.write(`${message}\n`);
   const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));
   for (const one of demonstrations) checkWorld(one, env.id);
@@ -96,7 +96,7 @@ async function learn(
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
   try {
-    const learnt = await teach({ config, dir, view: module.view, demonstrations, epochs, batch });
+    const learnt = await teach({ config, dir, view: world.view, demonstrations, epochs, batch });
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
     process.stdout.write(
       flags.json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}: ${next}\n`,

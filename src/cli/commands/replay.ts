@@ -5,14 +5,15 @@ import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
 import { Painter } from '../../console/painter.ts';
 import { render } from '../../console/text.ts';
 import type { Draw, Drawing } from '../../core/draw.ts';
-import type { EnvModule, EnvOptions } from '../../core/env.ts';
+import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import { taskName } from '../../core/task.ts';
+import type { World } from '../../core/world.ts';
 import { type Difference, recheck } from '../../record/recheck.ts';
 import type { TraceLine } from '../../record/trace.ts';
 import { TraceStore } from '../../record/trace-store.ts';
+import { findWorld } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 interface ReplayFlags {
   readonly episode?: string;
@@ -56,11 +57,11 @@ async function check(store: TraceStore, only: number | undefined): Promise<void>
   let differing = 0;
   let steps = 0;
   const all = only === undefined ? store.episodes.map(({ at }) => at) : [only];
-  const envs = new Map<string, Awaited<ReturnType<typeof loadWorld>>>();
+  const envs = new Map<string, Awaited<ReturnType<typeof findWorld>>>();
   for (const at of all) {
     const episode = store.read(at);
     const { env: id } = episode.task;
-    const world = envs.get(id) ?? (await loadWorld(id, envOptions(store.config)));
+    const world = envs.get(id) ?? (await findWorld(id, envOptions(store.config)));
     envs.set(id, world);
     steps += episode.turns.length;
     const difference = await recheck(world.env, episode);
@@ -100,21 +101,20 @@ export function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: numb
 
 async function step(store: TraceStore, start: number): Promise<void> {
   const painter = new Painter(process.stdout, !process.env.NO_COLOR);
-  const modules = new Map<string, EnvModule | undefined>();
+  const worlds = new Map<string, World | undefined>();
   let at = start;
   let turn = 0;
   let episode = store.read(at);
   const show = async () => {
     const { env } = episode.task;
-    if (!modules.has(env))
-      modules.set(
-        env,
-        await loadWorld(env).then(
-          (world) => world.module,
-          () => undefined,
-        ),
+    if (!worlds.has(env)) {
+      const found = await findWorld(env).then(
+        ({ world }) => world,
+        () => undefined,
       );
-    const drawing = drawingOf(modules.get(env)?.draw, episode, turn);
+      worlds.set(env, found);
+    }
+    const drawing = drawingOf(worlds.get(env)?.draw, episode, turn);
     const { columns: width, rows: height } = process.stdout;
     painter.paint(episodeFrame(episode, turn, drawing, { width, height }));
   };

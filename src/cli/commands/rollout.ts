@@ -13,13 +13,13 @@ import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { openSinks } from '../../record/sinks/open.ts';
+import { findWorld, worldUrl } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { actorLines } from '../actor-lines.ts';
 import { runCommand } from '../fail.ts';
 import { number, wholeNumber } from '../flags.ts';
 import { RolloutWatch } from '../rollout-console.ts';
 import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from '../rollout-plan.ts';
-import { envModuleUrl, loadWorld } from '../world.ts';
 
 interface RolloutFlags {
   readonly env?: string;
@@ -129,7 +129,7 @@ export async function playRollout(
     readonly signals?: boolean;
   },
 ) {
-  const { env } = await loadWorld(config.env.id, config.env.options);
+  const { env } = await findWorld(config.env.id, config.env.options);
   const before = finishedEpisodes(join(dir, 'traces'));
   const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
   if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
@@ -145,7 +145,7 @@ export async function playRollout(
       config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },
       dir,
       mode: 'async',
-      envModule: envModuleUrl(config.env.id),
+      envModule: worldUrl(config.env.id, config.env.options),
       learn: false,
       onNotice,
       firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
@@ -187,7 +187,7 @@ function fresh(flags: RolloutFlags): Prepared {
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
   const id = flags.env ?? trained?.env.id;
   if (id === undefined) throw new UserError('BAD_ARGUMENT', 'rollout: say which world: --env textcraft');
-  envModuleUrl(id);
+  worldUrl(id);
   if (trained && trained.env.id !== id) {
     throw new UserError('BAD_ARGUMENT', `rollout: ${policyRun} was trained on ${trained.env.id}, not on ${id}`);
   }
