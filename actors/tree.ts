@@ -61,6 +61,11 @@ export async function startRun(options: RunOptions): Promise<Run> {
     config.policy.kind === 'small'
       ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint, options.initial)
       : undefined;
+  if (small && !module.view) {
+    options.onNotice?.(
+      `${env.id} has no view of its own: the small policy reads it through the default one (${small.codec.id}); a world's own view learns faster`,
+    );
+  }
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }

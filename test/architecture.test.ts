@@ -60,6 +60,15 @@ describe('the architecture', () => {
     };
     expect(violations(Object.keys(planted), (file) => planted[file]!)).toHaveLength(4);
   });
+  it('names no world in src and actors: a world is one folder', () => {
+    const worlds = readdirSync(join(root, 'envs'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const names = new RegExp(`\\b(${worlds.map(({ name }) => name).join('|')})`, 'i');
+    expect(names.test('a line about TextCraft')).toBe(true);
+    const naming = [...sources('src'), ...sources('actors')].filter((file) =>
+      names.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(naming).toEqual([]);
+  });
   it('names no file utils, common, misc, helpers or manager', () => {
     expect(files.filter((file) => /(^|[/-])(utils?|common|misc|helpers?|manager)\.ts$/.test(file))).toEqual([]);
   });

@@ -22,7 +22,7 @@ import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
-import { groupWithinLag } from '../../src/schedule/admission.ts';
+import { groupWithinLag, lagOfTokens } from '../../src/schedule/admission.ts';
 import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { HorizonCommand } from '../horizon/protocol.ts';
@@ -194,7 +194,7 @@ function updateReport(
     trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
     filtered: [...filtered],
     stale: stale.map(({ group }) => group),
-    lag: lagOf(
+    lag: lagOfTokens(
       batch.filter(({ group }) => !filtered.has(group)),
       version - 1,
     ),
@@ -220,25 +220,4 @@ function consumedBy(groups: readonly Group[]): UpdateStats {
     byHorizon.set(horizon, sums);
   }
   return { byHorizon: [...byHorizon].map(([horizon, sums]) => ({ horizon, ...sums })) };
-}
-
-/** Lag of every decision trained on. */
-function lagOf(groups: readonly Group[], version: number): UpdateReport['lag'] {
-  let min = Number.POSITIVE_INFINITY;
-  let max = 0;
-  let sum = 0;
-  let count = 0;
-  for (const { trajectories } of groups) {
-    for (const { turns } of trajectories) {
-      for (const { decision } of turns) {
-        if (!decision) continue;
-        const lag = version - decision.version;
-        min = Math.min(min, lag);
-        max = Math.max(max, lag);
-        sum += lag;
-        count++;
-      }
-    }
-  }
-  return count === 0 ? { min: 0, mean: 0, max: 0 } : { min, mean: sum / count, max };
 }

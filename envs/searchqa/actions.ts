@@ -4,8 +4,8 @@
  */
 
 import { print } from './grammar.ts';
+import { mentionsOf } from './mentions.ts';
 import * as text from './text.ts';
-import { LIST_WORDS } from './wiki/words.ts';
 
 /** What an episode has read so far; observations are looked at when actions are asked for. */
 export interface Memory {
@@ -29,38 +29,9 @@ export function remember(memory: Memory, query: string, observation: string): vo
 
 /** Searches listed at most, of the longest list. */
 const SEARCH_SHARE = 24 / 64;
-/** Runs of capitalised words, numbers, and words of the embedded world's closed lists. */
-const MENTION =
-  /UTC[+-]\d\d:\d\d|\p{Lu}[\p{L}\p{M}\p{N}'’/_-]*(?: (?:of )?\p{Lu}[\p{L}\p{M}\p{N}'’/_-]*)*|\d+|\p{Ll}+/gu;
-/** Words that begin sentences and questions; taken off the front of a mention. */
-const STARTERS = new Set(
-  (
-    'The A An In On At By For Of To And From Its It His Her He She Their They This That There Who Whom Whose What Which ' +
-    'Where When Why How Is Are Was Were Do Does Did Has Have Had Name Into Doc Title'
-  ).split(' '),
-);
 const LOWER = /^\p{Ll}/u;
 const IS_NUMBER = /^\d+$/;
 const IS_CLOSED_QUESTION = /^(?:Is|Are|Was|Were|Do|Does|Did|Has|Have|Can) /;
-
-/** Names, numbers and listed words of a text, in order, each once. */
-export function mentionsOf(passage: string): Set<string> {
-  const mentions = new Set<string>();
-  for (const [run] of passage.matchAll(MENTION)) {
-    if (LOWER.test(run)) {
-      if (LIST_WORDS.has(run)) mentions.add(run);
-      continue;
-    }
-    let mention = run;
-    for (let blank = mention.indexOf(' '); STARTERS.has(blank < 0 ? mention : mention.slice(0, blank)); ) {
-      mention = blank < 0 ? '' : mention.slice(blank + 1).replace(/^of /, '');
-      blank = mention.indexOf(' ');
-      if (mention === '') break;
-    }
-    if (mention !== '') mentions.add(mention);
-  }
-  return mentions;
-}
 
 /** Whether a question is answered with yes or no. */
 export function isClosedQuestion(question: string): boolean {

@@ -23,11 +23,11 @@ import {
   retrieveHandler,
 } from '../../src/retrieval/retrieve-server.ts';
 import type { Hit, Retriever } from '../../src/retrieval/retriever.ts';
-import { SearchQA, SearchSession } from './env.ts';
+import { SearchSession } from './env.ts';
 import * as grammar from './grammar.ts';
 import { readOptions } from './options.ts';
 import { strip } from './python-text.ts';
-import { AGENTGYM_RUNS, type Question, type Questions, tableOf } from './questions.ts';
+import type { Question } from './questions.ts';
 import * as scoring from './scoring.ts';
 import * as text from './text.ts';
 

@@ -11,7 +11,7 @@
  */
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
-import type { Decision } from '../core/trajectory.ts';
+import { type Decision, versionsKept } from '../core/trajectory.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { actionFeeds, promptFeeds } from '../model/feeds.ts';
@@ -386,7 +386,7 @@ export class CachedPolicy implements Policy {
     let { run } = member;
     if (!run) {
       const context = transcript.takeContext();
-      member.run = run = { tokens: [], logprobs: [], value, context, rng: drawOf(request) };
+      member.run = run = { tokens: [], logprobs: [], versions: [], value, context, rng: drawOf(request) };
       this.#runs++;
     }
     const { id, logprob } = masked
@@ -394,6 +394,7 @@ export class CachedPolicy implements Policy {
       : drawToken(codec, logits, request.temperature, run.rng);
     run.tokens.push(id);
     run.logprobs.push(logprob);
+    run.versions.push(this.#version);
     transcript.write([id]); // read in the next call, or on the next turn before what the env says
     const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
     const ended = codec.ends(run.tokens) || (!masked && run.tokens.length >= most);
@@ -402,7 +403,7 @@ export class CachedPolicy implements Policy {
     this.#runs--;
     const decision: Decision = {
       kind: 'tokens',
-      version: this.#version,
+      ...versionsKept(run.versions),
       context: run.context,
       value: run.value,
       tokens: Int32Array.from(run.tokens),

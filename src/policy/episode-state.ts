@@ -48,7 +48,9 @@ export interface MemberState {
   prefillMs: number;
   decodeMs: number;
   /** Run of tokens under way. */
-  run: { tokens: number[]; logprobs: number[]; value: number; context: Int32Array; rng: Rng } | undefined;
+  run:
+    | { tokens: number[]; logprobs: number[]; versions: number[]; value: number; context: Int32Array; rng: Rng }
+    | undefined;
 }
 
 interface CandidateRow {

@@ -15,6 +15,8 @@ export interface Codec {
   readonly hash: string;
   /** Number of token ids; ids are 0 … vocabSize − 1. */
   readonly vocabSize: number;
+  /** UTF-16 units of text that one token stands for at most; absent where that is not known. */
+  readonly longestToken?: number;
   /** Half-open range of the ids that free sampling may draw: padding and markers of the framework lie outside. */
   readonly sampled: { readonly from: number; readonly to: number };
   /** True when every turn is rendered anew as a prompt and one token: nothing is worth caching between turns. */

@@ -8,13 +8,15 @@ import type { Answer, Codec } from './codec.ts';
 import { MAX_MENTIONS, type Observed, type Prompt, type Transcript } from './transcript.ts';
 import { ACT, END, PAD, WordTokenizer } from './word-tokenizer.ts';
 
-/** Prompts kept for the members of a group and for tasks that come again. */
+/** Prompts kept for the members of a group and for tasks that come again, of openings up to so many UTF-16 units. */
 const KEPT_PROMPTS = 256;
+const KEPT_OPENING_CHARS = 16_384;
 
 export class ViewCodec implements Codec {
   readonly id: string;
   readonly hash: string;
   readonly vocabSize: number;
+  readonly longestToken: number;
   readonly sampled: { readonly from: number; readonly to: number };
   readonly end = END;
   readonly rendersAnew: boolean;
@@ -30,6 +32,7 @@ export class ViewCodec implements Codec {
     this.id = view.id;
     this.hash = this.#tokenizer.hash;
     this.vocabSize = this.#tokenizer.size;
+    this.longestToken = this.#tokenizer.longestToken;
     this.sampled = { from: END, to: this.#tokenizer.size };
     this.rendersAnew = view.mode === 'window';
   }
@@ -66,6 +69,7 @@ export class ViewCodec implements Codec {
     const known = this.#prompts.get(first.observation);
     if (known) return known;
     const prompt = promptOf(this.#tokenizer, (this.#view as AppendView).prompt(first), true);
+    if (first.observation.length > KEPT_OPENING_CHARS) return prompt;
     if (this.#prompts.size >= KEPT_PROMPTS) this.#prompts.clear();
     this.#prompts.set(first.observation, prompt);
     return prompt;

@@ -19,8 +19,9 @@ const NUMBERS = 100;
 const FIRST_BYTE = SPECIALS.length;
 const FIRST_MARK = FIRST_BYTE + 256;
 const FIRST_WORDLIKE = FIRST_MARK + MARKS.length;
-/** Texts kept in the encode cache; worlds repeat themselves, free text does not. */
-const CACHE_LIMIT = 20_000;
+/** UTF-16 units of text kept in the encode cache in all, and of one text: worlds repeat short texts, clients long ones. */
+const CACHE_CHARS = 2 ** 21;
+const CACHED_TEXT_CHARS = 1024;
 
 /** Words of a world, as its view declares them. */
 export interface Vocabulary {
@@ -41,6 +42,7 @@ export class WordTokenizer {
   /** First word → the phrases that begin with it, longest first. */
   readonly #phrases = new Map<string, string[]>();
   readonly #cache = new Map<string, Int32Array>();
+  #cachedChars = 0;
 
   /** @throws {RangeError} for an entry that is neither one punctuation mark nor made of words, numbers and single spaces */
   constructor({ lexicon, words }: Vocabulary) {
@@ -69,6 +71,11 @@ export class WordTokenizer {
       .padStart(8, '0');
   }
 
+  /** UTF-16 units of text that one token stands for at most, the space before it included. */
+  get longestToken(): number {
+    return 1 + Math.max(...this.#wordlike.map(({ length }) => length));
+  }
+
   /** The id of a phrase, word or number that has a token of its own. */
   idOf(wordlike: string): number | undefined {
     return this.#ids.get(wordlike);
@@ -90,7 +97,12 @@ export class WordTokenizer {
     const known = this.#cache.get(key);
     if (known) return known;
     const ids = Int32Array.from(this.#scan(text, glued));
-    if (this.#cache.size >= CACHE_LIMIT) this.#cache.clear();
+    if (text.length > CACHED_TEXT_CHARS) return ids;
+    if (this.#cachedChars > CACHE_CHARS) {
+      this.#cache.clear();
+      this.#cachedChars = 0;
+    }
+    this.#cachedChars += text.length + 16; // an empty text takes room too
     this.#cache.set(key, ids);
     return ids;
   }

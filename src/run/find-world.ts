@@ -1,6 +1,7 @@
 /** Worlds by name, for every command: an id of the registry, `agentgym`, or the path of a user's own module. */
-import { existsSync, statSync } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { closest } from 'fastest-levenshtein';
 import { registry } from '../../envs/registry.ts';
@@ -36,6 +37,49 @@ export function resolvedEnvId(id: string, folder: string): string {
   if (!isModulePath(id)) return id;
   if (id.startsWith('file:')) return fileURLToPath(id);
   return isAbsolute(id) ? id : resolve(folder, id);
+}
+
+/** The world of a configuration. */
+export interface ConfiguredEnv {
+  readonly id: string;
+  readonly options: EnvOptions;
+  /** Hash of a user's module as it was when the run was made. */
+  readonly sha256?: string | undefined;
+}
+
+/**
+ * A configuration's world with paths of modules made absolute.
+ * @param folder of the configuration's file
+ */
+export function locatedEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
+  const { world } = env.options;
+  const located = { ...env, id: resolvedEnvId(env.id, folder) };
+  if (env.id !== AGENTGYM || typeof world !== 'string') return located;
+  return { ...located, options: { ...env.options, world: resolvedEnvId(world, folder) } };
+}
+
+/** A configuration's world with the hash of its module, where that is a user's own. */
+export function pinnedEnv<E extends ConfiguredEnv>(env: E): E {
+  if (!isModulePath(env.id) || env.sha256 !== undefined) return env;
+  return { ...env, sha256: hashOf(moduleUrl(env.id)) };
+}
+
+/** Says that a user's module is no longer the one that a run was made with; undefined where nothing has changed. */
+export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
+  if (sha256 === undefined || hashOf(moduleUrl(id)) === sha256) return undefined;
+  return `${id} has changed since the run was made: its episodes may differ from those recorded`;
+}
+
+/** Short name of a world, for names of runs: an id, or the module's file name (its folder's, of an `env` or `index`). */
+export function envLabel(id: string): string {
+  if (!isModulePath(id)) return id;
+  const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
+  return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
+}
+
+/** Ids of the worlds that this package ships. */
+export function worldIds(): readonly string[] {
+  return Object.keys(registry);
 }
 
 /**
@@ -78,6 +122,11 @@ function agentGymUrl({ world }: EnvOptions): URL {
   return url;
 }
 
+function hashOf(url: URL): string {
+  return createHash('sha256').update(readFileSync(url)).digest('hex');
+}
+
+/** @throws {UserError} UNKNOWN_ENV where there is no such file */
 function moduleUrl(id: string): URL {
   const path = resolvedEnvId(id, process.cwd());
   const candidates = [path, ...MODULE_NAMES.map((name) => join(path, name))];

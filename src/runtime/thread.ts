@@ -26,8 +26,10 @@ const built = new URL('dist/', packageRoot);
 export function workerUrl(url: URL): URL {
   const source = relativeTo(packageRoot, new URL(url.pathname, url));
   if (source === undefined || source.startsWith('node_modules/')) return url;
+  if (!/\.[jt]s$/.test(source)) return url; // never compiled
   // Built code names its neighbours by their source names: the compiler rewrites imports, not URLs.
-  return new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js') + url.search, built);
+  const compiled = new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js'), built);
+  return existsSync(compiled) ? new URL(compiled.href + url.search) : url;
 }
 
 /** The URL this thread can load: the source beside us when we run from sources, else the module itself. */

@@ -84,6 +84,11 @@ const chatRequest = z.object({
   logprobs: z.boolean().nullish(),
 });
 
+/** UTF-16 units of a conversation, all messages together. */
+const MAX_CONVERSATION_CHARS = 1_000_000;
+/** UTF-16 units that one token stands for at most, where a codec does not say. */
+const LONGEST_TOKEN = 256;
+
 type Common = z.infer<z.ZodObject<typeof common>>;
 
 /** @throws {UserError} BAD_ARGUMENT when it cannot listen */
@@ -149,7 +154,7 @@ class Desk {
   }
 
   async #complete(request: HttpRequest): Promise<HttpAnswer> {
-    const body = parse(completionRequest, request.body);
+    const body = parse(completionRequest, request.body, (raw) => this.#refuseLong(raw));
     const listed = this.#choicesOf(body);
     const actions = listed ?? [];
     const { codec } = this.#model;
@@ -169,7 +174,7 @@ class Desk {
   }
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
-    const body = parse(chatRequest, request.body);
+    const body = parse(chatRequest, request.body, (raw) => this.#refuseLong(raw));
     const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
@@ -185,6 +190,28 @@ class Desk {
     if (!body.stream) return json(chatBody(id, this.#model.name, answered, withLogprobs));
     const usage = body.stream_options?.include_usage === true;
     return stream(chatChunks(id, this.#model.name, answered, withLogprobs, usage));
+  }
+
+  /**
+   * Refuses, before any work on them, prompts that cannot fit into the model: this thread serves everyone.
+   * @throws {BadPrompt}
+   */
+  #refuseLong(raw: unknown): void {
+    const { maxPositions, codec } = this.#model;
+    if (typeof raw !== 'object' || raw === null) return;
+    const { prompt, messages } = raw as { prompt?: unknown; messages?: unknown };
+    const whole = Array.isArray(prompt) && prompt.length === 1 ? prompt[0] : prompt;
+    const longest = typeof whole === 'string' ? maxPositions * (codec.longestToken ?? LONGEST_TOKEN) : maxPositions;
+    if ((typeof whole === 'string' || Array.isArray(whole)) && whole.length > longest) {
+      const [unit, kind] = typeof whole === 'string' ? ['characters', 'text'] : ['ids', 'list'];
+      throw new BadPrompt(
+        `prompt: a ${kind} of ${whole.length} ${unit} cannot fit; the model reads ${maxPositions} tokens`,
+      );
+    }
+    const chars = Array.isArray(messages) ? textOf(messages, MAX_CONVERSATION_CHARS) : 0;
+    if (chars > MAX_CONVERSATION_CHARS) {
+      throw new BadPrompt(`messages: more than ${MAX_CONVERSATION_CHARS} characters in all`);
+    }
   }
 
   #choicesOf(body: Common): readonly string[] | undefined {
@@ -232,6 +259,22 @@ class Desk {
     });
     return Promise.all(answers);
   }
+}
+
+/** Levels of a conversation's JSON: list, message, parts, part, text. Deeper ones count as too long. */
+const CONVERSATION_DEPTH = 5;
+
+/** UTF-16 units of the strings in a value, counted until they are more than `enough`. */
+function textOf(value: unknown, enough: number, depth = 0): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  if (depth >= CONVERSATION_DEPTH) return enough + 1;
+  let chars = 1;
+  for (const entry of Object.values(value)) {
+    chars += textOf(entry, enough - chars, depth + 1);
+    if (chars > enough) break;
+  }
+  return chars;
 }
 
 function answeredOf(
@@ -282,13 +325,15 @@ function cut(answered: Answered, stops: readonly string[]): Answered {
   return { ...answered, text: answered.text.slice(0, end), finish: 'stop', pieces };
 }
 
-function parse<T>(schema: z.ZodType<T>, text: string): T {
+/** @param refuse looks at the parsed body before it is checked entry by entry; may throw */
+function parse<T>(schema: z.ZodType<T>, text: string, refuse: (raw: unknown) => void): T {
   let raw: unknown;
   try {
     raw = JSON.parse(text);
   } catch (thrown) {
     throw new BadPrompt(`the body is not JSON: ${messageOf(thrown)}`);
   }
+  refuse(raw);
   const read = schema.safeParse(raw);
   if (read.success) return read.data;
   const { path, message } = read.error.issues[0]!;

@@ -131,3 +131,24 @@ it('free runs of random weights are not spelt as the codec would spell their tex
   const sampled = turns.map(({ decision }) => (decision!.kind === 'tokens' ? [...decision!.tokens].join() : ''));
   expect(sampled).not.toEqual(spelt); // or taking them up again from text would pass too
 });
+
+it('a run of tokens that an update comes into keeps the version of each of its tokens', async () => {
+  const policy = await policyOf({ decoder: 'tokens', masked: true });
+  const calls = async (n: number) => {
+    for (let i = 0; i < n; i++) {
+      const [acted] = await policy.step();
+      if (acted) return acted.decision!;
+    }
+    return undefined;
+  };
+  policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
+  expect(await calls(2)).toBeUndefined();
+  policy.load(after); // version 1
+  expect(await calls(1)).toBeUndefined();
+  policy.load({ ...after, version: 5 });
+  const decision = await calls(9);
+  if (decision?.kind !== 'tokens') throw new Error('expected a run of tokens');
+  const length = decision.tokens.length;
+  expect(decision.version).toBe(0);
+  expect(decision.versions).toEqual(Int32Array.of(0, 2, 1, 1, 5, length - 3));
+});

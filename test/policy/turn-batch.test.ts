@@ -19,6 +19,8 @@ const decision = fc.oneof(
       kind: 'tokens' as const,
       tokens: Int32Array.from(drawn, ([token]) => token),
       logprobs: Float32Array.from(drawn, ([, logprob]) => logprob),
+      // Where weights changed in the middle: any pairs will do here.
+      ...(drawn.length > 3 ? { versions: Int32Array.from(drawn, ([token]) => token) } : {}),
     })),
 );
 

@@ -74,7 +74,8 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags)
         out(`${hint ?? noHint(oracle !== undefined, turns.length)}\n`);
         continue;
       }
-      const action = /^\d+$/.test(text) ? (listed[Number(text) - 1] ?? text) : text;
+      // A listed text is itself, also where it is a number.
+      const action = listed.includes(text) || !/^\d+$/.test(text) ? text : (listed[Number(text) - 1] ?? text);
       const step = await session.step(action);
       turns.push({ action, observation: step.observation });
       if (!(step.kind === 'mid' && step.partial)) used++;

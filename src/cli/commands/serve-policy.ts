@@ -5,7 +5,7 @@ import { servePolicyActors } from '../../../actors/tree.ts';
 import { setUpSmallPolicy } from '../../policy/setup.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
-import { findWorld } from '../../run/find-world.ts';
+import { findWorld, moduleChange } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
 import { servePolicy as listenForPolicy } from '../../serve/policy-server.ts';
@@ -45,6 +45,8 @@ export function servePolicy(program: Command): void {
 /** Starts policy and server; tests use it too. @throws {UserError} for a run without a good checkpoint */
 export async function startPolicyServer(dir: string, flags: Partial<ServePolicyFlags> = {}) {
   const config = readRunConfig(dir);
+  const changed = moduleChange(config.env);
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewest(join(dir, 'checkpoints'));
   const { codec, model, params } = setUpSmallPolicy(config, world.view, checkpoint);

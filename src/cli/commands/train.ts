@@ -11,7 +11,7 @@ import { openConsole } from '../../console/console.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
-import { worldUrl } from '../../run/find-world.ts';
+import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { actorLines } from '../actor-lines.ts';
 import { readConfigFile } from '../config-file.ts';
@@ -113,7 +113,10 @@ function fresh(path: string, flags: TrainFlags) {
 }
 
 function resumed(dir: string, flags: TrainFlags) {
-  return { config: readRunConfig(dir, flags.set), dir, resume: true };
+  const config = readRunConfig(dir, flags.set);
+  const changed = moduleChange(config.env);
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  return { config, dir, resume: true };
 }
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */

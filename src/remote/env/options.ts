@@ -38,7 +38,7 @@ export function remoteEnvOptions(env: string, options: EnvOptions, further: read
     throw new UserError('BAD_CONFIG', `${env}: url: expected e.g. http://127.0.0.1:36001, got ${JSON.stringify(url)}`);
   }
   if (typeof world !== 'string' || world === '') {
-    throw new UserError('BAD_CONFIG', `${env}: world: say which world the server has, e.g. textcraft`);
+    throw new UserError('BAD_CONFIG', `${env}: world: say which world the server has (\`longplay envs\` lists them)`);
   }
   const { tokenEnv = DEFAULTS.tokenEnv } = options;
   const count = (key: 'attemptMs' | 'deadlineMs' | 'attempts') => {

@@ -88,6 +88,10 @@ export class ChatPrompting implements Prompting {
     for (const episode of episodes) this.#talks.delete(episode);
   }
 
+  forget(): void {
+    this.#talks.clear();
+  }
+
   /** An episode that comes with a history has lost the model's words; its actions are put in their place. */
   #open(request: ActRequest): Talk {
     const turns = (request.history ?? []).map(({ observation, action }) => ({

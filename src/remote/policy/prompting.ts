@@ -13,6 +13,8 @@ export interface Prompting {
   ask(request: ActRequest): Prompt;
   /** Takes its answer in. @throws {RemoteError} mismatch for an answer to another question */
   read(request: ActRequest, completion: Completion): Acted;
-  /** Forgets episodes. */
+  /** Drops episodes. */
   release(episodes: readonly number[]): void;
+  /** Drops all of them. */
+  forget(): void;
 }

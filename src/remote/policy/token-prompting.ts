@@ -78,4 +78,8 @@ export class TokenPrompting implements Prompting {
   release(episodes: readonly number[]): void {
     for (const episode of episodes) this.#transcripts.delete(episode);
   }
+
+  forget(): void {
+    this.#transcripts.clear();
+  }
 }
