@@ -27,14 +27,12 @@ export class Stage {
   /** Stage text that was chosen last; undefined at the first stage. */
   #chosen: string | undefined;
   #partials = 0;
-  #listed: ReadonlySet<string> = new Set();
 
-  /** @returns true if the text is one of the listed stage texts: the world does not move */
-  takes(text: string): boolean {
-    if (!isStage(text) || !this.#listed.has(text) || this.#partials >= MAX_PARTIAL_STEPS) return false;
+  /** @returns true if the text is one of this stage's own texts: the world does not move */
+  takes(text: string, choices: Choices): boolean {
+    if (!isStage(text) || this.#partials >= MAX_PARTIAL_STEPS || !this.list(choices).includes(text)) return false;
     this.#chosen = text === CANCEL ? undefined : text;
     this.#partials++;
-    this.#listed = new Set();
     return true;
   }
 
@@ -42,13 +40,10 @@ export class Stage {
   reset(): void {
     this.#chosen = undefined;
     this.#partials = 0;
-    this.#listed = new Set();
   }
 
   list(choices: Choices): readonly string[] {
-    const texts = this.#texts(choices).slice(0, ACTIONS_PER_STAGE);
-    this.#listed = new Set(texts);
-    return texts;
+    return this.#texts(choices).slice(0, ACTIONS_PER_STAGE);
   }
 
   #texts(choices: Choices): string[] {

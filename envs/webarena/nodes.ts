@@ -40,7 +40,7 @@ const LIVE: Readonly<Record<'status' | 'alert', readonly AxProperty[]>> = {
 };
 
 /** The value a field has now. */
-export function valueOf({ cell, index }: Placed, values: ReadonlyMap<number, string>): string {
+export function fieldValue({ cell, index }: Placed, values: ReadonlyMap<number, string>): string {
   const changed = values.get(index);
   if (changed !== undefined) return changed;
   if (cell.kind === 'checkbox' || cell.kind === 'radio') return cell.checked ? 'on' : '';
@@ -61,7 +61,7 @@ export function cellOfId(id: string): { index: number; option?: number } | undef
 
 /** Nodes of pages nobody has touched, by scroll position: sessions of one task ask for the same ones. */
 const untouched = new Map<Page, Map<string, readonly AxNode[]>>();
-const MAX_UNTOUCHED = 400;
+const MAX_UNTOUCHED = 64;
 
 /** Nodes of a page in tree order; the root is the first. Untouched pages give the same array again. */
 export function nodesOf(page: Page, url: string, state: PageState): readonly AxNode[] {
@@ -76,7 +76,7 @@ export function nodesOf(page: Page, url: string, state: PageState): readonly AxN
 }
 
 function buildNodes(page: Page, url: string, state: PageState): AxNode[] {
-  const builder = new Builder(layoutOf(page), state);
+  const builder = new Builder(layoutOf(page), state, url);
   const root: AxProperty[] = [
     ['focused', true],
     ['url', url],
@@ -94,12 +94,14 @@ class Builder {
   readonly nodes: AxNode[] = [];
   readonly #layout: Layout;
   readonly #state: PageState;
+  readonly #origin: string;
   #row = 0;
   #groups = 0;
 
-  constructor(layout: Layout, state: PageState) {
+  constructor(layout: Layout, state: PageState, url: string) {
     this.#layout = layout;
     this.#state = state;
+    this.#origin = URL.canParse(url) ? new URL(url).origin : '';
   }
 
   add(
@@ -199,7 +201,7 @@ class Builder {
       return;
     }
     const focus: AxProperty[] = this.#state.focused === index ? [['focused', true]] : [];
-    const value = valueOf(placed, this.#state.values);
+    const value = fieldValue(placed, this.#state.values);
     into.push(id);
     switch (cell.kind) {
       case 'status':
@@ -213,7 +215,7 @@ class Builder {
         this.add(id, cell.kind, cell.text, focus, rect, (childIds) => this.#text(`${id}t`, cell.text, rect, childIds));
         break;
       case 'link':
-        this.add(id, 'link', cell.text, [...focus, ['url', cell.href]], rect, (childIds) =>
+        this.add(id, 'link', cell.text, [...focus, ['url', cell.href.startsWith('/') ? this.#origin + cell.href : cell.href]], rect, (childIds) =>
           this.#text(`${id}t`, cell.text, rect, childIds),
         );
         break;

@@ -3,7 +3,7 @@
  * is seen. All that both drivers must agree on is decided here.
  */
 import { type EnvStep, type First, mid, type Session, terminated } from '../../src/core/env.ts';
-import { Stage } from './actions.ts';
+import { type Choices, Stage } from './actions.ts';
 import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './drivers/driver.ts';
 import { type Action, type Fidelity, parseAction } from './grammar.ts';
@@ -104,7 +104,8 @@ export class WebSession implements Session {
 
   async step(text: string): Promise<EnvStep> {
     if (this.#end) return this.#end;
-    if (this.#stage.takes(text)) return { kind: 'mid', observation: this.#text, reward: 0, partial: true };
+    if (this.#stage.takes(text, this.#choices))
+      return { kind: 'mid', observation: this.#text, reward: 0, partial: true };
     this.#stage.reset();
     const written = this.#options.fidelity === 'original' || text.includes('```') ? (blocksOf(text)[0] ?? text) : text;
     const parsed = parseAction(toLocal(strip(written), this.#options.bases), this.#options.fidelity);
@@ -122,12 +123,12 @@ export class WebSession implements Session {
 
   actions(): readonly string[] {
     if (this.#end) return [];
-    return this.#stage.list({
-      intent: this.#objective.intent,
-      tree: this.#tree!,
-      snapshot: this.#snapshot!,
-      screen: this.#options.screen,
-    });
+    return this.#stage.list(this.#choices);
+  }
+
+  get #choices(): Choices {
+    const { intent } = this.#objective;
+    return { intent, tree: this.#tree!, snapshot: this.#snapshot!, screen: this.#options.screen };
   }
 
   async close(): Promise<void> {

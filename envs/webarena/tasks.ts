@@ -20,42 +20,26 @@ import { type Embedded, worldOf } from './worlds/embedded.ts';
 export const templates: readonly Template[] = [...shopping, ...admin, ...map, ...code, ...forum, ...pairs];
 
 /** Worlds of each side; a world is drawn once and shared. */
-const WORLDS = 64;
+const WORLDS = 12;
 const TRAIN: Readonly<Record<Label, number>> = { shopping: 109, shopping_admin: 80, map: 113, gitlab: 65, reddit: 5 };
 /** Test tasks in order; a column's list is gone through again for the held-out ones. */
 const TEST: Readonly<Record<Label, readonly string[]>> = {
   shopping: [
     ...['buy', 'order-total', 'review', 'contact-draft', 'dearest-sku', 'address', 'cheapest-rated', 'last-order'],
-    ...[
-      'newsletter-address',
-      'show-sorted',
-      'option-ordered',
-      'wishlist',
-      'spent-in-month',
-      'warranty',
-      'review-count',
-    ],
+    ...['newsletter-address', 'show-sorted', 'option-ordered', 'buy', 'spent-in-month', 'warranty', 'review'],
   ],
   shopping_admin: [
+    ...['order-status', 'price-and-stock', 'approve-review', 'comment-on-order', 'set-stock', 'orders-of-month'],
     ...[
-      'order-status',
-      'price-and-stock',
-      'approve-review',
-      'comment-on-order',
-      'set-stock',
-      'orders-of-month',
       'set-price',
-    ],
-    ...[
       'order-total',
       'delete-review',
       'show-orders',
-      'bestseller',
+      'order-status',
       'most-canceled',
-      'reviews-with-word',
-      'birthday',
-      'email-by-phone',
+      'comment-on-order',
     ],
+    ...['birthday', 'approve-review'],
   ],
   map: [
     'distance',
@@ -69,7 +53,7 @@ const TEST: Readonly<Record<Label, readonly string[]>> = {
     'fee',
     'wiki-postcode',
   ],
-  gitlab: ['create-issue', 'newest-assignee', 'close-issue', 'open-issues', 'milestone'],
+  gitlab: ['create-issue', 'newest-assignee', 'close-issue', 'invite', 'create-issue'],
   reddit: ['create-post', 'downvote-top', 'newest-author', 'upvote-newest', 'block-author'],
 };
 const HELD_OUT = 200;

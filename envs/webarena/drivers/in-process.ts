@@ -2,7 +2,7 @@
  * The in-process driver: tabs, history, forms and keys over the sites' view trees, without a browser. A page is the same
  * object as long as nothing has changed, so many sessions share it.
  */
-import { cellOfId, nodesOf, valueOf } from '../nodes.ts';
+import { cellOfId, fieldValue, nodesOf } from '../nodes.ts';
 import { type Layout, layoutOf, type Page, type Placed, page as pageOf, ROW, SCREEN } from '../page.ts';
 import type { Episode } from '../sites/episode.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './driver.ts';
@@ -71,7 +71,7 @@ export class InProcessDriver implements Driver {
     else live.focused = -1;
     if (cell.kind === 'link') this.#take({ type: 'follow', href: cell.href, blank: cell.blank });
     else if (cell.kind === 'button' && hit.form) this.#take({ type: 'submit', by: hit });
-    else if (cell.kind === 'checkbox') live.values.set(hit.index, valueOf(hit, live.values) === 'on' ? '' : 'on');
+    else if (cell.kind === 'checkbox') live.values.set(hit.index, fieldValue(hit, live.values) === 'on' ? '' : 'on');
     else if (cell.kind === 'radio') selectRadio(live, hit);
   }
 
@@ -85,7 +85,7 @@ export class InProcessDriver implements Driver {
     const live = this.#live;
     const field = focusedCell(live);
     if (!field || !isText(field)) return;
-    if (replace) [live.anchor, live.caret] = [0, valueOf(field, live.values).length];
+    if (replace) [live.anchor, live.caret] = [0, fieldValue(field, live.values).length];
     insert(live, text);
   }
 
@@ -192,7 +192,7 @@ function formData({ layout, values }: Live, by: Placed): URLSearchParams {
   for (const placed of layout.cells) {
     const { cell } = placed;
     if (placed.form !== by.form || !('name' in cell) || cell.name === '') continue;
-    const value = valueOf(placed, values);
+    const value = fieldValue(placed, values);
     if (cell.kind === 'button') {
       if (placed === by) data.append(cell.name, cell.value);
     } else if (cell.kind === 'checkbox') {

@@ -1,5 +1,5 @@
 /** Keys on a page of rows: the twin, in process, of the script that html.ts puts into the page. */
-import { valueOf } from '../nodes.ts';
+import { fieldValue } from '../nodes.ts';
 import { type Layout, maxScroll, type Placed, ROW, SCREEN } from '../page.ts';
 
 /** What a key or click leaves to the tab: following a link, sending a form. */
@@ -46,7 +46,7 @@ function radios(live: Live, { cell, form }: Placed): Placed[] {
 /** The radio of a group that Tab stops at: the chosen one, else the first. */
 function stopOf(live: Live, placed: Placed): Placed {
   const all = radios(live, placed);
-  return all.find((radio) => valueOf(radio, live.values) === 'on') ?? all[0]!;
+  return all.find((radio) => fieldValue(radio, live.values) === 'on') ?? all[0]!;
 }
 
 export function focusedCell(live: Live): Placed | undefined {
@@ -56,7 +56,7 @@ export function focusedCell(live: Live): Placed | undefined {
 /** Focuses a cell; the caret goes to the end of a text. */
 export function focus(live: Live, placed: Placed): void {
   live.focused = placed.index;
-  live.caret = isText(placed) ? valueOf(placed, live.values).length : 0;
+  live.caret = isText(placed) ? fieldValue(placed, live.values).length : 0;
   live.anchor = live.caret;
 }
 
@@ -95,7 +95,7 @@ export function selectRadio(live: Live, placed: Placed): void {
 export function insert(live: Live, text: string): void {
   const field = focusedCell(live);
   if (!field || !isText(field)) return;
-  const value = valueOf(field, live.values);
+  const value = fieldValue(field, live.values);
   const [from, to] = [Math.min(live.anchor, live.caret), Math.max(live.anchor, live.caret)];
   live.values.set(field.index, value.slice(0, from) + text + value.slice(to));
   live.caret = from + text.length;
@@ -155,7 +155,7 @@ function activate(live: Live, now: Placed, key: string): Effect | undefined | 'n
       return now.form ? { type: 'submit', by: now } : undefined;
     case 'checkbox':
       if (key === 'Enter') return implicitSubmit(live, now);
-      live.values.set(now.index, valueOf(now, live.values) === 'on' ? '' : 'on');
+      live.values.set(now.index, fieldValue(now, live.values) === 'on' ? '' : 'on');
       return undefined;
     case 'radio':
       if (key === 'Enter') return implicitSubmit(live, now);
@@ -169,14 +169,14 @@ function activate(live: Live, now: Placed, key: string): Effect | undefined | 'n
 function pressInSelect(live: Live, now: Placed, key: string): undefined {
   if (now.cell.kind !== 'select') return undefined;
   const { options } = now.cell;
-  const at = options.indexOf(valueOf(now, live.values));
+  const at = options.indexOf(fieldValue(now, live.values));
   const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: options.length - 1 }[key] ?? -1;
   if (to >= 0 && to < options.length) live.values.set(now.index, options[to]!);
   return undefined;
 }
 
 function pressInText(live: Live, field: Placed, key: string): Effect | undefined {
-  const length = valueOf(field, live.values).length;
+  const length = fieldValue(field, live.values).length;
   const [from, to] = [Math.min(live.anchor, live.caret), Math.max(live.anchor, live.caret)];
   const moveTo = (caret: number) => {
     live.caret = Math.min(Math.max(0, caret), length);

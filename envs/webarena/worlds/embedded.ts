@@ -8,7 +8,7 @@ import { drawShop, type ShopWorld } from './shop.ts';
 import { drawWiki, type WikiWorld } from './wiki.ts';
 
 /** Pages kept per world, as long as nothing has changed in the episode that asks. */
-const MAX_PAGES = 400;
+const MAX_PAGES = 60;
 
 export class Embedded {
   readonly seed: number;
