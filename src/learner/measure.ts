@@ -9,6 +9,7 @@ import type { Codec } from '../reading/codec.ts';
 import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from './training-batch.ts';
 import { floats, weightFeeds } from './weights.ts';
 
+/** Program and codec of a measurement. */
 export interface Measuring {
   readonly model: ModelConfig;
   readonly codec: Codec;

@@ -9,7 +9,7 @@ import type { DecoderKind } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 
 /**
- * What is done about decisions made by older weights:
+ * Off-policy correction, for decisions made by older weights:
  * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is the only off-policy correction. A decision that
  *   has moved by as much as the clip allows moves no further, however many updates it took;
  * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
@@ -17,7 +17,7 @@ import type { Codec } from '../reading/codec.ts';
  *   (algo/importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
  *   same. Its clip bounds the movement of one update only.
  *
- * Where neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
+ * If neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
  *
  * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.
  *   2025 (AReaL), https://arxiv.org/abs/2505.24298. Differs from AReaL, which has no cap in its equation and leaves out
@@ -34,6 +34,7 @@ export interface ReferenceKl {
   readonly control: KlControl;
 }
 
+/** Everything an update depends on besides weights and data. */
 export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;

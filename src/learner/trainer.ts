@@ -27,7 +27,7 @@ export type { Breakage } from './finite.ts';
 export type { OffPolicy, ReferenceKl, TrainerOptions } from './options.ts';
 export type { Moments } from './weights.ts';
 
-/** What a trainer goes on from; a fresh one has only `params`. */
+/** Start of a trainer; a fresh one has only `params`. */
 export interface TrainerStart {
   readonly params: ParamSet;
   readonly moments?: Moments;

@@ -22,7 +22,7 @@ export interface ParameterSpec {
   readonly name: string;
   readonly shape: readonly number[];
   readonly init: Init;
-  /** Whether decoupled weight decay applies: matrices yes, gains and biases no. */
+  /** True where decoupled weight decay applies: matrices yes, gains and biases no. */
   readonly decay: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface ParamSet {
 }
 
 /**
- * What is trained of a model, in a fixed order: all its weights, or its adapters and the heads that are no part of a
+ * Trained parameters of a model, in a fixed order: all its weights, or its adapters and the heads that are no part of a
  * pretrained model.
  */
 export function parameterSpecs(config: ModelConfig): ParameterSpec[] {

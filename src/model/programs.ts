@@ -30,7 +30,7 @@ import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Parameters, tokenInputs, trunk } from './transformer.ts';
 
-/** How a policy decides. */
+/** Decoder of a policy: whole actions, or token by token. */
 export type DecoderKind = 'choice' | 'tokens';
 
 /**
@@ -107,7 +107,7 @@ export function decodeGraph(config: ModelConfig): Graph {
   return defineGraph(outputs);
 }
 
-/** What decisions are, and how much of the vocabulary is looked at at once. */
+/** Kind of the decisions, and the part of the vocabulary that is looked at at once. */
 export interface Decoding {
   readonly decoder: DecoderKind;
   /**
@@ -117,7 +117,7 @@ export interface Decoding {
   readonly masked?: boolean;
   /** Parts that token decisions over a frozen, unmasked vocabulary are computed in, so that [R, V] is never kept; 1. */
   readonly chunks?: number;
-  /** Whether a layer's activations are computed again in the backward pass instead of being kept. */
+  /** True when a layer's activations are computed again in the backward pass instead of being kept. */
   readonly recompute?: boolean;
 }
 
@@ -182,7 +182,7 @@ function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor,
   const layout = layoutInputs('decisions', ['G', 'D'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
   const bags = actionBags(config, p, actionTokenInputs(config, 'A'), 'A');
-  // Which text each candidate is: groups list the same actions over and over, and a text is read once.
+  // Text of each candidate, by number: groups list the same actions over and over, and a text is read once.
   const texts = input('candidates.texts', [times('G', 'C')], 'i32');
   // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.
   const mentions = input('candidates.mentions', [times('G', 'C', 'M')], 'i32');

@@ -28,6 +28,7 @@ import { KvCache } from './kv-cache.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
 import { drawFrom } from './sampling.ts';
 
+/** Model, codec and limits of a cached policy. */
 export interface CachedPolicyOptions {
   readonly config: ModelConfig;
   readonly codec: Codec;
@@ -44,6 +45,7 @@ export interface CachedPolicyOptions {
   readonly now?: () => number;
 }
 
+/** KV-cached policy; see the head of the file for what is cached and when it is dropped. */
 export class CachedPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: CachedPolicyOptions;
@@ -86,6 +88,7 @@ export class CachedPolicy implements Policy {
     for (const { name, shape } of parameterSpecs(this.#options.config)) {
       this.#weights[name] = { dtype: 'f32', shape, data: params.values[name]! };
     }
+    // Under `keep` a cache made by older weights is read on by newer ones: cheap, and a little off-policy.
     if (this.#options.cacheOnUpdate === 'keep') return;
     for (const group of this.#groups.values()) {
       group.dirty = true;
@@ -104,6 +107,7 @@ export class CachedPolicy implements Policy {
     return waiting;
   }
 
+  /** A run of tokens lets others join between two of its calls; so does a batch in which everyone waits. */
   get complete(): boolean {
     return this.#runs > 0 || this.#batches.some(({ live, waiting }) => live > 0 && waiting.size === live);
   }
@@ -161,9 +165,14 @@ export class CachedPolicy implements Policy {
     this.#runs = 0;
   }
 
+  /**
+   * One call of the fullest batch: first prompts and candidates that are new, then the decisions of all its members that
+   * wait. A batch that is passed over keeps waiting until it is the fullest.
+   */
   async step(): Promise<readonly Acted[]> {
     const batch = this.#busiestBatch();
     if (!batch) return [];
+    // By row: the program's outputs are laid out by slot and member, and the last one's slot bounds what it reads.
     const ready = [...batch.waiting].sort((a, b) => a.row - b.row);
     const groups = [...new Set(ready.map((member) => member.group))];
     const start = this.#now();
@@ -198,6 +207,7 @@ export class CachedPolicy implements Policy {
 
   // --- episodes -------------------------------------------------------------------------------------------------
 
+  /** Row for a new episode: beside its group where the prompt is shared, in a slot of its own where it is not. */
   #open({ episode, group: id, member: index, groupSize }: ActRequest, transcript: Transcript): MemberState {
     const { shared } = transcript.prompt;
     const group = shared ? this.#groupOf(`g${id}`, groupSize, transcript) : this.#groupOf(`e${episode}`, 1, transcript);
@@ -215,7 +225,7 @@ export class CachedPolicy implements Policy {
       run: undefined,
     };
     this.#members.set(episode, member);
-    group.batch.cache.setPast(member.row, 0);
+    group.batch.cache.setPast(member.row, 0); // the row may have had another episode
     return member;
   }
 
@@ -261,6 +271,7 @@ export class CachedPolicy implements Policy {
     return batch;
   }
 
+  /** One member fewer; the last one frees the slot. */
   #leave(group: GroupState): void {
     group.batch.live--;
     group.live--;
@@ -277,6 +288,10 @@ export class CachedPolicy implements Policy {
     return best;
   }
 
+  /**
+   * Keys and values of new prompts, all in one call: G prompts padded to the longest, `k<layer>`, `v<layer>`
+   * [G, kvHeads, longest, dh]. Pointer keys come packed [N, d]: they are only needed where an action is mentioned.
+   */
   async #readPrompts(cache: KvCache, groups: readonly GroupState[]): Promise<void> {
     if (groups.length === 0) return;
     const { config } = this.#options;
@@ -333,6 +348,10 @@ export class CachedPolicy implements Policy {
     });
   }
 
+  /**
+   * Runs the decision program over what `ready` members have not read yet. Members with more new tokens than one call
+   * takes are read in part, and decide in a later call.
+   */
   async #decideFor(cache: KvCache, ready: readonly MemberState[]): Promise<readonly Acted[]> {
     const { config, decoder } = this.#options;
     const readings = ready.map((member) => readingOf(member, cache));
@@ -361,6 +380,7 @@ export class CachedPolicy implements Policy {
     return acted;
   }
 
+  /** Draws one of the listed actions. @param scores [C] of the member's slot; its candidates have rows in it */
   #choose(member: MemberState, request: ActRequest, scores: Float32Array, value: number): Acted {
     const { candidates, transcript } = member;
     const { actions } = request;
@@ -385,6 +405,7 @@ export class CachedPolicy implements Policy {
     const masked = this.#options.masked && request.actions.length > 0;
     let { run } = member;
     if (!run) {
+      // Before the first token is written: the context ends where the run begins.
       const context = transcript.takeContext();
       member.run = run = { tokens: [], logprobs: [], versions: [], value, context, rng: drawOf(request) };
       this.#runs++;
@@ -417,6 +438,7 @@ export class CachedPolicy implements Policy {
     return { ...acted, response: { ...said, text: said.text, ...used, completionTokens: run.tokens.length } };
   }
 
+  /** Draws a token that continues the spelling of a listed action; log-probabilities are over those alone. */
   #drawSpelling(
     { transcript }: MemberState,
     { actions, temperature }: ActRequest,
@@ -435,6 +457,7 @@ export class CachedPolicy implements Policy {
   }
 }
 
+/** Draws any token that free sampling may draw. */
 function drawToken({ sampled: { from, to } }: Codec, logits: Float32Array, temperature: number, rng: Rng) {
   const { at, logprob } = drawFrom(logits.subarray(from, to), temperature, rng);
   return { id: from + at, logprob };

@@ -32,6 +32,7 @@ export interface LocalPolicySpec {
   readonly params: ParamSet;
 }
 
+/** Policy in service, and what its owner has to report and close. */
 export interface OpenedPolicy {
   readonly policy: Policy;
   /** Name and device of its engine; `none` where nothing is computed. */

@@ -10,12 +10,13 @@ import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
 
+/** Small policy before it is opened: in this process only its facts and weights exist. */
 export interface SmallPolicySetup<R, H> {
   readonly codec: Codec;
   readonly model: ModelConfig;
   readonly identity: Identity;
   readonly params: ParamSet;
-  /** What the checkpoint held; absent for a fresh run. */
+  /** State that the checkpoint held; absent for a fresh run. */
   readonly saved: RunState<R, H> | undefined;
 }
 

@@ -18,6 +18,7 @@ import { checkVocabulary, drawOf } from './cached-policy.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
 import { drawFrom } from './sampling.ts';
 
+/** Model, codec and limits of a window policy. */
 export interface WindowPolicyOptions {
   readonly config: ModelConfig;
   /** One that `rendersAnew`. */
@@ -39,6 +40,7 @@ interface Waiting extends Window {
   readonly since: number;
 }
 
+/** Cacheless policy over windows; only the choice decoder. */
 export class WindowPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: WindowPolicyOptions;
@@ -56,7 +58,7 @@ export class WindowPolicy implements Policy {
     this.maxBatch = options.maxBatch;
   }
 
-  /** Compiles the program. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
+  /** Compiles its one program. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
   static async create(engine: Engine, options: WindowPolicyOptions, params: ParamSet): Promise<WindowPolicy> {
     checkVocabulary(options.config, options.codec);
     const policy = new WindowPolicy(options, await engine.compile(windowGraph(options.config)));

@@ -20,7 +20,7 @@ export interface Completion {
   readonly promptTokenIds?: Int32Array;
   /** [T] log π of each token of the answer. */
   readonly logprobs?: Float32Array;
-  /** What our own policy server adds. */
+  /** Extension of our own policy server. */
   readonly longplay?: { readonly version: number; readonly value: number };
 }
 
