@@ -9,7 +9,7 @@ import { UserError } from '../src/core/errors.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
-import type { SmallPolicySetup } from '../src/policy/setup.ts';
+import type { PolicySetup } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
 import type { Schedule } from '../src/run/schedule-file.ts';
@@ -27,8 +27,8 @@ import type { RunOptions } from './run.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 
-/** A small policy, and what its checkpoint holds. */
-export type Policy = SmallPolicySetup<SchedulerState, HorizonState>;
+/** A policy with weights of its own, and what its checkpoint holds. */
+export type Policy = PolicySetup<SchedulerState, HorizonState>;
 
 /** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
 export function hasBarriers({ mode, replay }: RunOptions): boolean {
@@ -60,7 +60,7 @@ export function inferenceInit(options: RunOptions, small: Policy | undefined): I
 
 function smallInference(
   { config, mode, replay, envModule }: RunOptions,
-  { model, params }: Policy,
+  { model, params, chat }: Policy,
 ): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
@@ -73,6 +73,7 @@ function smallInference(
     maxTokens,
     cacheOnUpdate,
     params,
+    ...(chat ? { chat } : {}),
   };
 }
 
@@ -95,11 +96,12 @@ export function poolOptions(
   env: Env,
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
+  shared?: unknown,
 ): EnvPoolOptions {
   const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
-    envs: [hostedEnv(options, env)],
+    envs: [{ ...hostedEnv(options, env), shared }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
@@ -230,10 +232,11 @@ export function rolloutInit(
 export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
   const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
-  const { params, saved, model, identity } = policy;
+  const { params, saved, model, identity, chat } = policy;
   return {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
+    ...(chat ? { chat } : {}),
     trainer: trainerOptions(config, model),
     start: saved
       ? {

@@ -8,7 +8,7 @@
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { UserError } from '../src/core/errors.ts';
-import { setUpSmallPolicy } from '../src/policy/setup.ts';
+import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
@@ -54,17 +54,21 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, learn, record, replay } = options;
   const module = await loadWorld(localUrl(options.envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
-  const small =
-    config.policy.kind === 'small'
-      ? setUpSmallPolicy<SchedulerState, HorizonState>(config, module.view, options.checkpoint, options.initial)
-      : undefined;
-  if (small && !module.view) {
+  const prompt = worldPrompt(module, config.env.options, env.description);
+  const small = setUpPolicy<SchedulerState, HorizonState>(
+    config,
+    { view: module.view, prompt },
+    options.dir,
+    options.checkpoint,
+    options.initial,
+  );
+  if (config.policy.kind === 'small' && small && !module.view) {
     options.onNotice?.(
       `${env.id} has no view of its own: the small policy reads it through the default one (${small.codec.id}); a world's own view learns faster`,
     );
   }
   if (learn && !small) {
-    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
+    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small' or 'checkpoint'`);
   }
   const { openai } = config.policy;
   const remote =
@@ -81,7 +85,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const most = capacities(config);
-  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos)));
+  const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const replaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = fatalError(pool, system);
@@ -92,7 +97,6 @@ export async function startRun(options: RunOptions): Promise<Run> {
     const played = rolloutInit(options, view, small !== undefined, small?.saved?.rollout);
     await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
     if (remote) {
-      const prompt = worldPrompt(module, config.env.options, env.description);
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, small), most.inference);
     if (learn && small) await spawnLearner(system, learnerInit(options, small), most.learner);

@@ -35,7 +35,7 @@ const SNAPSHOT_MS = 30_000;
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule))) };
+    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule)), init.chat) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);

@@ -4,6 +4,7 @@ import type { Group } from '../../src/core/trajectory.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { ChatReading } from '../../src/reading/chat-codec.ts';
 import type { LearnerState } from '../../src/record/run-checkpoint.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
@@ -78,6 +79,8 @@ export interface BrokenUpdate extends Breakage {
 export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
+  /** Present for a language model. */
+  readonly chat?: ChatReading;
   readonly trainer: Omit<TrainerOptions, 'codec'>;
   readonly start: {
     readonly params: ParamSet;

@@ -39,6 +39,14 @@ export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
+  /** True (the default) where decisions say which ids were possible; false: all of them were. */
+  readonly masked?: boolean;
+  /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
+  readonly chunks?: number;
+  /** Compute a layer's activations again in the backward pass instead of keeping them. Off by default. */
+  readonly recompute?: boolean;
+  /** Tokens of one pass, padding included; a minibatch that is larger is summed up over several passes. */
+  readonly maxTokens?: number;
   readonly estimator: EstimatorConfig;
   /** Passes over an update's groups, ≥ 1. */
   readonly epochs: number;
@@ -58,14 +66,28 @@ export interface TrainerOptions {
   readonly seed: number;
 }
 
-/** Trainer options of a run's configuration. */
-export function trainerOptions(
-  { learner, policy, seed }: RunConfig,
+/** Decisions that a pass takes at once over a large vocabulary. */
+const DECISIONS_PER_CHUNK = 512;
+
+/** Options of a run's configuration for how much is computed at once. */
+export function passOptions(
+  { learner, policy }: RunConfig,
   model: ModelConfig,
-): Omit<TrainerOptions, 'codec'> {
+): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
+  const { decoder } = policy;
+  const masked = decoder === 'choice' || policy.kind === 'small' || policy.masked;
+  const { maxTokens, recompute } = learner;
+  // A table that is trained needs its own gradient, which the parts do not have.
+  const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
+  return { decoder, masked, chunks, recompute, ...(maxTokens === undefined ? {} : { maxTokens }) };
+}
+
+/** Trainer options of a run's configuration. */
+export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<TrainerOptions, 'codec'> {
+  const { learner, seed } = config;
   return {
     model,
-    decoder: policy.decoder,
+    ...passOptions(config, model),
     estimator: learner.estimator,
     epochs: learner.epochs,
     minibatches: learner.minibatches,

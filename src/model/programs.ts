@@ -151,6 +151,15 @@ export function gradientGraph(config: ModelConfig, options: Omit<TrainOptions, '
   return defineGraph({ loss, ...stats, ...Object.fromEntries(specs.map(({ name }, i) => [`d/${name}`, grads[i]!])) });
 }
 
+/** AdamW alone, over gradients that are fed: `d/<name>` for every parameter. Outputs as {@link trainGraph}, less the loss. */
+export function adamWGraph(config: ModelConfig, options: AdamWConfig): Graph {
+  const p = parameterTensors(config);
+  const specs = parameterSpecs(config);
+  const grads = specs.map(({ name, shape }) => input(`d/${name}`, shape));
+  const weights = specs.map(({ name }) => p(name));
+  return defineGraph(adamW(specs, weights, grads, options));
+}
+
 /** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
 export function logprobsGraph(config: ModelConfig, decoding: Decoding): Graph {
   const { terms } = episodeTerms(config, parameterTensors(config), decoding);

@@ -60,7 +60,7 @@ export async function trainOnPairs(
   const { model, decoder, adamW, codec, epochs, pairsPerStep, seed } = options;
   checkParams(model, start);
   const program = await engine.compile(trainGraph(model, { decoder, objective: 'preference', adamW }));
-  const measuring = { ...options, program: await engine.compile(logprobsGraph(model, { decoder })) };
+  const measuring = { model, codec, decoder, program: await engine.compile(logprobsGraph(model, { decoder })) };
   try {
     const units = pairs.map(({ chosen, rejected }) => trainUnits(codec, [chosen, rejected], 0).flat());
     const signs = units.map((unit, i) => signsOf(unit, pairs[i]!));
@@ -124,7 +124,7 @@ async function pairStep(
   const { feeds, rows } = trainingFeeds(
     model,
     codec,
-    decoder,
+    { decoder },
     pairs.flatMap(({ groups }) => groups),
   );
   const width = feeds['decisions.chosen']!.data.length;

@@ -36,7 +36,15 @@ const agentTraj = ['red', 'blue'].flatMap((colour) =>
 );
 
 function request(config: RunConfig, dir: string, demonstrations: readonly Demonstration[]): OfflineRequest {
-  return { config, dir, view, demonstrations, epochs: 20, batch: 8 };
+  return {
+    config,
+    dir,
+    view,
+    prompt: { role: '', forms: [], hints: [], format: 'action' },
+    demonstrations,
+    epochs: 20,
+    batch: 8,
+  };
 }
 
 /** Mean return of the newest weights of `from`. */
