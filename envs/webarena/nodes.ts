@@ -215,8 +215,13 @@ class Builder {
         this.add(id, cell.kind, cell.text, focus, rect, (childIds) => this.#text(`${id}t`, cell.text, rect, childIds));
         break;
       case 'link':
-        this.add(id, 'link', cell.text, [...focus, ['url', cell.href.startsWith('/') ? this.#origin + cell.href : cell.href]], rect, (childIds) =>
-          this.#text(`${id}t`, cell.text, rect, childIds),
+        this.add(
+          id,
+          'link',
+          cell.text,
+          [...focus, ['url', cell.href.startsWith('/') ? this.#origin + cell.href : cell.href]],
+          rect,
+          (childIds) => this.#text(`${id}t`, cell.text, rect, childIds),
         );
         break;
       case 'image':
