@@ -75,6 +75,11 @@ export function moves(episodes: Iterable<EpisodeRun>): boolean {
   return false;
 }
 
+/** Whether a step used a turn: the opening observation and stages of an action do not. */
+export function usesTurn(step: First | EnvStep): boolean {
+  return step.kind === 'terminated' || (step.kind === 'mid' && !step.partial);
+}
+
 /** Whether a group is played to be trained on. */
 export function isTraining({ purpose }: { readonly purpose: Purpose }): boolean {
   return purpose.name === 'train';
@@ -205,10 +210,12 @@ export function requestFor(run: EpisodeRun, incarnation: number): ActRequest {
   run.asked = true;
   run.historySentTo = incarnation;
   if (known) return request;
-  const history = run.turns.map(({ observation, action, decision }) => ({
+  const history = run.turns.map(({ observation, action, actions, decision, partial }) => ({
     observation,
     action,
+    actions,
     ...(decision ? { decision } : {}),
+    ...(partial ? { partial } : {}),
   }));
   return { ...request, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
 }
@@ -229,6 +236,7 @@ function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRe
   };
   const last = run.turns.at(-1);
   if (last) request.lastAction = last.action;
+  if (last?.partial) request.partial = true;
   run.request = request;
   return request;
 }

@@ -31,6 +31,7 @@ import {
   requestFor,
   revived,
   savedGroup,
+  usesTurn,
 } from './episode-run.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { Totals } from './totals.ts';
@@ -148,7 +149,7 @@ class Rollouts {
     this.#policyIncarnation++;
     this.#tell<InferenceCommand>(this.#init.paths.inference, { type: 'forget' });
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
-    // Time spent at rest is not charged to any turn; a resumed run has none of it.
+    // Time spent at rest is charged to no turn; a resumed run has none of it.
     for (const run of waiting) run.since = this.#ctx.clock.now();
     this.#ask(waiting);
     return this.#flush();
@@ -173,7 +174,7 @@ class Rollouts {
         this.#fail(run, event.failure);
         continue;
       }
-      const counts = event.step.kind !== 'first' && !run.restoring && isTraining(run.group);
+      const counts = usesTurn(event.step) && !run.restoring && isTraining(run.group);
       this.#totals.stepped(counts, now - (run.pending?.sentAt ?? run.since), event.envMs, batchMs);
       const next = observe(run, event, this.#init.view, now);
       if ('request' in next) requests.push(run);
@@ -202,10 +203,7 @@ class Rollouts {
     return this.#flush();
   }
 
-  /**
-   * Every waiting turn is sent again, with its history. An episode that is with its env now comes with its history when
-   * that has answered.
-   */
+  /** Every waiting turn is sent again with its history; one whose env is at work, when that has answered. */
   policyEnded() {
     this.#totals.policyEnded();
     this.#policyIncarnation++;
@@ -216,8 +214,8 @@ class Rollouts {
   report(): void {
     this.#ticking = false;
     this.#pass();
-    const totals = this.#totals.with(this.#episodes.size);
-    this.#tell<Progressed>(this.#init.paths.scheduler, { type: 'progressed', totals });
+    const { scheduler } = this.#init.paths;
+    this.#tell<Progressed>(scheduler, { type: 'progressed', totals: this.#totals.with(this.#episodes.size) });
   }
 
   /** Training ended while it ran: it stays as it was, so that a checkpoint keeps just that, whenever it is written. */
@@ -260,13 +258,15 @@ class Rollouts {
     const { group, member, attempt } = run;
     this.#close(run);
     if (++this.#failedInRow >= this.#init.maxFailures) throw broken(this.#failedInRow, group, failure);
-    if (attempt < this.#init.maxAttempts) {
+    // Lost with a host that another episode brought down: its own attempt was none.
+    const next = failure.cause === 'lost' ? attempt : attempt + 1;
+    if (next <= this.#init.maxAttempts) {
       this.#outcomes.failed.push({ group: group.group, failure });
-      this.#startEpisode(group, member, attempt + 1);
-      return;
+      this.#startEpisode(group, member, next);
+    } else {
+      this.#outcomes.gaveUp.push({ group: group.group, failure, attempts: attempt });
+      this.#drop(group);
     }
-    this.#outcomes.gaveUp.push({ group: group.group, failure, attempts: attempt });
-    this.#drop(group);
   }
 
   #drop(group: GroupRun | undefined): void {
