@@ -192,8 +192,8 @@ export const runConfigSchema = z.strictObject({
       /** Times one turn, or one adapter, is tried. */
       attempts: count.default(6),
       /** Milliseconds of one attempt, and before the second one (doubled for each further one). */
-      attemptMs: positive.default(120_000),
-      retryMs: positive.default(500),
+      attemptMs: milliseconds.default(120_000),
+      retryMs: milliseconds.default(500),
       /** Environment variable that holds the key; none is sent where it is unset. */
       apiKeyEnv: z.string().default('OPENAI_API_KEY'),
     }),
