@@ -104,7 +104,7 @@ stop: { updates: 1 }
         const { status, err } = await longplay('rollout', ...args, '--base-url', `${refusing.url}/v1`);
         const lines = err.trimEnd().split('\n');
         expect(lines.at(-1)).toMatch(
-          /^longplay: the policy's server is broken: 256 episodes in a row failed .*no such field/,
+          /^longplay: the policy is broken: 256 episodes in a row failed .*no such field/,
         );
         expect(lines.filter((line) => line.startsWith('longplay: '))).toHaveLength(1);
         const kept = lines.includes(
