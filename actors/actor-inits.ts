@@ -96,11 +96,12 @@ export function poolOptions(
   env: Env,
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
+  shared?: unknown,
 ): EnvPoolOptions {
   const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
-    envs: [hostedEnv(options, env)],
+    envs: [{ ...hostedEnv(options, env), shared }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,

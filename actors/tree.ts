@@ -85,7 +85,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const most = capacities(config);
-  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos)));
+  const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const replaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = fatalError(pool, system);

@@ -15,7 +15,12 @@ import { type Beacon, HostCore } from './host-core.ts';
 
 /** What a host is made from; plain data. */
 export interface HostTask {
-  readonly envs: readonly { readonly id: string; readonly url: string; readonly options?: object }[];
+  readonly envs: readonly {
+    readonly id: string;
+    readonly url: string;
+    readonly options?: object;
+    readonly shared?: unknown;
+  }[];
   readonly listActions: boolean;
   readonly where: string;
   readonly chaos?: HostChaos;
@@ -137,9 +142,9 @@ export async function startWorlds(
   };
   try {
     const facts: EnvFacts[] = [];
-    for (const { id, url, options } of specs) {
+    for (const { id, url, options, shared } of specs) {
       const world = await loadWorld(new URL(url), id);
-      const one = await openWorld(world, id, { ...options }, where);
+      const one = await openWorld(world, id, { ...options }, where, shared);
       opened.push(one);
       envs.set(id, one.env);
       facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact' });

@@ -62,7 +62,8 @@ export class HostProcesses implements HostFactory {
         resolve(endOf(code, signal, uncaught, stderr));
       });
     });
-    setUp!.postMessage(hostTask(options));
+    const envs = options.envs.map(({ shared: _, ...spec }) => spec); // memory is not shared with another process
+    setUp!.postMessage(hostTask({ ...options, envs }));
     const limitBytes =
       this.#heapMb === undefined ? Number.POSITIVE_INFINITY : (this.#heapMb + BESIDE_HEAP_MB) * 2 ** 20;
     const residence = {

@@ -166,3 +166,15 @@ export function checkParams(config: ModelConfig, params: ParamSet): void {
   const extra = Object.keys(params.values).find((name) => !known.has(name));
   if (extra) throw new UserError('BAD_WEIGHTS', `weights: '${extra}' is no parameter of this model`);
 }
+
+/**
+ * Checks that a model reads the vocabulary of a codec.
+ * @throws {UserError} BAD_WEIGHTS for a model of another one
+ */
+export function checkVocabulary({ vocabSize }: ModelConfig, size: number): void {
+  if (vocabSize === size) return;
+  throw new UserError(
+    'BAD_WEIGHTS',
+    `policy: the model has ${vocabSize} tokens, the world's vocabulary ${size}; train a new policy for this world`,
+  );
+}

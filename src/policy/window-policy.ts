@@ -9,12 +9,12 @@ import type { Decision } from '../core/trajectory.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type Window, windowFeeds } from '../model/feeds.ts';
-import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { windowGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
-import { checkVocabulary, drawOf } from './cached-policy.ts';
+import { drawOf } from './decide.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
 import { drawFrom } from './sampling.ts';
 
@@ -60,7 +60,7 @@ export class WindowPolicy implements Policy {
 
   /** Compiles its one program. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
   static async create(engine: Engine, options: WindowPolicyOptions, params: ParamSet): Promise<WindowPolicy> {
-    checkVocabulary(options.config, options.codec);
+    checkVocabulary(options.config, options.codec.vocabSize);
     const policy = new WindowPolicy(options, await engine.compile(windowGraph(options.config)));
     policy.load(params);
     return policy;
