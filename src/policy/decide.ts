@@ -62,7 +62,7 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   run.versions.push(scored.version);
   transcript.write([id]); // read in the next call, or on the next turn before what the env says
   const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
-  const full = transcript.prompt.tokens.length + transcript.tokens.length > config.maxPositions;
+  const full = transcript.prompt.tokens.length + transcript.tokens.length >= config.maxPositions;
   const ended = codec.ends(run.tokens) || full || (!masked && run.tokens.length >= most);
   if (!ended) return undefined;
   member.run = undefined;
