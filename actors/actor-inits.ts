@@ -8,6 +8,7 @@ import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
+import { trainedTasks } from '../src/evaluation/tasks.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
@@ -33,18 +34,6 @@ export type Policy = PolicySetup<SchedulerState, HorizonState>;
 /** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
 export function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
-}
-
-/** The task indices a run trains on. @throws {UserError} BAD_CONFIG for a label the world does not have */
-export function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
-  const unknown = tasks.labels?.find((label) => !env.tasks.labels.includes(label));
-  if (unknown !== undefined) {
-    throw new UserError(
-      'BAD_CONFIG',
-      `tasks.labels: '${unknown}' is no label of ${env.id}; it has ${env.tasks.labels.join(', ')}`,
-    );
-  }
-  return env.tasks.split(tasks.split).filter((index) => !tasks.labels || tasks.labels.includes(env.tasks.label(index)));
 }
 
 export function inferenceInit(options: RunOptions, small: Policy | undefined): InferenceInit {
@@ -189,7 +178,7 @@ export function schedulerInit(options: RunOptions, env: Env, saved: Policy['save
   return {
     ...config,
     env: env.id,
-    tasks: trainingTasks(env, config),
+    tasks: [...trainedTasks(env, config.tasks)],
     sampling: config.tasks.sampling,
     labelOf: (index) => env.tasks.label(index),
     start: {

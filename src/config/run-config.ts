@@ -153,6 +153,8 @@ export const runConfigSchema = z.strictObject({
   }),
   tasks: section({
     split: z.enum(['train', 'test']).default('train'),
+    /** Named set of the world's tasks to train on instead of the split, e.g. `fresh`. */
+    set: z.string().exactOptional(),
     /** Only tasks with these labels; all where absent. */
     labels: z.array(z.string()).min(1).exactOptional(),
     sampling: sampling.default({ type: 'learnable' }),
