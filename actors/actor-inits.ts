@@ -1,5 +1,5 @@
 /** What each actor of a run is made from, out of its configuration. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
@@ -39,11 +39,35 @@ export function hasBarriers({ mode, replay }: RunOptions): boolean {
 export function inferenceInit(options: RunOptions, small: Policy | undefined): InferenceInit {
   const { maxBatch, maxWaitMs } = options.config.rollout;
   return {
-    policy: small ? smallInference(options, small) : { kind: 'random' },
+    policy: small
+      ? options.config.policy.kind === 'server'
+        ? serverInference(options, small)
+        : smallInference(options, small)
+      : { kind: 'random' },
     maxBatch,
     maxWaitMs,
     replyPath: PATHS.rollout,
     ...(options.learn ? { learnerPath: PATHS.learner } : {}),
+  };
+}
+
+function serverInference({ config, dir }: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {
+  const { server, path, maxTokens } = config.policy;
+  const { api, url, attempts, attemptMs, retryMs, apiKeyEnv } = server;
+  const apiKey = process.env[apiKeyEnv];
+  const baseModel = resolve(path!);
+  return {
+    kind: 'server',
+    server: { api, url, model: server.model ?? path!, attemptMs, ...(apiKey ? { apiKey } : {}) },
+    config: { ...model, adapter: model.adapter! },
+    chat: chat!,
+    adapters: resolve(server.adapters ?? join(dir, 'adapters')),
+    baseModel,
+    maxTokens,
+    maxLag: config.learner.maxLag,
+    attempts,
+    retryMs,
+    params,
   };
 }
 
