@@ -397,10 +397,9 @@ export const ACTIONS: readonly Action[] = [
   action('flush', [['flush'], X], {
     refuse: (_s, x) => {
       if (x.kind.id !== 'toilet') return "It's not clear how to flush that.";
-      return x.count > 0 ? 'That is already flushing.' : null;
+      return x.device!.on ? 'That is already flushing.' : null;
     },
     run: (_s, x) => {
-      x.count = 1;
       x.device!.on = true;
       return `The ${x.name} is now flushing.`;
     },

@@ -186,6 +186,19 @@ export function holds(container: string, names: readonly string[], description: 
   );
 }
 
+/** This very container directly holds one of `names`. */
+export function holdsExactly(container: Thing, names: readonly string[], description: string, extra?: Extra): Goal {
+  return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
+    verdict(
+      inRoom(
+        sight,
+        (thing) =>
+          thing === container && thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
+      ),
+    ),
+  );
+}
+
 /** In another place than at first; at once in place `unless`. */
 export function newPlace(description: string, unless = '', extra?: Extra): Goal {
   let first: string | null = null;

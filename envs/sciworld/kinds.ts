@@ -225,7 +225,7 @@ for (const [id, material] of [
 ] as const) {
   add(id, { form: 'a', material, references: ['block'] });
 }
-add('brick', { form: 'a', material: 'Brick', references: ['block'] });
+add('brick', { form: 'a', material: 'Brick' });
 for (const [id, material, reference] of [
   ['metal fork', 'Steel', 'steel fork'],
   ['plastic fork', 'Plastic', 'plastic fork'],
@@ -274,7 +274,7 @@ for (const [id, material] of [
   ['almond', 'Nut'],
   ['cashew', 'Nut'],
   ['mixed nuts', 'Nut'],
-  ['fruit salad', ''],
+  ['fruit salad', 'PlantMatter'],
   ['smores', 'Chocolate'],
   ['peanut butter sandwich', 'Flour'],
   ['jam sandwich', 'Flour'],

@@ -154,7 +154,7 @@ function flowerText(thing: Thing, long: boolean): string {
 
 function planeText(thing: Thing): string {
   const text = `an ${describedName(thing)}`;
-  const on = sorted(thing.contents);
+  const on = thing.visible();
   if (on.length === 0) return text;
   const parts = on.map((block) => {
     const height = thing.plane!.heights.get(block) ?? 1;
@@ -164,7 +164,7 @@ function planeText(thing: Thing): string {
         : height <= 0
           ? 'at the bottom of the plane'
           : `approximately ${((1 - height) * 100).toFixed(0)}% down the plane`;
-    return `${cursory(block, thing)} ${where}`;
+    return `a ${describedName(block)} ${where}`;
   });
   return `${text}, with:  ${parts.join(', ')}`;
 }

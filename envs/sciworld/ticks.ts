@@ -19,18 +19,15 @@ const OWN: Readonly<Record<string, (thing: Thing, world: World) => void>> = {
   sink: fillSink,
   bathtub: fillSink,
   toilet(thing, world) {
-    const drain = thing.portals[0]?.portal;
-    if (thing.count === 0) {
-      if (drain) drain.open = false;
-      return;
-    }
-    if (drain) drain.open = true;
-    fill(thing, world);
+    const drain = thing.portals[0]!.portal!;
+    drain.open = false;
+    if (thing.count === 0 && !thing.device!.on) return;
     thing.count++;
-    if (thing.count > FLUSH_STAGES) {
-      thing.count = 0;
-      thing.device!.on = false;
-    }
+    fill(thing, world);
+    drain.open = thing.count < FLUSH_STAGES;
+    if (drain.open) return;
+    thing.count = 0;
+    thing.device!.on = false;
   },
   drain(thing, world) {
     const { from, to, open } = thing.portal!;
@@ -63,7 +60,7 @@ function fillSink(thing: Thing, world: World): void {
 function outdoors(thing: Thing): void {
   let at = thing.parent;
   for (let depth = 0; at && !at.kind.location && depth < 50; depth++) {
-    if (at.container && !at.container.open) break;
+    if (!at.isOpen) break;
     at = at.parent;
   }
   thing.device!.on = at?.kind.id === 'outside' && !thing.device!.broken;

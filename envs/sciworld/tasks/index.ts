@@ -1,8 +1,11 @@
 /** The 30 tasks in the order of their registration, with the draws and ids taken before each. */
 import { CHANGE_OF_STATE } from './change-of-state.ts';
+import { CHEMISTRY } from './chemistry.ts';
+import { CIRCUITS } from './circuits.ts';
 import { FIND } from './find.ts';
 import { LIFESPAN } from './lifespan.ts';
 import { THERMOMETER } from './thermometer.ts';
+import { PLANES } from './planes.ts';
 import type { Task } from './task.ts';
 
 /** A task and where its registration begins. */
@@ -49,7 +52,7 @@ const ORDER: readonly (readonly [name: string, draws: number, ids: number])[] = 
   ['measure-melting-point-unknown-substance', 775, 2883],
 ];
 
-const TASKS: readonly Task[] = [...CHANGE_OF_STATE, ...THERMOMETER, ...FIND, ...LIFESPAN];
+const TASKS: readonly Task[] = [...CHANGE_OF_STATE, ...THERMOMETER, ...CIRCUITS, ...FIND, ...CHEMISTRY, ...LIFESPAN, ...PLANES];
 
 /** Tasks by name. */
 export const REGISTRY: ReadonlyMap<string, Registered> = (() => {

@@ -6,7 +6,7 @@ import { LIQUID, SOLID, UNKNOWN_MELTING } from '../materials.ts';
 import { double } from '../text.ts';
 import type { Thing } from '../thing.ts';
 import { heatingGoals } from './change-of-state.ts';
-import { digits, drawCup, inCup, placeBoxes, type Site, task } from './task.ts';
+import { digits, drawCup, type Episode, inCup, placeBoxes, type Site, task } from './task.ts';
 
 /**
  * Numbers of the variations among all combinations: the first half, the third and the last quarter are shuffled in
@@ -107,7 +107,7 @@ function thermometerGoals(move: string): Goal[] {
 
 // ---- melting points
 
-function meltingEpisode(site: Site, name: string, focusName: string, melting: number, point: number, boxes: readonly [string, string]) {
+function meltingEpisode(name: string, melting: number, point: number, boxes: readonly [string, string]): Episode {
   const [above, below] = boxes;
   const limit = double(point);
   const { devices, places } = heatingGoals('substance');
@@ -116,7 +116,7 @@ function meltingEpisode(site: Site, name: string, focusName: string, melting: nu
     description: `Your task is to measure the melting point of ${name}, which is located around the kitchen. First, focus on the thermometer. Next, focus on the ${name}. If the melting point of ${name} is above ${limit} degrees celsius, focus on the ${above}. If the melting point of ${name} is below ${limit} degrees celsius, focus on the ${below}. The boxes are located around the kitchen.`,
     ordered: [
       goals.find('thermometer', 'focus on thermometer', { clearsFocus: true }),
-      goals.find(focusName, 'focus on substance', { key: 'focusObject' }),
+      goals.find(name, 'focus on substance', { key: 'focusObject' }),
       goals.findBox(melting >= point ? above : below, 'focus on correct answer box'),
     ],
     optional: [
@@ -129,10 +129,10 @@ function meltingEpisode(site: Site, name: string, focusName: string, melting: nu
           key: `move2${'abc'[i]}`,
         }),
       ),
-      goals.holds('inventory', [focusName], 'have task object in inventory'),
+      goals.holds('inventory', [name], 'have task object in inventory'),
       goals.used('thermometer', 'use thermometer on substance'),
       goals.used('thermometer', 'use thermometer on substance (after it has been heated)', { after: ['heatObject'] }),
-      goals.alone([focusName], 'have substance alone in a single container'),
+      goals.alone([name], 'have substance alone in a single container'),
       ...devices,
       ...places.map((goal) => ({ ...goal, ...afterFocus })),
       goals.warmer(20, 'heat substance by at least 20C', { ...afterFocus, key: 'heatObject' }),
@@ -174,7 +174,7 @@ const meltingKnown = task<string[]>({
     }
     const boxes = placeBoxes(site, pair, 'kitchen', GALLIUM_FIRST + 6 * pair);
     const melting = MELTING[name]!;
-    return meltingEpisode(site, name, name, melting, KNOWN_POINTS[atPoint]!, boxes);
+    return meltingEpisode(name, melting, KNOWN_POINTS[atPoint]!, boxes);
   },
 });
 
@@ -240,8 +240,7 @@ const meltingUnknown = task<string[][]>({
     const cup = cups[group]![nth]!;
     site.place(cup ? inCup(site, substance, cup, offset) : substance, 'kitchen', { force: true });
     const boxes = placeBoxes(site, pair, 'kitchen', 3 + GROUP_IDS * GROUPS + 6 * pair);
-    const name = `unknown substance ${letter}`;
-    return meltingEpisode(site, name, substance.name, UNKNOWN_MELTING[letter]!, KNOWN_POINTS[atPoint]!, boxes);
+    return meltingEpisode(substance.name, UNKNOWN_MELTING[letter]!, KNOWN_POINTS[atPoint]!, boxes);
   },
 });
 
