@@ -16,8 +16,13 @@ export function randomGenes(table: string, random: JavaRandom, traits = Object.k
  * Genes that show `trait` as asked in both sets, the other traits being random. The trait comes last, as the original
  * appends it, and its order decides the order of later draws.
  */
+/** Order in which the other traits are drawn, where it is not the species' own. */
+const DRAWN: Readonly<Record<string, readonly string[]>> = {
+  'unknown E': ['seed color', 'leaf shape', 'flower size', 'seed shape'],
+};
+
 export function genesShowing(table: string, trait: string, shown: Expression, random: JavaRandom): Genes {
-  const others = Object.keys(TRAITS[table]!).filter((name) => name !== trait);
+  const others = (DRAWN[table] ?? Object.keys(TRAITS[table]!)).filter((name) => name !== trait);
   const set = () => [...others.map(() => random.int(2) === 0), shown === 'dominant'];
   const first = set();
   return { table, traits: [...others, trait], first, second: set() };

@@ -332,11 +332,11 @@ export function onFire(name: string, description: string, extra?: Extra): Goal {
   );
 }
 
-/** At least so many plants of a species are in a stage, anywhere. */
+/** At least so many plants of a species are in a stage, anywhere in the room. */
 export function plantsInStage(count: number, species: string, stage: string, description: string, extra?: Extra): Goal {
   return goal('GoalLifeStageAnywhere', description, extra, (_focus, { world }) => {
     let found = 0;
-    for (const { life } of descendants(world.universe)) if (life?.species === species && life.stage === stage) found++;
+    for (const { life } of descendants(world.agent.parent!)) if (life?.species === species && life.stage === stage) found++;
     return verdict(found >= count);
   });
 }

@@ -69,9 +69,10 @@ function sibling(thing: Thing, name: string): Thing | undefined {
 /** Turn of a plant. */
 export function tickPlant(thing: Thing, world: World): void {
   const self = thing.life!;
-  grow(thing, self, world);
+  // Name and taste follow the stage of the tick before.
   thing.edible = self.stage === 'seed';
   thing.name = plantName(thing);
+  grow(thing, self, world);
 }
 
 function enter(self: Life, stage: string): void {
@@ -191,7 +192,6 @@ export function tickFlower(flower: Thing, world: World): void {
   if (!foreign) return;
   bloom.step = 1;
   bloom.mate = foreign.bloom!.plant.life!.genes;
-  flower.name = 'flower';
   world.delete(foreign);
 }
 

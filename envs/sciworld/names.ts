@@ -29,6 +29,9 @@ export function ownNames(thing: Thing, viewer: Thing | null): string[] {
     case 'picture':
       names.add(`${thing.name} of ${thing.print!.title}`).add(`${described} of ${thing.print!.title}`);
       break;
+    case 'flower':
+      if (thing.bloom!.step > 0) names.add(`wilting ${thing.kind.name}`);
+      break;
     case 'pollen':
       names.add(`${thing.bloom!.species} pollen`);
       break;

@@ -314,10 +314,10 @@ export class World {
     thing.parent = null;
   }
 
-  /** Deletes `thing`; `expel` leaves its contents to its container. */
+  /** Deletes `thing`; `expel` leaves its contents, its own hidden terminals too, to its container. */
   delete(thing: Thing, expel = false): void {
     const into = thing.parent;
-    if (expel && into) for (const inside of thing.visible()) this.move(inside, into);
+    if (expel && into) for (const inside of [...thing.contents]) this.move(inside, into);
     disconnect(thing);
     this.take(thing);
     thing.deleted = true;

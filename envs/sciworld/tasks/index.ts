@@ -3,6 +3,8 @@ import { CHANGE_OF_STATE } from './change-of-state.ts';
 import { CHEMISTRY } from './chemistry.ts';
 import { CIRCUITS } from './circuits.ts';
 import { FIND } from './find.ts';
+import { GROWING } from './grow.ts';
+import { LIFE_STAGES } from './life-stages.ts';
 import { LIFESPAN } from './lifespan.ts';
 import { THERMOMETER } from './thermometer.ts';
 import { PLANES } from './planes.ts';
@@ -52,7 +54,7 @@ const ORDER: readonly (readonly [name: string, draws: number, ids: number])[] = 
   ['measure-melting-point-unknown-substance', 775, 2883],
 ];
 
-const TASKS: readonly Task[] = [...CHANGE_OF_STATE, ...THERMOMETER, ...CIRCUITS, ...FIND, ...CHEMISTRY, ...LIFESPAN, ...PLANES];
+const TASKS: readonly Task[] = [...CHANGE_OF_STATE, ...THERMOMETER, ...CIRCUITS, ...FIND, ...CHEMISTRY, ...GROWING, ...LIFESPAN, ...LIFE_STAGES, ...PLANES];
 
 /** Tasks by name. */
 export const REGISTRY: ReadonlyMap<string, Registered> = (() => {
