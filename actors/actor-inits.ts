@@ -6,10 +6,11 @@ import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
+import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import type { SmallPolicySetup } from '../src/policy/setup.ts';
-import type { Connection } from '../src/remote/connect.ts';
+import type { Connection } from '../src/remote/policy/connect.ts';
 import type { Schedule } from '../src/run/schedule-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
@@ -63,15 +64,14 @@ export function smallInference(
 
 export function remoteInit(
   { config, envModule }: RunOptions,
-  env: Env,
+  prompt: WorldPrompt,
   remote: Connection,
   replyPath: string,
 ): RemoteInferenceInit {
-  const { world } = config.env.options;
   return {
     openai: config.policy.openai,
     ...remote,
-    world: { id: typeof world === 'string' ? world : env.id, description: env.description },
+    prompt,
     envModule: envModule.href,
     replyPath,
   };
@@ -100,8 +100,8 @@ export function poolOptions(
 }
 
 /** What the hosts load: the world itself, or the way to the server that has it. */
-function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservationChars }: Env): EnvSpec {
-  const { id, options } = config.env;
+function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+  const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
   if (url === undefined) return { id, url: envModule, options };
   if (Object.keys(options).length > 0) {
@@ -110,7 +110,7 @@ function hostedEnv({ config, envModule }: RunOptions, { rewardRange, maxObservat
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../src/remote-env/uniform.js', import.meta.url),
+    url: new URL('../src/remote/env/uniform.js', import.meta.url),
     options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
   };
 }

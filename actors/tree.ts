@@ -7,11 +7,12 @@
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
-import type { EnvModule } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { setUpSmallPolicy } from '../src/policy/setup.ts';
+import { worldPrompt } from '../src/prompts/world-prompt.ts';
+import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
-import { connect } from '../src/remote/connect.ts';
+import { connect } from '../src/remote/policy/connect.ts';
 import type { ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { SchedulePlayer } from '../src/runtime/schedule.ts';
@@ -19,6 +20,7 @@ import { createSystem } from '../src/runtime/system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { create, type HorizonState, horizon, restore } from '../src/schedule/horizon-schedule.ts';
 import { TaskSampler } from '../src/schedule/task-sampler.ts';
+import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import {
   checkChaos,
   dynamicSampling,
@@ -53,12 +55,17 @@ export type { Run, RunOptions } from './run.ts';
  */
 export async function startRun(options: RunOptions): Promise<Run> {
   const { config, mode, envModule } = options;
-  const module = (await import(localUrl(envModule).href)) as EnvModule;
-  const env = module.createEnv(config.env.options);
+  const module = await loadWorld(localUrl(envModule), config.env.id);
+  const env = describeEnv(module, config.env.id, config.env.options);
   const small =
     config.policy.kind === 'small'
       ? setUpSmallPolicy<RolloutState, HorizonState>(config, module.view, options.checkpoint, options.initial)
       : undefined;
+  if (small && !module.view) {
+    options.onNotice?.(
+      `${env.id} has no view of its own: the small policy reads it through the default one (${small.codec.id}); a world's own view learns faster`,
+    );
+  }
   if (options.learn && !small) {
     throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small'`);
   }
@@ -114,7 +121,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
         envs: replayed ?? pool,
         sampler,
         seed: config.seed,
-        view: small?.view.id ?? (remote && openai.prompt === 'tokens' ? module.view?.id : undefined),
+        view: small?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined),
         policyInThread: small !== undefined,
         groupSize: config.rollout.groupSize,
         concurrentGroups: config.rollout.concurrentGroups,
@@ -175,7 +182,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
       remote
         ? {
             url: new URL('./remote-inference/remote-inference-actor.js', import.meta.url),
-            init: remoteInit(options, env, remote, paths.rollout),
+            init: remoteInit(options, worldPrompt(module, config.env.options, env.description), remote, paths.rollout),
             placement: 'local',
           }
         : {

@@ -16,11 +16,11 @@ import { startRun } from '../actors/tree.ts';
 import { LEVELS } from '../envs/babyai/levels.ts';
 import { levelOf, PAPER_LEVELS, SUBTASKS, tasks } from '../envs/babyai/tasks.ts';
 import { evaluationPlan } from '../src/cli/train-run.ts';
-import { envModuleUrl } from '../src/cli/world.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
+import { worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import { resultFiles } from './results.ts';
@@ -112,7 +112,7 @@ async function played(
     config,
     dir,
     mode: 'async',
-    envModule: envModuleUrl(config.env.id),
+    envModule: worldUrl(config.env.id, config.env.options),
     learn: before !== undefined,
     onNotice: (line) => process.stderr.write(`${line}\n`),
   });

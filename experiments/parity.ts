@@ -6,28 +6,28 @@
  * Prints the first difference of each file and, last, `episodes N, steps N, differences N` over all files. Exit
  * code 0 without differences, 1 with some, 2 for a command line or a file that cannot be used.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { registry } from '../envs/registry.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Difference, Parity } from '../src/core/parity.ts';
-import { replay as babyai } from './parity/babyai.ts';
-import { replay as textcraft } from './parity/textcraft.ts';
-
-/** One line a world. */
-const replays: Readonly<Record<string, Parity>> = { textcraft, babyai };
+import { worldUrl } from '../src/run/find-world.ts';
+import { localUrl } from '../src/runtime/thread.ts';
+import { loadWorld } from '../src/world/open-world.ts';
+import { replay as llm, recordingsIn } from './parity/llm.ts';
 
 /** @returns the process's exit code */
 export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {
   try {
-    const [name, ...files] = args;
-    const replay = name === undefined ? undefined : replays[name];
-    const known = Object.keys(replays).join(' | ');
-    if (name !== undefined && !replay) {
-      throw new UserError('UNKNOWN_ENV', `no recordings of "${name}" can be played again; there is: ${known}`);
+    const [name, ...paths] = args;
+    if (name === undefined || paths.length === 0) {
+      throw new UserError(
+        'BAD_ARGUMENT',
+        `usage: npm run parity -- <${Object.keys(registry).join(' | ')} | llm> <golden file or folder>…`,
+      );
     }
-    if (!replay || files.length === 0) {
-      throw new UserError('BAD_ARGUMENT', `usage: npm run parity -- <${known}> <golden file>…`);
-    }
+    const { replay, files } = await replayer(name, paths);
     let [episodes, steps, differences] = [0, 0, 0];
     for (const file of files) {
       const records = readRecords(file);
@@ -54,6 +54,28 @@ export async function parity(args: readonly string[], print: (line: string) => v
     print(thrown.message);
     return 2;
   }
+}
+
+/** The re-player of a world, or of language models, and its recordings. @throws {UserError} */
+async function replayer(
+  name: string,
+  paths: readonly string[],
+): Promise<{ readonly replay: Parity; readonly files: readonly string[] }> {
+  if (name === 'llm') return { replay: llm, files: paths.flatMap(recordingsIn) };
+  const { parity: replay } = await loadWorld(localUrl(worldUrl(name)), name);
+  if (replay) return { replay, files: paths.flatMap(recordingsAt) };
+  throw new UserError('UNKNOWN_ENV', `no recordings of '${name}' can be played again: it exports no \`parity\``);
+}
+
+/** The recordings that a path stands for: the file itself, or all of a folder. @throws {UserError} where there is none */
+function recordingsAt(path: string): readonly string[] {
+  if (!existsSync(path) || !statSync(path).isDirectory()) return [path];
+  const found = readdirSync(path)
+    .filter((name) => /\.jsonl?(\.gz)?$/.test(name))
+    .map((name) => join(path, name))
+    .sort();
+  if (found.length > 0) return found;
+  throw new UserError('BAD_TRACE', `${path}: no recordings (.json, .jsonl, also .gz) in this folder`);
 }
 
 /**

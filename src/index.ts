@@ -25,7 +25,11 @@ export type { Engine, EngineOptions, HostTensor, Program } from './engine/engine
 export { openEngine } from './engine/open.ts';
 export { summarise } from './evaluation/summary.ts';
 export type { Acted, ActRequest, Policy } from './policy/policy.ts';
-export { Tokenizer } from './policy/tokenizer.ts';
+export type { Codec } from './reading/codec.ts';
+export { codecOf } from './reading/codec-of.ts';
+export type { Observed, Prompt, Transcript } from './reading/transcript.ts';
+export { ViewCodec } from './reading/view-codec.ts';
+export { WordTokenizer } from './reading/word-tokenizer.ts';
 export { loadNewest, saveCheckpoint } from './record/checkpoint.ts';
 export { type MetricsRow, metricTable } from './record/metrics.ts';
 export { readTrace } from './record/trace.ts';

@@ -96,6 +96,7 @@ const MID = 1;
 const UNSOLVED = 2;
 const SOLVED = 3;
 const FAILED = 4;
+const PARTIAL = 5;
 const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
 
@@ -202,11 +203,14 @@ function fewObservations(events: readonly EnvEvent[]): FewObservations | undefin
 }
 
 function kindOf(step: First | EnvStep): number {
-  return step.kind === 'first' ? FIRST : step.kind === 'mid' ? MID : step.success ? SOLVED : UNSOLVED;
+  if (step.kind === 'first') return FIRST;
+  if (step.kind === 'mid') return step.partial ? PARTIAL : MID;
+  return step.success ? SOLVED : UNSOLVED;
 }
 
 function stepOf(kind: number, observation: string, reward: number): First | EnvStep {
   if (kind === FIRST) return { kind: 'first', observation };
   if (kind === MID) return { kind: 'mid', observation, reward };
+  if (kind === PARTIAL) return { kind: 'mid', observation, reward, partial: true };
   return { kind: 'terminated', observation, reward, success: kind === SOLVED };
 }

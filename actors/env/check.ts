@@ -1,5 +1,8 @@
-/** Whether what an env returned keeps its contract. An env is somebody else's code: nothing it returns is trusted. */
-import type { Env, EnvStep, First } from '../../src/core/env.ts';
+/**
+ * The boundary to an environment's answers. An env is somebody else's code: each value is read once, its type checked
+ * with `typeof`, and copied into a plain one; everything behind works on the copy.
+ */
+import { ACTION_LIMITS, type Env, type EnvStep, type First, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 
 /** The contract broken, as a failure's cause and words. */
@@ -11,33 +14,102 @@ export class BrokenContract extends Error {
   }
 }
 
-const KEYS: ReadonlySet<string> = new Set(['kind', 'observation', 'reward', 'success']);
+/** Bounds that an env states of itself, read once when it is loaded. */
+export interface StepBounds {
+  readonly minReward: number;
+  readonly maxReward: number;
+  readonly maxObservationChars: number;
+}
 
-/** @throws {BrokenContract} unless `step` is what an env may answer to `open` (`opening`) or to an action */
-export function checkStep(env: Env, step: First | EnvStep, opening: boolean): void {
+/** @throws {BrokenContract} where the env states none */
+export function boundsOf(env: Env): StepBounds {
+  const [minReward, maxReward] = env.rewardRange;
+  const { maxObservationChars } = env;
+  for (const bound of [minReward, maxReward, maxObservationChars]) {
+    if (typeof bound === 'number' && Number.isFinite(bound)) continue;
+    throw new BrokenContract('protocol', 'an env must state finite `rewardRange` and `maxObservationChars`');
+  }
+  return { minReward, maxReward, maxObservationChars };
+}
+
+const KEYS: ReadonlySet<string> = new Set(['kind', 'observation', 'reward', 'success', 'partial']);
+
+/**
+ * Copies what an env answered to `open` (`opening`) or to an action.
+ * @throws {BrokenContract} unless it is such an answer
+ */
+export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): First | EnvStep {
   if (typeof step !== 'object' || step === null) throw broken(step, `expected a time step, got ${typeof step}`);
-  const { kind, observation } = step;
+  const { kind, observation, reward, success, partial } = step as Readonly<Record<string, unknown>>;
   if (typeof observation !== 'string') throw broken(step, `observation must be a string, got ${typeof observation}`);
-  if (observation.length > env.maxObservationChars) {
-    const message = `observation has ${observation.length} characters, the env states at most ${env.maxObservationChars}`;
+  if (observation.length > bounds.maxObservationChars) {
+    const message = `observation has ${observation.length} characters, the env states at most ${bounds.maxObservationChars}`;
     throw new BrokenContract('oversized', message);
   }
   for (const key in step) if (!KEYS.has(key)) checkClonable(step);
   if (opening ? kind !== 'first' : kind !== 'mid' && kind !== 'terminated') {
-    throw new BrokenContract(
-      'protocol',
-      `an env must not answer ${opening ? 'open' : 'an action'} with ${String(kind)}`,
-    );
+    const got = typeof kind === 'string' ? kind.slice(0, 40) : typeof kind;
+    throw new BrokenContract('protocol', `an env must not answer ${opening ? 'open' : 'an action'} with ${got}`);
   }
-  if (step.kind === 'first') return;
-  const { reward } = step;
-  const [least, most] = env.rewardRange;
-  if (!(reward >= least && reward <= most)) {
-    throw new BrokenContract('protocol', `reward ${String(reward)} lies outside [${least}, ${most}]`);
+  if (kind === 'first') return { kind, observation };
+  if (typeof reward !== 'number') {
+    throw new BrokenContract('protocol', `reward must be a number, got ${reward === null ? 'null' : typeof reward}`);
   }
-  if (step.kind === 'terminated' && typeof step.success !== 'boolean') {
+  if (!(reward >= bounds.minReward && reward <= bounds.maxReward)) {
+    const range = `[${bounds.minReward}, ${bounds.maxReward}]`;
+    throw new BrokenContract('protocol', `reward ${reward} lies outside ${range}`);
+  }
+  if (partial !== undefined && partial !== true) {
+    throw new BrokenContract('protocol', `partial must be true or absent, got ${typeof partial}`);
+  }
+  if (kind === 'mid') {
+    if (!partial) return { kind, observation, reward };
+    if (reward !== 0) throw new BrokenContract('protocol', `a partial step must pay 0, got ${reward}`);
+    return { kind, observation, reward, partial };
+  }
+  if (partial) throw new BrokenContract('protocol', 'a partial step must not end the episode');
+  if (typeof success !== 'boolean') {
     throw new BrokenContract('protocol', 'terminated without a boolean `success`');
   }
+  return { kind: 'terminated', observation, reward, success };
+}
+
+/**
+ * Partial steps in a row after `step`.
+ * @param inRow before it
+ * @throws {BrokenContract} for one too many
+ */
+export function countPartial(inRow: number, step: First | EnvStep): number {
+  if (step.kind !== 'mid' || !step.partial) return 0;
+  if (inRow < MAX_PARTIAL_STEPS) return inRow + 1;
+  const message = `more than ${MAX_PARTIAL_STEPS} stages of an action in a row: the world does not move`;
+  throw new BrokenContract('protocol', message);
+}
+
+/**
+ * Copies a list of actions.
+ * @throws {BrokenContract} unless it is an array of strings within `ACTION_LIMITS`
+ */
+export function copyActions(listed: unknown): readonly string[] {
+  if (!Array.isArray(listed)) throw new BrokenContract('protocol', 'actions() must return an array');
+  const { length } = listed;
+  const { count, chars, totalChars } = ACTION_LIMITS;
+  if (!(typeof length === 'number' && length <= count)) {
+    throw new BrokenContract('oversized', `actions() listed ${length} texts, at most ${count} are taken`);
+  }
+  const copy: string[] = new Array(length);
+  let total = 0;
+  for (let i = 0; i < length; i++) {
+    const text: unknown = listed[i];
+    if (typeof text !== 'string') throw new BrokenContract('protocol', `action ${i} is not a string`);
+    total += text.length;
+    if (text.length > chars || total > totalChars) {
+      const much = text.length > chars ? `action ${i} has ${text.length} characters` : `${total} characters in all`;
+      throw new BrokenContract('oversized', `actions(): ${much}; at most ${chars} each and ${totalChars} in all`);
+    }
+    copy[i] = text;
+  }
+  return copy;
 }
 
 function checkClonable(value: unknown): void {

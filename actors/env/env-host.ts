@@ -5,8 +5,9 @@
 import * as Comlink from 'comlink';
 import { type StepFault, stepFault } from '../../src/chaos/injector.ts';
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
-import type { Env, EnvModule } from '../../src/core/env.ts';
+import type { Env } from '../../src/core/env.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
+import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world.ts';
 import { type CommandBatch, packEvents, unpackCommands } from './batch.ts';
 import { type Beacon, HostCore } from './host-core.ts';
 
@@ -27,11 +28,17 @@ export interface HostChaos {
 
 /** What the main thread may call. */
 export interface HostControl {
-  /** Resolves once the envs are loaded. @throws what a module threw */
-  ready(): Promise<void>;
+  /** Resolves once the worlds are started. @throws what a module threw */
+  ready(): Promise<readonly EnvFacts[]>;
   health(): { readonly episodes: number; readonly calls: number; readonly heapUsed: number };
-  /** Closes all sessions and ends the host. */
+  /** Closes all sessions, releases what the worlds started, and ends the host. */
   stop(): void;
+}
+
+/** What the pool must know of a world, from the host that started it. */
+export interface EnvFacts {
+  readonly id: string;
+  readonly replay: 'exact' | 'never';
 }
 
 /** Serves until `stop` is called. */
@@ -47,18 +54,19 @@ export async function runHost(task: HostTask, data: PortLike, control: PortLike,
     beacon,
     ...faultsOf(task.chaos),
   });
-  const loaded = load(task, envs);
+  const loaded = startWorlds(task.envs, task.where, envs);
   loaded.catch(() => {}); // told through `ready`
   await new Promise<void>((stop) => {
     const api: HostControl = {
-      ready: () => loaded,
+      ready: () => loaded.then(({ facts }) => facts),
       health: () => ({ episodes: core.episodes, calls: core.calls, heapUsed: process.memoryUsage().heapUsed }),
       stop,
     };
     Comlink.expose(api, comlinkEndpoint(control));
     data.on('message', (batch: CommandBatch) => core.handle(unpackCommands(batch)));
   });
-  core.closeAll();
+  await core.closeAll();
+  await loaded.then(({ dispose }) => dispose()).catch(() => {});
   data.close();
   // The answer to `stop` leaves first.
   setImmediate(() => control.close());
@@ -73,9 +81,40 @@ export function faultsOf(chaos: HostChaos | undefined): {
   return { fault: (episode, turn) => stepFault(chaos.spec, episode, turn), slowMs: chaos.slowMs };
 }
 
-async function load(task: HostTask, envs: Map<string, Env>): Promise<void> {
-  for (const { id, url, options } of task.envs) {
-    const module = (await import(url)) as EnvModule;
-    envs.set(id, module.createEnv(options as Record<string, unknown> | undefined));
+/** Worlds of one host. */
+export interface HostedWorlds {
+  readonly facts: readonly EnvFacts[];
+  /** Releases all of them; the first error is thrown after the last one. */
+  dispose(): Promise<void>;
+}
+
+/**
+ * Loads and starts the worlds of a host, once each.
+ * @param envs gets the rules, by id
+ * @throws what a world threw; those started before it are released again
+ */
+export async function startWorlds(
+  specs: HostTask['envs'],
+  where: string,
+  envs: Map<string, Env>,
+): Promise<HostedWorlds> {
+  const opened: OpenWorld[] = [];
+  const dispose = async () => {
+    const released = await Promise.allSettled(opened.map((one) => one.dispose()));
+    for (const one of released) if (one.status === 'rejected') throw one.reason;
+  };
+  try {
+    const facts: EnvFacts[] = [];
+    for (const { id, url, options } of specs) {
+      const world = await loadWorld(new URL(url), id);
+      const one = await openWorld(world, id, { ...options }, where);
+      opened.push(one);
+      envs.set(id, one.env);
+      facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact' });
+    }
+    return { facts, dispose };
+  } catch (thrown) {
+    await dispose().catch(() => {}); // the first mistake is the one to tell
+    throw thrown;
   }
 }

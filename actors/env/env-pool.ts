@@ -4,7 +4,8 @@
  *
  * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`; every
  * other is opened again on the new host and its actions taken again, which nobody notices but for the time. An
- * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`.
+ * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`. In a
+ * world whose actions must not be repeated (`Env.replay: 'never'`) an episode that has taken one is `lost` instead.
  */
 import { type Observable, Subject } from 'rxjs';
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
@@ -105,6 +106,8 @@ class Pool implements EnvPool {
   readonly #slots: Slot[];
   readonly #episodes = new Map<number, Held>();
   readonly #ids: ReadonlySet<string>;
+  /** Worlds whose actions must not be repeated, by id. */
+  readonly #unrepeatable = new Set<string>();
   readonly #failed: Partial<{ [C in FailureCause]: number }> = {};
   readonly #pollMs: number;
   #observed = 0;
@@ -208,6 +211,14 @@ class Pool implements EnvPool {
     const record = newHeld(command, slot);
     this.#episodes.set(command.episode, record);
     slot.episodes.add(record);
+    if (this.#mustNotRepeat(record)) {
+      const message = `actions of ${command.task.env} must not be taken again, so its episodes cannot be brought back`;
+      queueMicrotask(() => {
+        if (this.#episodes.get(command.episode) === record)
+          this.#fail(record, { cause: 'lost', where: slot.where, message });
+      });
+      return;
+    }
     this.#sendPending(record, command);
   }
 
@@ -265,6 +276,7 @@ class Pool implements EnvPool {
       return;
     }
     slot.host = host;
+    for (const { id, replay } of host.facts) if (replay === 'never') this.#unrepeatable.add(id);
     slot.failedStarts = 0;
     slot.calls = -1;
     slot.movedAt = this.#clock.now();
@@ -349,12 +361,26 @@ class Pool implements EnvPool {
     slot.sent = 0;
     slot.outbox = [];
     // Restored before the failure is told: whoever hears of it may open the next episode at once.
-    for (const record of slot.episodes) if (!culprits.includes(record)) this.#restore(record);
+    const lost: Held[] = [];
+    for (const record of [...slot.episodes]) {
+      if (culprits.includes(record)) continue;
+      if (this.#mustNotRepeat(record)) lost.push(record);
+      else this.#restore(record);
+    }
     for (const culprit of culprits) this.#fail(culprit, { cause, where: slot.where, message });
+    for (const record of lost) {
+      const why = `its host was ended (${cause}, ${message}), and its actions must not be taken again`;
+      this.#fail(record, { cause: 'lost', where: slot.where, message: why });
+    }
     if (++this.#replacedInRow > (this.#options.maxRestarts ?? 10)) {
       const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow} times and answered no action in between`;
       void this.#giveUp(`the environment is broken: ${why} (the last time: ${cause}, ${message})`);
     } else void this.#restart(slot);
+  }
+
+  /** Whether an action was taken, or may have been, that bringing the episode back would take a second time. */
+  #mustNotRepeat({ open, actions, pending }: Held): boolean {
+    return this.#unrepeatable.has(open.task.env) && (actions.length > 0 || pending === 'step');
   }
 
   #restore(record: Held): void {

@@ -7,7 +7,7 @@ import { misbehave } from '../../src/chaos/misbehave.ts';
 import type { Env, EnvStep, First, MaybePromise, Session } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
-import { BrokenContract, checkStep } from './check.ts';
+import { BrokenContract, boundsOf, copyActions, copyStep, countPartial, type StepBounds } from './check.ts';
 import type { EnvCommand, EnvEvent, Open, Step } from './protocol.ts';
 
 /** Where the host is, for whoever watches it from outside; called before and after every call into an env. */
@@ -21,6 +21,7 @@ export interface Beacon {
 }
 
 export interface HostOptions {
+  /** The worlds by id; may be filled after the host was made. */
   readonly envs: ReadonlyMap<string, Env>;
   /** Whether to ask sessions for their actions. */
   readonly listActions: boolean;
@@ -42,9 +43,11 @@ export interface HostOptions {
 
 interface Episode {
   readonly number: number;
-  readonly env: Env;
+  readonly bounds: StepBounds;
   session: Session | undefined;
   turn: number;
+  /** Stages of an action taken since the last whole step. */
+  partials: number;
   /** The action table and its inverse. */
   readonly texts: string[];
   readonly table: Map<string, number>;
@@ -66,6 +69,9 @@ export class HostCore {
   readonly #options: HostOptions;
   readonly #beacon: Beacon;
   readonly #episodes = new Map<number, Episode>();
+  readonly #bounds = new Map<string, StepBounds>();
+  /** Sessions being closed slowly. */
+  readonly #closing = new Set<Promise<void>>();
   #events: EnvEvent[] = [];
   #inBatch = false;
   #scheduled = false;
@@ -98,8 +104,10 @@ export class HostCore {
     this.#flush();
   }
 
-  closeAll(): void {
+  /** Closes all sessions. Resolves when the slow ones are closed too; a call that never ends keeps it waiting. */
+  async closeAll(): Promise<void> {
     for (const number of [...this.#episodes.keys()]) this.#close(number);
+    await Promise.all(this.#closing);
   }
 
   #open(command: Open): void {
@@ -110,11 +118,19 @@ export class HostCore {
       this.#push(this.#failed(number, 'protocol', message));
       return;
     }
+    let bounds = this.#bounds.get(task.env);
+    try {
+      if (!bounds) this.#bounds.set(task.env, (bounds = boundsOf(env)));
+    } catch (thrown) {
+      this.#push(this.#failed(number, 'protocol', messageOf(thrown)));
+      return;
+    }
     const episode: Episode = {
       number,
-      env,
+      bounds,
       session: undefined,
       turn: 0,
+      partials: 0,
       texts: [],
       table: new Map(),
       listActions: command.listActions ?? this.#options.listActions,
@@ -129,7 +145,11 @@ export class HostCore {
       const replay = command.replay ?? [];
       if (isPromise(opened) || replay.length > 0) return this.#openSlowly(episode, opened, replay, began);
       episode.session = opened;
-      this.#observe(episode, opened.first, began);
+      this.#observe(
+        episode,
+        this.#enter(episode, () => copyStep(episode.bounds, opened.first, true)),
+        began,
+      );
       return undefined;
     });
   }
@@ -147,15 +167,15 @@ export class HostCore {
       return;
     }
     episode.session = session;
-    let step: First | EnvStep = session.first;
-    let actions = this.#check(episode, step, true);
+    let step = this.#enter(episode, () => copyStep(episode.bounds, session.first, true));
+    let actions = this.#list(episode, step);
     for (const action of replay) {
       began = this.#options.now();
-      const stepped = this.#enter(episode, () => session.step(action));
+      const stepped = this.#take(episode, () => session.step(action));
       step = isPromise(stepped) ? await stepped : stepped;
       if (episode.closed) return;
       episode.turn++;
-      actions = this.#check(episode, step, false);
+      actions = this.#list(episode, step);
     }
     this.#report(episode, step, actions, episode.texts.slice(), began);
   }
@@ -178,11 +198,9 @@ export class HostCore {
     const take = () => session.step(action);
     const began = this.#options.now();
     this.#guard(episode, () => {
-      const stepped = this.#enter(episode, () =>
-        fault ? misbehave(fault, take, this.#options.slowMs ?? 100) : take(),
-      );
+      const stepped = this.#take(episode, fault ? () => misbehave(fault, take, this.#options.slowMs ?? 100) : take);
       if (isPromise(stepped)) {
-        return Promise.resolve(stepped).then((step) => {
+        return stepped.then((step) => {
           if (episode.closed) return;
           episode.turn++;
           this.#observe(episode, step, began);
@@ -222,26 +240,35 @@ export class HostCore {
     }
   }
 
+  /** Takes a step and copies its answer, in the same call: reading it may run the env's code (a getter) too. */
+  #take(episode: Episode, call: () => MaybePromise<EnvStep>): MaybePromise<First | EnvStep> {
+    return this.#enter(episode, () => {
+      const stepped = call();
+      if (!isPromise(stepped)) return copyStep(episode.bounds, stepped, false);
+      return Promise.resolve(stepped).then((step) => {
+        return this.#enter(episode, () => copyStep(episode.bounds, step, false));
+      });
+    });
+  }
+
   #observe(episode: Episode, step: First | EnvStep, began: number): void {
     const known = episode.texts.length;
-    const actions = this.#check(episode, step, episode.turn === 0);
+    const actions = this.#list(episode, step);
     const newActions = episode.texts.length === known ? NO_TEXTS : episode.texts.slice(known);
     episode.busy = false;
     this.#report(episode, step, actions, newActions, began);
   }
 
-  /** @returns the indices of what can be done now @throws {BrokenContract} */
-  #check(episode: Episode, step: First | EnvStep, opening: boolean): Int32Array {
-    checkStep(episode.env, step, opening);
+  /** Takes a step into account. @returns the indices of what can be done now @throws {BrokenContract} */
+  #list(episode: Episode, step: First | EnvStep): Int32Array {
+    episode.partials = countPartial(episode.partials, step);
     if (!episode.listActions || step.kind === 'terminated') return NONE;
     const { table, texts, session } = episode;
-    const listed = this.#enter(episode, () => session!.actions());
-    if (!Array.isArray(listed)) throw new BrokenContract('protocol', 'actions() must return an array');
+    const listed = this.#enter(episode, () => copyActions(session!.actions()));
     if (listed.length === 0) return NONE;
     const indices = new Int32Array(listed.length);
     for (let i = 0; i < listed.length; i++) {
-      const text: unknown = listed[i];
-      if (typeof text !== 'string') throw new BrokenContract('protocol', `action ${i} is not a string`);
+      const text = listed[i]!;
       let index = table.get(text);
       if (index === undefined) {
         table.set(text, (index = texts.length));
@@ -292,8 +319,12 @@ export class HostCore {
     if (!session) return;
     try {
       const closing = this.#enter(episode, () => session.close());
-      // What an env says when it is let go changes nothing for anybody.
-      if (isPromise(closing)) Promise.resolve(closing).catch(() => {});
+      if (!isPromise(closing)) return;
+      // An error of an env that is let go changes nothing for anybody.
+      const closed: Promise<void> = Promise.resolve(closing)
+        .catch(() => {})
+        .then(() => void this.#closing.delete(closed));
+      this.#closing.add(closed);
     } catch {}
   }
 

@@ -6,7 +6,7 @@ import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoi
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { type EventBatch, packCommands, unpackEvents } from './batch.ts';
 import type { BeaconReading } from './beacon.ts';
-import type { HostChaos, HostControl, HostTask } from './env-host.ts';
+import type { EnvFacts, HostChaos, HostControl, HostTask } from './env-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec } from './protocol.ts';
 
 /** Told by a host. */
@@ -18,6 +18,8 @@ export interface HostListener {
 
 /** One live host. */
 export interface Host {
+  /** The worlds that it started. */
+  readonly facts: readonly EnvFacts[];
   send(commands: readonly EnvCommand[]): void;
   /** What it is doing; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
@@ -61,8 +63,8 @@ export interface Residence {
   kill(): void;
 }
 
-/** Milliseconds a host gets to close its sessions before it is ended. */
-const CLOSE_MS = 2000;
+/** Milliseconds a host gets to close its sessions and release what it started before it is ended. */
+const CLOSE_MS = 5000;
 
 export function hostTask({ envs, listActions, where, chaos }: HostOptions): HostTask {
   return {
@@ -84,6 +86,7 @@ class RemoteHost implements Host {
   readonly #residence: Residence;
   readonly #control: Comlink.Remote<HostControl>;
   readonly #listener: HostListener;
+  #facts: readonly EnvFacts[] = [];
   #up = false;
   #over = false;
 
@@ -101,6 +104,10 @@ class RemoteHost implements Host {
     });
   }
 
+  get facts(): readonly EnvFacts[] {
+    return this.#facts;
+  }
+
   async ready(startMs: number): Promise<void> {
     // Calls to a dead host never settle: its end and the clock settle them.
     let timer: NodeJS.Timeout | undefined;
@@ -108,7 +115,9 @@ class RemoteHost implements Host {
       timer = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
     });
     const broke = await Promise.race([
-      this.#control.ready().then(() => undefined, messageOf),
+      this.#control.ready().then((facts) => {
+        this.#facts = facts;
+      }, messageOf),
       this.#residence.ended.then((end) => end?.message ?? 'the host ended'),
       late,
     ]);

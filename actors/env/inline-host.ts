@@ -1,8 +1,8 @@
 /** A host in the caller's thread, for serial mode and for light envs that are trusted. */
 import { type Clock, systemClock } from '../../src/core/clock.ts';
-import type { Env, EnvModule } from '../../src/core/env.ts';
+import type { Env } from '../../src/core/env.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
-import { faultsOf } from './env-host.ts';
+import { faultsOf, startWorlds } from './env-host.ts';
 import { HostCore } from './host-core.ts';
 import type { Host, HostListener, HostOptions } from './hosts.ts';
 
@@ -17,10 +17,8 @@ export interface InlineOptions extends HostOptions {
 /** A host in the caller's thread. It cannot contain an env that spins or exits; slow ones are left at their deadline. */
 export async function startInlineHost(options: InlineOptions, listener: HostListener): Promise<Host> {
   const envs = new Map<string, Env>();
-  for (const spec of options.envs) {
-    const module = (await import(localUrl(spec.url).href)) as EnvModule;
-    envs.set(spec.id, module.createEnv(spec.options));
-  }
+  const specs = options.envs.map((spec) => ({ ...spec, url: localUrl(spec.url).href }));
+  const { facts, dispose } = await startWorlds(specs, options.where, envs);
   const clock = options.outside ? systemClock : options.clock;
   const core = new HostCore({
     envs,
@@ -44,10 +42,15 @@ export async function startInlineHost(options: InlineOptions, listener: HostList
       options.outside?.(Promise.race([ended, late]));
     },
   });
+  const end = async () => {
+    await core.closeAll();
+    await dispose();
+  };
   return {
     send: (commands) => core.handle(commands),
     beacon: () => undefined,
-    kill: () => core.closeAll(),
-    close: async () => core.closeAll(),
+    facts,
+    kill: () => void end().catch(() => {}),
+    close: end,
   };
 }

@@ -10,29 +10,22 @@
  * and the new one cannot know the beginning of is left out (`unseen`).
  */
 
-import type { Clock } from '../../src/core/clock.ts';
-import type { EnvModule } from '../../src/core/env.ts';
-import { UserError } from '../../src/core/errors.ts';
-import { openEngine } from '../../src/engine/open.ts';
-import { timed } from '../../src/engine/timed.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
+import { type OpenedPolicy, openPolicy } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
-import { RandomPolicy } from '../../src/policy/random-policy.ts';
-import { SmallPolicy } from '../../src/policy/small-policy.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
-import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
-import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, SmallPolicyInit } from './protocol.ts';
+import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';
 
 /** The tick is private: no other actor can send it. */
 type Internal = InferenceCommand | { readonly type: 'serve' };
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
-    return serve(ctx, init, await openPolicy(await newest(ctx, init), ctx.clock));
+    const { policy } = await newest(ctx, init);
+    return serve(ctx, init, await openPolicy(policy, { maxBatch: init.maxBatch, clock: ctx.clock }));
   };
 }
 
@@ -49,15 +42,7 @@ async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<Infe
   return { ...init, policy: { ...init.policy, params } };
 }
 
-interface Opened {
-  readonly policy: SmallPolicy | WindowPolicy | RandomPolicy;
-  /** Name and device. */
-  readonly engine: string;
-  readonly computing: { readonly ms: number };
-  readonly close: () => Promise<void>;
-}
-
-function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Behavior<Internal> {
+function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy): Behavior<Internal> {
   const { policy, engine, computing, close } = opened;
   const rollouts = ctx.resolve<ActedEvent>(init.replyPath);
   const totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
@@ -102,8 +87,7 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
       },
       loadWeights({ params }) {
         // Older ones may have waited in the mailbox while this incarnation asked for the newest.
-        if (policy instanceof RandomPolicy || params.version < policy.version) return;
-        policy.load(params);
+        if (params.version >= policy.version) policy.load(params);
       },
       report({ replyTo }) {
         const report: InferenceReport = { ...totals, tokens: policy.tokens, engineMs: computing.ms, engine };
@@ -132,40 +116,6 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: Opened): Beh
       await close();
     },
   };
-}
-
-async function openPolicy(init: InferenceInit, clock: Clock): Promise<Opened> {
-  if (init.policy.kind === 'random') {
-    return { policy: new RandomPolicy(init.maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
-  }
-  const spec = init.policy;
-  const view = await viewOf(spec.envModule);
-  const { engine, computing } = timed(await openEngine(spec.engine), clock);
-  const { model: config, decoder, params } = spec;
-  const common = { config, tokenizer: new Tokenizer(view), maxBatch: init.maxBatch, now: () => clock.now() };
-  const policy =
-    view.mode === 'window' && decoder === 'choice' && !spec.givenPrompts
-      ? await WindowPolicy.create(engine, { ...common, view }, params)
-      : await SmallPolicy.create(
-          engine,
-          {
-            ...common,
-            view,
-            decoder,
-            masked: spec.masked,
-            maxTokens: spec.maxTokens,
-            cacheOnUpdate: spec.cacheOnUpdate,
-          },
-          params,
-        );
-  return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
-}
-
-/** The view of an env module. @throws {UserError} UNKNOWN_ENV when it has none */
-export async function viewOf(envModule: SmallPolicyInit['envModule']) {
-  const { view } = (await import(envModule)) as EnvModule;
-  if (!view) throw new UserError('UNKNOWN_ENV', `${envModule}: this world has no view for the small policy`);
-  return view;
 }
 
 /**

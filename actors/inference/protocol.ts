@@ -1,11 +1,9 @@
 /** Messages of the batching inference actor, which owns the policy's engine in a thread of its own. */
-import type { EngineOptions } from '../../src/engine/engine.ts';
-import type { ModelConfig } from '../../src/model/config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
-import type { DecoderKind } from '../../src/model/programs.ts';
+import type { PolicySpec } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
 import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
-import type { RemoteUsage } from '../../src/remote/usage.ts';
+import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
@@ -57,28 +55,13 @@ export interface InferenceReport {
 
 /** What the actor is made from; plain data. */
 export interface InferenceInit {
-  readonly policy: SmallPolicyInit | { readonly kind: 'random' };
+  readonly policy: PolicySpec;
   readonly maxBatch: number;
   readonly maxWaitMs: number;
   /** Who gets `acted`. */
   readonly replyPath: string;
   /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
   readonly learnerPath?: string;
-}
-
-export interface SmallPolicyInit {
-  readonly kind: 'small';
-  readonly engine: EngineOptions;
-  readonly model: ModelConfig;
-  /** URL of the env's module; its view is what the policy reads. */
-  readonly envModule: string;
-  readonly decoder: DecoderKind;
-  readonly masked: boolean;
-  readonly maxTokens: number;
-  readonly cacheOnUpdate: 'keep' | 'recompute';
-  /** Requests bring prompts that their clients rendered (`ActRequest.given`). */
-  readonly givenPrompts?: boolean;
-  readonly params: ParamSet;
 }
 
 /** Told to `replyPath`. */

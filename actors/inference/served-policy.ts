@@ -4,15 +4,16 @@
  */
 import { systemClock } from '../../src/core/clock.ts';
 import { LongplayError } from '../../src/core/errors.ts';
+import type { LocalPolicySpec } from '../../src/policy/open-policy.ts';
 import type { Acted } from '../../src/policy/policy.ts';
 import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import type { ActorRef, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';
 import type { DecisionRequest, Decisions } from '../../src/serve/decisions.ts';
-import type { ActedEvent, InferenceCommand, InferenceInit, SmallPolicyInit } from './protocol.ts';
+import type { ActedEvent, InferenceCommand, InferenceInit } from './protocol.ts';
 
 export interface ServedPolicyOptions {
-  readonly policy: SmallPolicyInit;
+  readonly policy: LocalPolicySpec;
   readonly maxBatch: number;
   readonly maxWaitMs: number;
   /** Milliseconds a decision may take, waiting included. Default 60000. */

@@ -12,19 +12,19 @@
 import { isInformative, nextBatch } from '../../src/algo/dynamic-sampling.ts';
 import { fullDisk } from '../../src/chaos/full-disk.ts';
 import { diskFault } from '../../src/chaos/injector.ts';
-import type { EnvModule } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
-import { groupWithinLag } from '../../src/schedule/admission.ts';
+import { groupWithinLag, lagOfTokens } from '../../src/schedule/admission.ts';
 import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { HorizonCommand } from '../horizon/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { GroupFinished, RolloutCommand, RolloutState } from '../rollout/protocol.ts';
@@ -35,9 +35,8 @@ const SNAPSHOT_MS = 30_000;
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
-    const { view } = (await import(init.envModule)) as EnvModule;
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, view: view!, tokenizer: new Tokenizer(view!) };
+    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule))) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);
@@ -195,7 +194,7 @@ function updateReport(
     trained: batch.map(({ group }) => group).filter((group) => !filtered.has(group)),
     filtered: [...filtered],
     stale: stale.map(({ group }) => group),
-    lag: lagOf(
+    lag: lagOfTokens(
       batch.filter(({ group }) => !filtered.has(group)),
       version - 1,
     ),
@@ -221,25 +220,4 @@ function consumedBy(groups: readonly Group[]): UpdateStats {
     byHorizon.set(horizon, sums);
   }
   return { byHorizon: [...byHorizon].map(([horizon, sums]) => ({ horizon, ...sums })) };
-}
-
-/** Lag of every decision trained on. */
-function lagOf(groups: readonly Group[], version: number): UpdateReport['lag'] {
-  let min = Number.POSITIVE_INFINITY;
-  let max = 0;
-  let sum = 0;
-  let count = 0;
-  for (const { trajectories } of groups) {
-    for (const { turns } of trajectories) {
-      for (const { decision } of turns) {
-        if (!decision) continue;
-        const lag = version - decision.version;
-        min = Math.min(min, lag);
-        max = Math.max(max, lag);
-        sum += lag;
-        count++;
-      }
-    }
-  }
-  return count === 0 ? { min: 0, mean: 0, max: 0 } : { min, mean: sum / count, max };
 }

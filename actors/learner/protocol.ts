@@ -68,7 +68,7 @@ export interface BrokenUpdate extends Breakage {
 export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
-  readonly trainer: Omit<TrainerOptions, 'view' | 'tokenizer'>;
+  readonly trainer: Omit<TrainerOptions, 'codec'>;
   readonly start: {
     readonly params: ParamSet;
     readonly moments?: Moments;

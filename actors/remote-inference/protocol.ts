@@ -1,13 +1,14 @@
 /** The remote inference actor takes the commands of the inference actor (../inference/protocol.ts); this makes it. */
 import type { OpenAIConfig } from '../../src/config/run-config.ts';
+import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export interface RemoteInferenceInit {
   readonly openai: OpenAIConfig;
   readonly server: { readonly baseUrl: string; readonly headers: Readonly<Record<string, string>> };
   /** As the server calls it. */
   readonly model: string;
-  /** What the prompts are about. */
-  readonly world: { readonly id: string; readonly description: string };
+  /** Instructions of the world. */
+  readonly prompt: WorldPrompt;
   /** URL of the env's module; its view makes token prompts. */
   readonly envModule: string;
   /** Who gets `acted`. */

@@ -4,7 +4,7 @@ import type { FailureCause } from '../../src/core/failure.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
+import { type Trajectory, type Turn, turnsUsed } from '../../src/core/trajectory.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
 import type { SavedEpisode, SavedGroup } from './protocol.ts';
@@ -162,7 +162,8 @@ export function observe(
   run.pending = undefined;
   run.observation = step.observation;
   run.actions = actions;
-  const seen = withHorizon(step, run.turns.length, run.group.horizon);
+  if (step.kind === 'mid' && step.partial) turnRecord.partial = true;
+  const seen = withHorizon(step, turnsUsed(run.turns), run.group.horizon);
   if (seen.kind === 'mid') return { request: ask(run, newActions, now) };
   return {
     trajectory: {

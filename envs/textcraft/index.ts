@@ -4,8 +4,11 @@ import { UserError } from '../../src/core/errors.ts';
 import { TextCraft } from './env.ts';
 import { oracle } from './oracle.ts';
 
+export { agentgym } from './agentgym.ts';
 export { draw } from './draw.ts';
 export { TextCraft, TextCraftSession } from './env.ts';
+export { parity } from './parity.ts';
+export { prompt } from './prompt.ts';
 export type { Start } from './text.ts';
 export { view } from './view.ts';
 

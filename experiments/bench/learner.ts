@@ -18,7 +18,6 @@ import { startRun } from '../../actors/tree.ts';
 import { view } from '../../envs/textcraft/index.ts';
 import type { EstimatorConfig } from '../../src/algo/advantages.ts';
 import { evaluationPlan } from '../../src/cli/train-run.ts';
-import { envModuleUrl } from '../../src/cli/world.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
@@ -29,11 +28,11 @@ import { summarise } from '../../src/evaluation/summary.ts';
 import { trainerOptions } from '../../src/learner/options.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
 import { setUpSmallPolicy } from '../../src/policy/setup.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 import { median } from './median.ts';
@@ -97,7 +96,7 @@ async function recorded(root: string): Promise<Group[]> {
     'learner.maxLag=0',
     'trace={everyGroups: 1, maxShare: 1}',
   );
-  const run = await startRun({ config, dir, mode: 'async', envModule: envModuleUrl('textcraft'), learn: true });
+  const run = await startRun({ config, dir, mode: 'async', envModule: worldUrl('textcraft'), learn: true });
   await run.train();
   await run.stop();
   const groups = new Map<number, Group>();
@@ -111,12 +110,12 @@ async function recorded(root: string): Promise<Group[]> {
 
 async function updateFigures(name: string, overrides: readonly string[], groups: readonly Group[]): Promise<Figure[]> {
   const config = quickstart('learner.filterGroups=false', ...overrides);
-  const { model, params } = setUpSmallPolicy(config, view, undefined);
+  const { model, params, codec } = setUpSmallPolicy(config, view, undefined);
   const { engine, computing } = timed(
     await openEngine({ name: config.engine.name, device: config.engine.device, threads: config.engine.learnerThreads }),
     systemClock,
   );
-  const options = { ...trainerOptions(config, model), view, tokenizer: new Tokenizer(view) };
+  const options = { ...trainerOptions(config, model), codec };
   // One version on, the recorded decisions are older: importance weights have to be measured.
   const trainer = await Trainer.create(engine, options, { params: { ...params, version: 1 } });
   const rates: { updates: number; tokens: number; engine: number }[] = [];
@@ -150,7 +149,7 @@ interface World {
 }
 
 const worlds: readonly World[] = [
-  { name: 'light', envModule: envModuleUrl('textcraft'), updates: 40 },
+  { name: 'light', envModule: worldUrl('textcraft'), updates: 40 },
   { name: 'heavy-tailed latency', envModule: new URL('./slow-textcraft.js', import.meta.url), updates: 24 },
 ];
 
@@ -217,7 +216,7 @@ async function trained({ envModule, updates }: World, maxLag: number, seed: numb
     config,
     dir,
     mode: 'async',
-    envModule: envModuleUrl('textcraft'),
+    envModule: worldUrl('textcraft'),
     learn: false,
     checkpoint,
   });

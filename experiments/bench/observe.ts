@@ -12,7 +12,6 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { Subject } from 'rxjs';
 import { startRun } from '../../actors/tree.ts';
-import { envModuleUrl } from '../../src/cli/world.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { openConsole } from '../../src/console/console.ts';
@@ -21,6 +20,7 @@ import { groupFacts } from '../../src/record/group-facts.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { openSinks } from '../../src/record/sinks/open.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
 import { queryEpisodes } from '../../src/view/query.ts';
 import { RunSource } from '../../src/view/run-source.ts';
 import type { Bench } from './contract.ts';
@@ -169,7 +169,7 @@ async function measure(
     config,
     dir,
     mode: 'async',
-    envModule: envModuleUrl('textcraft'),
+    envModule: worldUrl('textcraft'),
     learn: policy === 'small',
     metrics$,
     sinks: await openSinks(config.metrics, dir, (line) => {

@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { startRun } from '../../actors/tree.ts';
 import { evaluationPlan, trainRun } from '../../src/cli/train-run.ts';
-import { envModuleUrl } from '../../src/cli/world.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 
@@ -37,7 +37,7 @@ const IN_FLIGHT = 256;
 /** The 100 test tasks, 8 episodes each, horizon 24, five times after a warm-up. */
 async function rolloutFigures(dir: string): Promise<Figure[]> {
   const config = quickstart(`rollout.concurrentGroups=${IN_FLIGHT / 8}`);
-  const run = await startRun({ config, dir, mode: 'async', envModule: envModuleUrl('textcraft'), learn: false });
+  const run = await startRun({ config, dir, mode: 'async', envModule: worldUrl('textcraft'), learn: false });
   try {
     const rates: { tokens: number; engine: number; share: number; around: number; steps: number; batch: number }[] = [];
     for (let repeat = -1; repeat < 5; repeat++) {

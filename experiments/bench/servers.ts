@@ -10,11 +10,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { playRollout } from '../../src/cli/commands/rollout.ts';
-import { loadWorld } from '../../src/cli/world.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { RemoteUsage } from '../../src/remote/usage.ts';
+import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
+import { findWorld } from '../../src/run/find-world.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import type { Figure } from './contract.ts';
 import { type Client, type LoadResult, load } from './http-load.ts';
@@ -138,7 +138,7 @@ interface Script {
 
 /** Episodes of random listed actions, until the world ends them. */
 async function scriptsOf(id: string): Promise<readonly Script[]> {
-  const { env } = await loadWorld(id, { fidelity: 'original' });
+  const { env } = await findWorld(id, { fidelity: 'original' });
   return Promise.all(
     env.tasks.split('test').map(async (index) => {
       const task: Task = { env: id, index, seed: 0 };

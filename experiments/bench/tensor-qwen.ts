@@ -2,7 +2,6 @@
 import type { EngineOptions, HostTensor, Program } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
-import { loraSpecs } from '../../src/model/lora.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
 import { decodeGraph, prefillGraph, trainGraph } from '../../src/model/programs.ts';
@@ -96,7 +95,8 @@ export async function qwenBench(options: EngineOptions, limit: number): Promise<
     const decoded = { label: `decode ${batch}, KV ${TOKENS}`, tokens: batch, work: WORK.decode, limit };
     await report(decoded, decode, { ...base, ...feeds });
   }
-  const specs = loraSpecs(QWEN, LORA);
+  const adapted = { ...QWEN, adapter: LORA };
+  const specs = parameterSpecs(adapted);
   const state: Feeds = {};
   for (const [name, data] of Object.entries(drawParameters(specs, 1))) {
     const { shape } = specs.find((spec) => spec.name === name)!;
@@ -105,7 +105,7 @@ export async function qwenBench(options: EngineOptions, limit: number): Promise<
       state[`${moment}/${name}`] = { dtype: 'f32', shape, data: new Float32Array(data.length) };
     }
   }
-  const graph = trainGraph(QWEN, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW, lora: LORA });
+  const graph = trainGraph(adapted, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW });
   const step = await engine.compile(graph);
   const feeds = { ...base, ...trainBatch(QWEN, 1, TOKENS), ...state };
   const label = `LoRA step (rank ${LORA.rank} on q and v), 1×${TOKENS}`;

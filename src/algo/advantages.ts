@@ -13,7 +13,7 @@ import { type Aggregation, aggregationWeights } from './aggregate.ts';
 import { gae } from './gae.ts';
 import { stepAdvantage } from './gigpo.ts';
 import { byTurn, groupAdvantage } from './group-advantage.ts';
-import { whiten } from './reinforce-plus-plus.ts';
+import { returnsWithoutBaseline, whiten } from './reinforce-plus-plus.ts';
 import { type DecisionColumns, decisionColumns, returnsToGo } from './returns.ts';
 import { rloo } from './rloo.ts';
 
@@ -24,7 +24,7 @@ import { rloo } from './rloo.ts';
  * - `mask`: what cannot be known is not trained on. With a critic that is the last decision alone (its own outcome is
  *   missing; V at that decision stands in for the earlier ones). Without a critic it is every decision of the
  *   trajectory, whose score still takes part in its group's comparison (DAPO's overlong filtering); in REINFORCE++
- *   it enters no statistic.
+ *   it enters no statistic, neither the group's mean nor the batch's.
  */
 export type Truncation = 'terminal' | 'bootstrap' | 'mask';
 
@@ -61,7 +61,7 @@ export interface RlooConfig extends Common, Credit {
 
 export interface ReinforcePlusPlusConfig extends Common {
   readonly algorithm: 'reinforce_pp';
-  /** `group` subtracts the mean score of the group before whitening (the paper's variant for groups of samples). */
+  /** `group` subtracts the mean score of the group before whitening (reinforce-plus-plus.ts). */
   readonly baseline: 'none' | 'group';
 }
 
@@ -132,6 +132,8 @@ interface Row {
   /** Value of what follows the last decision. */
   readonly final: number;
   readonly returns: Float64Array;
+  /** Undiscounted sum of rewards from the first decision on, penalties and `final` in it; 0 without a decision. */
+  readonly total: number;
   readonly trained: Uint8Array;
 }
 
@@ -176,13 +178,13 @@ export function estimate(
   }));
 }
 
-/** Discounted score of each trajectory, as the group-relative estimators compare it. @returns [n] */
+/** Score of each trajectory, as the group-relative estimators compare it: discounted, but GiGPO's. @returns [n] */
 export function scores(
   group: Group,
   config: EstimatorConfig,
   extras?: (one: Trajectory) => Extras | undefined,
 ): Float64Array {
-  return Float64Array.from(group.trajectories, (one) => score(row(one, config, extras?.(one))));
+  return Float64Array.from(group.trajectories, (one) => score(row(one, config, extras?.(one)), config));
 }
 
 function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | undefined): Row {
@@ -206,7 +208,9 @@ function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | u
     if (config.algorithm === 'ppo') trained[D - 1] = 0;
     else trained.fill(0);
   }
-  return { trajectory, columns, final, trained, returns };
+  const undiscounted = decisionColumns(trajectory, 1, extras?.penalty).rewards;
+  const total = D === 0 ? 0 : undiscounted.reduce((sum, reward) => sum + reward, final);
+  return { trajectory, columns, final, trained, returns, total };
 }
 
 function groupAdvantages(
@@ -218,23 +222,21 @@ function groupAdvantages(
   const returns = group.map((one) => one.returns);
   const broadcast = (perTrajectory: Float64Array): Float64Array[] =>
     returns.map(({ length }, i) => new Float64Array(length).fill(perTrajectory[i]!));
-  const totals = Float64Array.from(group, score);
+  const compared = Float64Array.from(group, (one) => score(one, config));
 
-  if (config.algorithm === 'agent_evol') return broadcast(totals.map((total) => (Number.isFinite(total) ? 1 : total)));
+  if (config.algorithm === 'agent_evol') return broadcast(compared.map((R) => (Number.isFinite(R) ? 1 : R)));
   if (config.algorithm === 'reinforce_pp') {
-    if (config.baseline === 'none') return returns.map((G) => G.slice());
-    const mean = totals.reduce((sum, R) => sum + R, 0) / totals.length;
-    return returns.map((G) => G.map((g) => g - mean));
+    return config.baseline === 'none' ? returns.map((G) => G.slice()) : withoutGroupMean(group);
   }
   if (config.algorithm === 'gigpo') {
     const { std, stepWeight } = config;
     const anchors = group.map(({ trajectory, columns }) => Array.from(columns.turns, (t) => anchorOf(trajectory, t)));
     const steps = stepAdvantage(returns, anchors, { std });
-    return broadcast(groupAdvantage(totals, { std })).map((A, i) => A.map((a, d) => a + stepWeight * steps[i]![d]!));
+    return broadcast(groupAdvantage(compared, { std })).map((A, i) => A.map((a, d) => a + stepWeight * steps[i]![d]!));
   }
   const std = config.algorithm === 'grpo' && config.std;
   const compare = config.algorithm === 'rloo' ? rloo : (R: Float64Array) => groupAdvantage(R, { std });
-  return config.credit === 'turn' ? byTurn(returns, compare) : broadcast(compare(totals));
+  return config.credit === 'turn' ? byTurn(returns, compare) : broadcast(compare(compared));
 }
 
 function criticAdvantages({ columns, final, trained }: Row, lambda: number): Float64Array {
@@ -254,9 +256,16 @@ function criticAdvantages({ columns, final, trained }: Row, lambda: number): Flo
   return advantages;
 }
 
-/** Discounted to the first decision; 0 without one. */
-function score({ returns }: Row): number {
-  return returns[0] ?? 0;
+/** REINFORCE++'s rewards-to-go; the baseline is the mean score of the group's members that are trained on. */
+function withoutGroupMean(group: readonly Row[]): Float64Array[] {
+  const trained = group.filter((one) => one.trained.some((mark) => mark !== 0));
+  const mean = trained.reduce((sum, { total }) => sum + total, 0) / trained.length;
+  return group.map(({ columns, final }) => returnsWithoutBaseline(columns.rewards, columns.discounts, final, mean));
+}
+
+/** What is compared of a trajectory: discounted to the first decision, but for GiGPO; 0 without a decision. */
+function score({ returns, total }: Row, { algorithm }: EstimatorConfig): number {
+  return algorithm === 'gigpo' ? total : (returns[0] ?? 0);
 }
 
 /** The observation a turn answers. */

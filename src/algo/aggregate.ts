@@ -5,7 +5,8 @@ import { ShapeError, UserError } from '../core/errors.ts';
  * - `token-mean`: every trained token of the batch counts the same (DAPO);
  * - `sequence-mean`: every trajectory counts the same, its tokens share it (GRPO);
  * - `constant`: every token counts 1/`tokens` of a trajectory, whatever the trajectory's own length (Dr. GRPO), so
- *   that no length is favoured. `tokens` is a fixed budget, e.g. the longest trajectory's number of trained tokens.
+ *   that no length is favoured. `tokens` is a fixed budget, e.g. the longest trajectory's number of trained tokens. The
+ *   denominator is the same whatever is masked: trajectories with nothing trained count in it too.
  */
 export type Aggregation =
   | { readonly type: 'token-mean' }
@@ -18,7 +19,7 @@ export type Aggregation =
  *   L = Σ over decisions d · Σ over tokens k of d · weight(d) · ℓ(d, k)
  *
  * (a choice is one token). Untrained decisions weigh 0 and count nowhere; a trajectory with none trained counts as
- * none. Weights refer to the trajectories passed: call it per minibatch, and each step sees a loss of the same scale.
+ * none, but under `constant`. Weights refer to the trajectories passed: call it per minibatch, and each step sees a loss of the same scale.
  *
  * @param tokens  per trajectory [D] trained tokens of each decision
  * @param trained per trajectory [D], 1 or 0
@@ -46,7 +47,7 @@ export function aggregationWeights(
   const share = (i: number): number => {
     if (aggregation.type === 'token-mean') return 1 / total;
     if (aggregation.type === 'sequence-mean') return 1 / (trajectories * lengths[i]!);
-    return 1 / (trajectories * aggregation.tokens);
+    return 1 / (tokens.length * aggregation.tokens);
   };
   if (aggregation.type === 'constant' && !(aggregation.tokens > 0)) {
     throw new UserError('BAD_CONFIG', `aggregation.tokens: expected a number > 0, got ${aggregation.tokens}`);

@@ -7,15 +7,16 @@ import { groupAdvantage } from './group-advantage.ts';
  *
  *   A^S(d) = (G(d) − mean(G over the anchor's decisions)) / F      F = std + ε, or 1
  *
- * The full advantage is A^E + ω·A^S with GRPO's trajectory-level A^E; `advantages.ts` adds them up. A state visited
- * once has nothing to be compared with: A^S = 0.
+ * The full advantage is A^E + ω·A^S with GRPO's trajectory-level A^E; `advantages.ts` adds them up. As in the paper,
+ * A^E compares undiscounted sums of rewards and A^S discounted rewards-to-go, so γ tells apart steps, never whole
+ * trajectories. A state visited once has nothing to be compared with: A^S = 0.
  *
  * @param returns per trajectory [D] discounted rewards-to-go
  * @param anchors per trajectory [D] name of the state each decision was taken in; equal names, equal state
  * @param std     divide by the sample's standard deviation, as for GRPO
  * @returns       per trajectory [D]
  * @throws {ShapeError} if the shapes differ
- * @see Feng et al. 2025 (GiGPO). https://arxiv.org/abs/2505.10978
+ * @see Feng et al. 2025 (GiGPO), §4.1–4.3. https://arxiv.org/abs/2505.10978
  */
 export function stepAdvantage(
   returns: readonly Float64Array[],

@@ -1,11 +1,14 @@
 /**
- * KL of the policy to a reference policy, estimated on the sampled tokens, and the coefficient it is weighed with.
+ * KL of the policy to a reference policy, estimated on what was sampled (a token of a run, or a whole choice), and the
+ * coefficient it is weighed with.
  *
- * The estimates serve in the reward (as `penalty` of advantages.ts) and as numbers to look at. In the loss the tensor
- * graph computes the same formulas and differentiates them; there they differ: the gradient of k1 has expectation
- * zero, k2's is the unbiased gradient of KL(π‖π_ref), k3's (GRPO's choice) is that of the forward KL(π_ref‖π).
+ * `klEstimate` serves in the reward, summed over a decision's tokens (`penalty` of advantages.ts), and measures what the
+ * adaptive coefficient follows. In the loss the tensor graph has formulas of its own (model/loss.ts) and differentiates
+ * them. There the estimators differ where the sample is the policy's own: the gradient of k1 has expectation zero, k2's is
+ * the unbiased gradient of KL(π‖π_ref), k3's (GRPO's choice) is that of the forward KL(π_ref‖π). On older samples none of
+ * this is exact, since they are not weighed by their ratio.
  */
-import { ShapeError, UserError } from '../core/errors.ts';
+import { UserError } from '../core/errors.ts';
 
 /**
  * With x = log π − log π_ref of the sampled token:
@@ -13,45 +16,19 @@ import { ShapeError, UserError } from '../core/errors.ts';
  * - `k2` = ½x²: biased, low variance, ≥ 0;
  * - `k3` = e^−x − 1 + x: unbiased, low variance, ≥ 0.
  *
- * Differs from verl and AgentGym-RL (`low_var_kl`), which clamp k3 to ±10: here what overflows stays visible.
+ * Nothing is clamped here: what overflows becomes an advantage that is not finite, and the update is taken back. verl and
+ * AgentGym-RL (`low_var_kl`) clamp k3 to ±10. The loss clamps x to ±20 instead, beyond which it has no slope.
  *
  * @see Schulman 2020, http://joschu.net/blog/kl-approx.html
  */
 export type KlEstimator = 'k1' | 'k2' | 'k3';
 
-/** The estimate for one token. @param logprob log π @param reference log π_ref, of the same sampled token */
+/** The estimate for one token or choice. @param logprob log π @param reference log π_ref, of the same sample */
 export function klEstimate(estimator: KlEstimator, logprob: number, reference: number): number {
   const x = logprob - reference;
   if (estimator === 'k1') return x;
   if (estimator === 'k2') return 0.5 * x * x;
   return Math.expm1(-x) + x;
-}
-
-/**
- * Per decision, the sum of its tokens' estimates: the log-probability of a run is the sum of its tokens'.
- *
- * @param logprobs  per decision [tokens] log π
- * @param reference per decision [tokens] log π_ref
- * @returns         [D]
- * @throws {ShapeError} if the shapes differ
- */
-export function klPerDecision(
-  estimator: KlEstimator,
-  logprobs: readonly ArrayLike<number>[],
-  reference: readonly ArrayLike<number>[],
-): Float64Array {
-  if (logprobs.length !== reference.length) {
-    throw new ShapeError(`klPerDecision: reference must be [${logprobs.length}], got [${reference.length}]`);
-  }
-  return Float64Array.from(logprobs, (row, d) => {
-    const other = reference[d]!;
-    if (other.length !== row.length) {
-      throw new ShapeError(`klPerDecision: reference[${d}] must be [${row.length}], got [${other.length}]`);
-    }
-    let total = 0;
-    for (let k = 0; k < row.length; k++) total += klEstimate(estimator, row[k]!, other[k]!);
-    return total;
-  });
 }
 
 export type KlControl =
@@ -64,7 +41,7 @@ export type KlControl =
       readonly type: 'adaptive';
       /** β to start with, > 0. */
       readonly coefficient: number;
-      /** KL per token that β steers to, > 0. */
+      /** KL per sampled token (per choice, for the choice decoder) that β steers to, > 0. */
       readonly target: number;
       /** Episodes over which an error is acted on in full, > 0; more is slower. */
       readonly window: number;
@@ -99,8 +76,11 @@ export function createKlControl(control: KlControl): KlControlState {
  *
  * `episodes` counts at most `window` of them, so β stays positive. A KL that is not finite moves nothing.
  *
- * @param kl mean KL per token of the update
- * @param episodes episodes the update consumed
+ * The trainer hands over k3 of the behaviour policy against the reference, whichever estimator is in the loss or the
+ * reward: it is what the batch shows without a pass under the new weights, so an update is answered by the next one.
+ *
+ * @param kl mean KL per sampled token (or choice) of the update
+ * @param episodes episodes the update trained on
  * @see Ziegler et al. 2019, §2.2. https://arxiv.org/abs/1909.08593
  */
 export function nextKlControl(state: KlControlState, kl: number, episodes: number): KlControlState {

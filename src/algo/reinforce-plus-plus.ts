@@ -1,4 +1,35 @@
 import { ShapeError } from '../core/errors.ts';
+import { returnsToGo } from './returns.ts';
+
+/**
+ * Rewards-to-go of REINFORCE++ with a group baseline: the mean is taken off the outcome, which sits on the last
+ * decision, and what is left is discounted.
+ *
+ *   Aₜ = Gₜ − b·γ^(T−1−t)      b = mean of the group's scores, undiscounted, over its members that are trained on
+ *
+ * That is how the authors' implementation goes (OpenRLHF: rewards of a group less their mean, then discounted returns).
+ * With γ = 1 it is Gₜ − b; with the outcome as the only reward and γ = 1 it is the paper's and verl's R − b for every
+ * decision, and verl's takes no γ at all. Differs from OpenRLHF, which knows no rewards before the outcome and adds
+ * KL penalties after the mean: here the score is everything the trajectory was rewarded with.
+ *
+ * @param rewards   [D]
+ * @param discounts [D]
+ * @param final     value of what follows the last decision
+ * @param baseline  b
+ * @returns         [D]
+ * @see Hu et al. 2025 (REINFORCE++), §3.3. https://arxiv.org/abs/2501.03262
+ */
+export function returnsWithoutBaseline(
+  rewards: Float64Array,
+  discounts: Float64Array,
+  final: number,
+  baseline: number,
+): Float64Array {
+  if (rewards.length === 0) return new Float64Array(0);
+  const shaped = rewards.slice();
+  shaped[shaped.length - 1]! -= baseline;
+  return returnsToGo(shaped, discounts, final);
+}
 
 /**
  * Global whitening, the heart of REINFORCE++: advantages of the whole batch to mean 0 and standard deviation 1, so

@@ -7,7 +7,7 @@ export interface DecisionColumns {
   readonly turns: Int32Array;
   /** [D] reward from this decision until the next one (or the end), discounted to this decision. */
   readonly rewards: Float64Array;
-  /** [D] discount from this decision to the next one, or to the final observation: γ^(turns between), γ as a rule. */
+  /** [D] discount from this decision to the next one, or to the final observation: γ^(turns between), γ as a rule, 1 after a stage of an action. */
   readonly discounts: Float64Array;
   /** [D] V at the position that decided. */
   readonly values: Float64Array;
@@ -18,7 +18,7 @@ export interface DecisionColumns {
 /**
  * Reads a trajectory as a chain of decisions, one per turn.
  *
- * γ is per turn, never per token. Rewards of turns that no policy decided (scripted ones) belong to the decision
+ * γ is per turn of the horizon, never per token and never over a stage of an action (`Turn.partial`). Rewards of turns that no policy decided (scripted ones) belong to the decision
  * before them, discounted by the turns in between, so the terminal reward is always on the last *trained* decision.
  * Rewards before the first decision are nobody's merit and are left out.
  *
@@ -41,8 +41,9 @@ export function decisionColumns(trajectory: Trajectory, gamma: number, penalty?:
     const until = turns[d + 1] ?? trajectory.turns.length;
     let discount = 1;
     for (let t = turns[d]!; t < until; t++) {
-      columns.rewards[d]! += discount * trajectory.turns[t]!.reward;
-      discount *= gamma;
+      const { reward, partial } = trajectory.turns[t]!;
+      columns.rewards[d]! += discount * reward;
+      if (!partial) discount *= gamma;
     }
     columns.rewards[d]! -= penalty?.[d] ?? 0;
     columns.discounts[d] = discount;

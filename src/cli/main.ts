@@ -6,6 +6,7 @@ import { doctor } from './commands/doctor.ts';
 import { envs } from './commands/envs.ts';
 import { evaluate } from './commands/eval.ts';
 import { exportTraces } from './commands/export.ts';
+import { indexCorpus } from './commands/index-corpus.ts';
 import { newEnv } from './commands/new-env.ts';
 import { dpo, sft } from './commands/offline.ts';
 import { play } from './commands/play.ts';
@@ -13,6 +14,7 @@ import { replay } from './commands/replay.ts';
 import { rollout } from './commands/rollout.ts';
 import { serveEnv } from './commands/serve-env.ts';
 import { servePolicy } from './commands/serve-policy.ts';
+import { serveRetriever } from './commands/serve-retriever.ts';
 import { train } from './commands/train.ts';
 import { view } from './commands/view.ts';
 
@@ -36,8 +38,10 @@ const commands = [
   envs,
   checkEnv,
   newEnv,
+  indexCorpus,
   serveEnv,
   servePolicy,
+  serveRetriever,
   doctor,
 ];
 for (const command of commands) command(program);

@@ -1,6 +1,6 @@
 /**
  * The world that `longplay new-env` writes: small, whole, and right. It has everything a world can have (options, a
- * task table, listed actions, an oracle, a view for the small policy) and keeps the laws, so that whoever changes it
+ * task table, listed actions, an oracle, a view for the small policy, a prompt for language models) and keeps the laws, so that whoever changes it
  * step by step into their own sees at once which step broke one.
  */
 
@@ -43,7 +43,7 @@ function secretOf({ index, seed }) {
 const indices = Array.from({ length: TASKS }, (_, index) => index);
 const held = (/** @type {number} */ index) => Math.floor(index / SIZES.length) % 5 === 4;
 
-/** @type {import('longplay').EnvModule['createEnv']} */
+/** @type {NonNullable<import('longplay').World['createEnv']>} */
 export function createEnv(options = {}) {
   for (const key of Object.keys(options)) throw new Error(\`${name}: unknown option '\${key}'; it has none\`);
   return {
@@ -89,13 +89,24 @@ export function createEnv(options = {}) {
   };
 }
 
-/** Halves the range until the number is found. @type {NonNullable<import('longplay').EnvModule['createOracle']>} */
+/** Halves the range until the number is found. @type {NonNullable<import('longplay').World['createOracle']>} */
 export function createOracle() {
   return () => (step) => {
     const range = /from (\\d+) to (\\d+)/.exec(step.observation);
     return range ? \`guess \${Math.floor((Number(range[1]) + Number(range[2])) / 2)}\` : undefined;
   };
 }
+
+/**
+ * What language models are told. Each form is listed with its meaning; other texts are passed on as they are.
+ * @type {import('longplay').WorldPrompt}
+ */
+export const prompt = {
+  role: 'You look for a secret number. Each message says in which range it lies.',
+  forms: [{ name: 'guess', template: 'guess {number}', meaning: 'guesses; the reply is the range that is left' }],
+  hints: ['Halve the range with each guess.'],
+  format: 'react',
+};
 
 /**
  * What the small policy reads: every token costs time, so say it short. Change the id whenever the text changes.
@@ -160,11 +171,14 @@ A world for longplay. \`env.mjs\` is the world, \`env.test.mjs\` its tests.
 
 \`\`\`
 node --test                              # its tests, the laws of every environment among them
-npx longplay check-env ${name}/env.mjs     # the laws, what it costs, a random agent, the oracle
+npx longplay check-env ./env.mjs           # the laws, what it costs, a random agent, the oracle
+npx longplay play ./env.mjs                # by hand
+npx longplay train config.yaml             # with \`env: { id: ./env.mjs }\` in it
+npx longplay rollout --env ./env.mjs --policy openai --base-url http://localhost:8000/v1
 \`\`\`
 
-Change it step by step into your own: first \`open\` and \`step\`, then the task table, then \`actions\`, the oracle and the
-view. Keep the three rules that the laws rest on: an episode depends on nothing but its task and its actions; any string
+Change it step by step into your own: first \`open\` and \`step\`, then the task table, then \`actions\`, the oracle, the
+view and the prompt. Keep the three rules that the laws rest on: an episode depends on nothing but its task and its actions; any string
 may come as an action; only the horizon cuts an episode off.
 `;
 

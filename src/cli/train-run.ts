@@ -18,9 +18,9 @@ import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { openSinks } from '../record/sinks/open.ts';
+import { worldUrl } from '../run/find-world.ts';
 import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
 import { markEnded, markStarted } from '../run/started-mark.ts';
-import { envModuleUrl } from './world.ts';
 
 export interface TrainRequest {
   readonly config: RunConfig;
@@ -76,7 +76,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     config,
     dir,
     mode,
-    envModule: envModuleUrl(config.env.id),
+    envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
     ...(record ? { record } : {}),
     ...(replay ? { replay } : {}),
@@ -218,7 +218,7 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     config,
     dir: request.dir,
     mode: request.mode,
-    envModule: envModuleUrl(config.env.id),
+    envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: request.onNotice,
   });

@@ -102,7 +102,7 @@ const kl = z.strictObject({
       z.strictObject({
         type: z.literal('adaptive'),
         coefficient: positive,
-        /** KL per decision (nats) to steer to. */
+        /** KL (nats) per choice, or per token of a run, to steer to. */
         target: positive,
         /** Episodes over which an error is acted on in full. */
         window: positive,
@@ -126,7 +126,13 @@ function section<S extends z.ZodRawShape>(shape: S) {
 export const runConfigSchema = z.strictObject({
   /** uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
-  env: z.strictObject({ id: z.string(), options: z.record(z.string(), z.unknown()).default({}) }),
+  env: z.strictObject({
+    /** Id of a world, or the path of a module, relative to the configuration's file. */
+    id: z.string().min(1),
+    options: z.record(z.string(), z.unknown()).default({}),
+    /** Of a user's module, written when a run is made: a change since then is said. */
+    sha256: z.string().exactOptional(),
+  }),
   tasks: section({
     split: z.enum(['train', 'test']).default('train'),
     /** Only tasks with these labels; all where absent. */

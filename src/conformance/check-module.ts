@@ -1,14 +1,14 @@
 /** The whole check of a world's module: laws, leak, costs, agents. What the command runs in a thread of its own. */
 import { systemClock } from '../core/clock.ts';
-import type { EnvModule, EnvOptions } from '../core/env.ts';
-import { UserError } from '../core/errors.ts';
+import type { EnvOptions } from '../core/env.ts';
+import { loadWorld, type OpenWorld, openWorld } from '../world/open-world.ts';
 import { type AgentResult, oracleAgent, randomAgent, sampleTasks } from './agents.ts';
 import { checkLaws } from './check.ts';
 import { measureCosts, measureLeak } from './measure.ts';
 import { type ConformanceReport, conforms } from './report.ts';
 
 export interface CheckRequest {
-  /** URL of the module, an `EnvModule`. */
+  /** URL of the world's module. */
   readonly url: string;
   readonly options: EnvOptions;
   /** Scripts per law. */
@@ -26,24 +26,29 @@ const AGENT_TASKS = 200;
 
 /**
  * @param onProgress says what is being done; called often
- * @throws {UserError} BAD_ARGUMENT where the module is no world
+ * @throws {UserError} where the module is no world, or cannot be started
  */
 export async function checkModule(
   request: CheckRequest,
   onProgress: (doing: string) => void = () => {},
 ): Promise<ConformanceReport> {
-  const module = (await import(request.url)) as Partial<EnvModule>;
-  if (typeof module.createEnv !== 'function') {
-    throw new UserError(
-      'BAD_ARGUMENT',
-      `${request.url}: expected a module that exports createEnv, got one that exports ${Object.keys(module).join(', ') || 'nothing'}`,
-    );
+  const { options } = request;
+  const world = await loadWorld(new URL(request.url));
+  const opened = await openWorld(world, request.url, options, 'check-env');
+  try {
+    return await checkOpened(opened, request, onProgress);
+  } finally {
+    await opened.dispose();
   }
-  const { seed, options } = request;
-  const createEnv = () => module.createEnv!(options);
-  const env = createEnv();
+}
+
+async function checkOpened(
+  { world, env, createEnv }: OpenWorld,
+  { seed, options, ...request }: CheckRequest,
+  onProgress: (doing: string) => void,
+): Promise<ConformanceReport> {
   const laws = await checkLaws(
-    { createEnv, module: module as EnvModule },
+    { createEnv, module: world },
     { cases: request.cases, seed, onProgress: (law, n) => onProgress(`law '${law}', case ${n}`) },
   );
   const leak = await measureLeak(createEnv, request.episodes, seed, (n) => onProgress(`leak check, episode ${n}`));
@@ -52,9 +57,9 @@ export async function checkModule(
   onProgress('random agent');
   const tasks = sampleTasks(env, AGENT_TASKS);
   const agents: AgentResult[] = [await randomAgent(env, tasks, request.horizon, seed)];
-  if (module.createOracle) {
+  if (world.createOracle) {
     onProgress('oracle');
-    agents.push(await oracleAgent(env, module.createOracle(options), tasks, request.horizon));
+    agents.push(await oracleAgent(env, world.createOracle(options), tasks, request.horizon));
   }
   const found = { laws, leak, agents };
   return { format: 1, env: env.id, ok: conforms(found), seed, ...found, costs };

@@ -3,10 +3,20 @@
  * declares one test for each. A law that is broken throws, and the message says what was seen.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Env, EnvModule, EnvStep, Session, TimeStep } from '../core/env.ts';
+import {
+  ACTION_LIMITS,
+  ACTIONS_PER_STAGE,
+  type Env,
+  type EnvStep,
+  MAX_PARTIAL_STEPS,
+  type Session,
+  type TimeStep,
+} from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
-import type { SeenTurn } from '../core/view.ts';
+import type { SeenTurn, View } from '../core/view.ts';
+import type { World } from '../core/world.ts';
+import { ViewCodec } from '../reading/view-codec.ts';
 import {
   type ActionTexts,
   actionOf,
@@ -27,7 +37,7 @@ export interface Subject {
   /** Texts a policy of this world might send; any texts are mixed in. */
   readonly texts?: ActionTexts;
   /** What else the world's module exports; the laws on it are skipped where it is absent. */
-  readonly module?: Pick<EnvModule, 'view' | 'draw'>;
+  readonly module?: Pick<World, 'view' | 'draw'>;
 }
 
 /** One case of a law. */
@@ -41,6 +51,8 @@ export interface Law {
   readonly name: string;
   /** Whether it is tried on many scripts, or once on the env itself. */
   readonly scripted: boolean;
+  /** Whether it plays an episode twice: not asked of a world whose actions must not be repeated (`Env.replay`). */
+  readonly repeats: boolean;
   /** Rejects, saying what was seen, when the law is broken. */
   readonly holds: (one: Case) => Promise<void>;
 }
@@ -67,12 +79,12 @@ export const laws: readonly Law[] = [
     await close(session);
     await close(session);
   }),
-  law('replays a task and its actions to the same trace', async ({ subject, env, script }) => {
+  repeating('replays a task and its actions to the same trace', async ({ subject, env, script }) => {
     const { trace, actions } = await play(env, script);
     const again = await play(subject.createEnv(), { ...script, moves: actions.map((say) => ({ say })) });
     requireSame(trace, again.trace, actions);
   }),
-  law('lets episodes be reset, stepped and closed in any order', async ({ subject, env, script }) => {
+  repeating('lets episodes be reset, stepped and closed in any order', async ({ subject, env, script }) => {
     const other = { ...script, index: (script.index + 1) % env.tasks.count };
     const seats = [seat(script), seat(script), seat(other)];
     const alone = [await play(subject.createEnv(), script), await play(subject.createEnv(), other)];
@@ -122,6 +134,65 @@ export const laws: readonly Law[] = [
       );
     });
   }),
+  law('puts actions together in few stages, each with a list', async ({ env, script }) => {
+    const session = await open(env, script);
+    const stubborn = script.seed % 2 === 1; // says a stage again and again
+    let stage: string | undefined;
+    let inRow = 0;
+    for (const move of script.moves) {
+      const listed = session.actions();
+      const chars = listed.reduce((sum, text) => sum + text.length, 0);
+      requireThat(
+        listed.length <= ACTION_LIMITS.count && chars <= ACTION_LIMITS.totalChars,
+        () => `${listed.length} actions of ${chars} characters are listed, beyond ${shown(ACTION_LIMITS)}`,
+      );
+      const action = stubborn && stage !== undefined ? stage : actionOf(move, session);
+      const answer = await step(session, action);
+      if (answer.kind === 'terminated') break;
+      stage = answer.partial ? action : undefined;
+      inRow = answer.partial ? inRow + 1 : 0;
+      requireThat(
+        inRow <= MAX_PARTIAL_STEPS,
+        () =>
+          `${inRow} stages in a row, the last ${quoted(action)}: at most ${MAX_PARTIAL_STEPS} may follow each other`,
+      );
+      if (!answer.partial) continue;
+      requireThat(answer.reward === 0, () => `the stage ${quoted(action)} paid ${answer.reward}`);
+      const next = session.actions().length;
+      requireThat(
+        next >= 1 && next <= ACTIONS_PER_STAGE,
+        () => `after the stage ${quoted(action)} ${next} actions are listed, not 1 to ${ACTIONS_PER_STAGE}`,
+      );
+    }
+    await close(session);
+  }),
+  repeating('does not move while an action is put together', async ({ subject, env, script }) => {
+    const staged = await open(env, script);
+    const straight = await open(subject.createEnv(), script);
+    const rng = Rng.fromSeed(script.seed);
+    for (const move of script.moves) {
+      const listed = staged.actions();
+      const action = actionOf(move, staged);
+      const answer = await step(staged, action);
+      let typed = action;
+      let told = answer;
+      if (answer.kind === 'mid' && answer.partial) {
+        // A whole action, typed in the middle of another: as good as without the stage.
+        typed = rng.pick(listed);
+        told = await step(staged, typed);
+      }
+      const plain = await step(straight, typed);
+      if (plain.kind === 'mid' && plain.partial) break; // a stage itself: what it means depends on the one before
+      requireThat(
+        isDeepStrictEqual(told, plain),
+        () =>
+          `${quoted(typed)} is answered with ${shown(told)} after the stage ${quoted(action)}, else with ${shown(plain)}`,
+      );
+      if (told.kind === 'terminated') break;
+    }
+    await close(staged);
+    await close(straight);
+  }),
   law('observes in text that can be sent and is no longer than it says', async ({ env, script }) => {
     const { trace, actions } = await play(env, script);
     const wellFormed = actions.every(isWellFormed); // an echo of a broken action may be broken too
@@ -139,7 +210,7 @@ export const laws: readonly Law[] = [
       requireThat(!wellFormed || isWellFormed(one.observation), () => `${after} holds a lone surrogate`);
     });
   }),
-  law('lists the same actions however often it is asked, none twice', async ({ subject, env, script }) => {
+  repeating('lists the same actions however often it is asked, none twice', async ({ subject, env, script }) => {
     const session = await open(env, script);
     const twin = await open(subject.createEnv(), script);
     for (const move of script.moves) {
@@ -174,9 +245,7 @@ export const laws: readonly Law[] = [
     await close(session);
     const picture = () => ({
       drawn: draw?.(taskOf(env, script), first, turns),
-      window: view?.mode === 'window' ? rendered(view.render(first, turns), listed) : undefined,
-      prompt: view?.mode === 'append' ? rendered(view.prompt(first), listed) : undefined,
-      turns: view?.mode === 'append' ? turns.map((turn) => view.turn(turn)) : undefined,
+      read: view && readThrough(view, first.observation, turns, listed),
     });
     requireThat(
       isDeepStrictEqual(picture(), picture()),
@@ -229,12 +298,17 @@ export const laws: readonly Law[] = [
 
 /** A law that holds of every script. */
 function law(name: string, holds: Law['holds']): Law {
-  return { name, scripted: true, holds };
+  return { name, scripted: true, repeats: false, holds };
+}
+
+/** A law that holds of every script and is checked by playing it more than once. */
+function repeating(name: string, holds: Law['holds']): Law {
+  return { name, scripted: true, repeats: true, holds };
 }
 
 /** A law on the env as such; the script it is given is not used. */
 function once(name: string, holds: Law['holds']): Law {
-  return { name, scripted: false, holds };
+  return { name, scripted: false, repeats: false, holds };
 }
 
 /** A case of a law, drawn from a seed. */
@@ -283,17 +357,28 @@ function requireSame(
 }
 
 /** Segments as rendered, and where the listed actions are mentioned. @throws {BrokenLaw} for a mention of nothing */
-function rendered({ segments, focus, mentions }: import('../core/view.ts').Rendered, listed: readonly string[]) {
-  const places = listed.map((action) => [...mentions(action)]);
-  for (const [i, place] of places.entries()) {
-    requireThat(
-      place.every(
-        (at, k) => Number.isInteger(at) && at >= 0 && at < segments.length && (k === 0 || place[k - 1]! < at),
-      ),
-      () => `the view says ${quoted(listed[i]!)} is mentioned at ${shown(place)} of ${segments.length} segments`,
-    );
+function readThrough(view: View, opening: string, turns: readonly SeenTurn[], listed: readonly string[]) {
+  const codec = new ViewCodec(view); // anew each time: a codec may keep what it has rendered
+  const actions = Int32Array.from(listed, (_, i) => i);
+  const transcript = codec.open({ observation: opening, actions, newActions: listed });
+  const seen = () => {
+    const { prompt, tokens } = transcript;
+    const places = listed.map((action) => prompt.mentions(action));
+    for (const [i, place] of places.entries()) {
+      requireThat(
+        place.every((at, k) => at >= 0 && at < prompt.tokens.length && (k === 0 || place[k - 1]! <= at)),
+        () => `the view says that ${quoted(listed[i]!)} is mentioned by segments it does not have`,
+      );
+    }
+    const candidates = listed.map((action) => transcript.candidate(action));
+    return { prompt: [...prompt.tokens], focus: [...prompt.focus], tokens: [...tokens], places, candidates };
+  };
+  const read = [seen()];
+  for (const { action, observation } of turns) {
+    transcript.observe(action, { observation, actions, newActions: [] });
+    read.push(seen());
   }
-  return { segments: [...segments], focus, places };
+  return read;
 }
 
 /** What came back, or what was thrown. */

@@ -2,7 +2,7 @@
 import type { Accounting } from '../core/failure.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { type SlotTime, type TimeShares, timeShares } from '../record/slot-time.ts';
-import type { RemoteUsage } from '../remote/usage.ts';
+import type { RemoteUsage } from '../remote/policy/usage.ts';
 
 /** The parts of a configuration that the console shows or advises on. */
 export interface ConsoleConfig {

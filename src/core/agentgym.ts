@@ -58,12 +58,14 @@ export interface AgentGymReply {
 
 /** A request that cannot be answered as asked. */
 export type AgentGymMistake =
-  /** No environment has the id. */
-  | { readonly kind: 'unknown-id'; readonly path: string; readonly id: number }
-  /** `index` threw, or there is no such task. */
+  /** No environment has the id; `closed` where one had it. */
+  | { readonly kind: 'unknown-id'; readonly path: string; readonly id: number; readonly closed: boolean }
+  /** `index` threw this message. */
   | { readonly kind: 'bad-index'; readonly path: string; readonly message: string }
-  /** `refusesStep` said so. */
-  | { readonly kind: 'refused'; readonly path: string; readonly message: string };
+  /** `refuses` gave this message. */
+  | { readonly kind: 'refused'; readonly path: string; readonly message: string }
+  /** The episode broke: a failed env host, a search that cannot be reached. No trainer may take it for a score of 0. */
+  | { readonly kind: 'failed'; readonly path: string; readonly message: string };
 
 interface RouteBase {
   /** Below the world's root, e.g. `/step`. */
@@ -75,16 +77,16 @@ interface RouteBase {
 }
 
 /**
- * One route and what it does with its environment. `answer` makes the JSON answered under HTTP 200; it is called after
- * the deed, and what it throws is a 500.
+ * One route and what it does with its environment. `answer` makes the JSON answered under HTTP 200, after the deed;
+ * where it throws, the answer is FastAPI's bare 500 `Internal Server Error`.
  */
 export type AgentGymRoute =
-  /** Makes an environment. With `index` it is reset at once; without, it has no episode yet. */
+  /** Makes an environment. With `index` it is reset at once (one that throws has used up an id); without, later. */
   | (RouteBase & {
       readonly does: 'create';
       /** False where a body is neither required nor read. Default true. */
       readonly body?: boolean;
-      index?(id: number, values: AgentGymValues): number | undefined;
+      index?(id: number, values: AgentGymValues): number;
       answer(session: AgentGymSession): unknown;
     })
   /** Starts an episode. `index` throws an Error with the original's words for an index that it refuses. */
@@ -103,7 +105,7 @@ export type AgentGymRoute =
   | (RouteBase & { readonly does: 'look'; answer(session: AgentGymSession): MaybePromise<unknown> })
   /** The first grid of the world's drawing as `data:image/png;base64,…`. */
   | (RouteBase & { readonly does: 'render' })
-  /** Ends an environment. An unknown id is `existed: false`, no mistake. */
+  /** Ends an environment. An unknown id is `existed: false`, no mistake; fields are read all the same. */
   | (RouteBase & { readonly does: 'close'; answer(existed: boolean, id: number): unknown })
   /** A route without an environment: `GET /`, a list, one that always fails. */
   | (RouteBase & { readonly does: 'tell'; readonly reply: AgentGymReply });
@@ -120,10 +122,19 @@ export interface AgentGymServer {
    */
   readonly validation: 'pydantic1' | 'pydantic2' | 'none';
   readonly routes: readonly AgentGymRoute[];
-  /** What a step before the first reset, or after the end, is told; undefined where it is taken. Default: taken. */
-  refusesStep?(session: AgentGymSession): string | undefined;
-  /** Answer to a mistake. Default HTTP 200 `{"error": …}`, the habit of TextCraft, BabyAI and SciWorld. */
-  mistake?(mistake: AgentGymMistake): AgentGymReply;
+  /**
+   * Message that a step, look or render gets in this state (before the first reset, after the end), in the place of its
+   * answer; undefined where it is taken. Default: all are taken.
+   * @param path of the route
+   */
+  refuses?(session: AgentGymSession, path: string): string | undefined;
+  /** Whether a reset with a bad index ends the episode before it. Default false. */
+  readonly badResetEnds?: boolean;
+  /**
+   * Answer to a mistake. Default HTTP 200 `{"error": …}`, the habit of several of AgentGym's servers, and HTTP 500 for
+   * `failed`.
+   */
+  mistake?(mistake: AgentGymMistake): AgentGymReply | undefined;
 }
 
 // ---- the client ------------------------------------------------------------------------------------------------

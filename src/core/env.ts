@@ -61,6 +61,9 @@ export const MAX_PARTIAL_STEPS = 4;
 /** Actions that a world with many lists at a time: more of them are listed in stages (`Mid.partial`). */
 export const ACTIONS_PER_STAGE = 64;
 
+/** Bounds of one list of actions; a longer one fails the episode as `protocol`. Lengths in UTF-16 units. */
+export const ACTION_LIMITS = { count: 1024, chars: 4096, totalChars: 65_536 } as const;
+
 /** One running episode. Sessions are independent of each other and of the order in which they are stepped. */
 export interface Session {
   readonly first: First;
@@ -110,9 +113,6 @@ export type Oracle = (task: Task) => (step: TimeStep) => string | undefined;
 
 /** Options of an env as written in a config, e.g. `{ fidelity: 'original' }`; each env checks its own. */
 export type EnvOptions = Readonly<Record<string, unknown>>;
-
-/** A world with rules, as env hosts import it. */
-export type EnvModule = import('./world.ts').World & { createEnv(options?: EnvOptions): Env };
 
 /** A `mid` step. */
 export function mid(observation: string, reward = 0): Mid {

@@ -62,7 +62,19 @@ export class ShapeError extends LongplayError {
   }
 }
 
-/** Message of anything that was thrown. */
+/** UTF-16 units of a message that `messageOf` keeps. */
+const MESSAGE_CHARS = 4000;
+
+/**
+ * Message of anything that was thrown, at most 4000 characters. Anything can be thrown, also what cannot be made a text
+ * (no prototype, a `message` that throws): it is named instead, and nothing is thrown here.
+ */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  try {
+    const message: unknown = thrown instanceof Error ? thrown.message : thrown;
+    const text = String(message);
+    return text.length > MESSAGE_CHARS ? `${text.slice(0, MESSAGE_CHARS)}…` : text;
+  } catch {
+    return `something without a message (${typeof thrown})`;
+  }
 }

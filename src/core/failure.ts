@@ -12,6 +12,7 @@ export type FailureCause =
   | 'unclonable' // the answer could not cross the thread
   | 'oversized' // the answer exceeds the env's stated bound
   | 'protocol' // an answer for another episode, or one that breaks the time-step contract
+  | 'lost' // its host ended by another's fault, and its actions must not be taken again
   | 'policy' // the policy could not decide
   | 'injected-drop'; // chaos mode lost the message
 

@@ -10,12 +10,13 @@ export type EpisodeEnd = 'terminated' | 'truncated';
  * Turns the env's answer to turn number `turn` into what the policy's episode sees.
  *
  * @param step what the env answered
- * @param turn 1 for the first action of the episode
+ * @param turn whole turns used, this one included: 1 for the first action of the episode, stages left out
  * @param horizon turns the episode may take, ≥ 1
- * @returns `step`, or a truncated step when the horizon is used up and the env has not ended the episode itself
+ * @returns `step`, or a truncated step when the horizon is used up and the env has not ended the episode itself; never after
+ * a stage of an action (`partial`), which uses no turn
  */
 export function withHorizon(step: EnvStep, turn: number, horizon: number): EnvStep | Truncated {
-  if (step.kind === 'mid' && turn >= horizon) {
+  if (step.kind === 'mid' && !step.partial && turn >= horizon) {
     return { kind: 'truncated', observation: step.observation, reward: step.reward };
   }
   return step;

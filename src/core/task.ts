@@ -1,6 +1,6 @@
 /** A task names one episode start: which world, which of its tasks, and the seed of whatever the world draws at random. */
 export interface Task {
-  /** Environment id, e.g. `textcraft`. */
+  /** Environment id. */
   readonly env: string;
   /** Index into the env's task table, in [0, `tasks.count`). */
   readonly index: number;
@@ -46,7 +46,8 @@ export function taskTable(
     count,
     labels: typeof label === 'string' ? [label] : label.labels,
     label(index) {
-      if (!(index >= 0 && index < count)) throw new RangeError(`task ${index}: there are 0 … ${count - 1}`);
+      if (!(Number.isInteger(index) && index >= 0 && index < count))
+        throw new RangeError(`task ${index}: there are 0 … ${count - 1}`);
       return typeof label === 'string' ? label : label.of(index);
     },
     split: (split) => (split === 'test' ? test : train),
@@ -54,7 +55,7 @@ export function taskTable(
   };
 }
 
-/** `textcraft/17#3`: env, index and seed as one readable word. */
+/** `world/17#3`: env, index and seed as one readable word. */
 export function taskName(task: Task): string {
   return `${task.env}/${task.index}#${task.seed}`;
 }

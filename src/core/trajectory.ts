@@ -11,7 +11,7 @@ import type { Task } from './task.ts';
 export type Decision = ChoiceDecision | TokensDecision;
 
 interface DecisionBase {
-  /** Policy version (updates seen) of the weights that decided. */
+  /** Policy version (updates seen) of the weights that decided; of a run of tokens the oldest among them. */
   readonly version: number;
   /** Token ids read since the previous decision; on turn 0 the whole prompt. Not trained on. */
   readonly context: Int32Array;
@@ -35,6 +35,11 @@ export interface TokensDecision extends DecisionBase {
   readonly logprobs: Float32Array;
   /** True when sampling was masked to a trie of the turn's `actions`. */
   readonly masked: boolean;
+  /**
+   * [2·R] versions of the tokens where an update came in the middle of the run: R pairs of a version and how many tokens
+   * in a row it sampled, in order, T in all. Absent where all are of `version`.
+   */
+  readonly versions?: Int32Array;
 }
 
 /** What a language model answered, where the action is only a part of it. */
@@ -109,11 +114,50 @@ export interface Group {
   readonly trajectories: readonly Trajectory[];
 }
 
+/** Turns of the horizon that were used: stages of an action (`partial`) use none. */
+export function turnsUsed(turns: readonly Pick<Turn, 'partial'>[]): number {
+  let used = 0;
+  for (const turn of turns) if (!turn.partial) used++;
+  return used;
+}
+
 /** Undiscounted sum of the rewards. */
 export function episodeReturn(trajectory: Trajectory): number {
   let sum = 0;
   for (const turn of trajectory.turns) sum += turn.reward;
   return sum;
+}
+
+/** Tokens in a row that were sampled by the same weights. */
+export interface VersionRun {
+  readonly version: number;
+  /** ≥ 1; a choice counts as one. */
+  readonly tokens: number;
+}
+
+/** Versions of a decision's tokens, in the order of sampling. */
+export function versionRuns(decision: Decision): VersionRun[] {
+  if (decision.kind === 'choice') return [{ version: decision.version, tokens: 1 }];
+  const { version, tokens, versions } = decision;
+  if (!versions) return [{ version, tokens: tokens.length }];
+  return Array.from({ length: versions.length / 2 }, (_, r) => ({
+    version: versions[2 * r]!,
+    tokens: versions[2 * r + 1]!,
+  }));
+}
+
+/**
+ * What a decision keeps of the versions of its tokens: the oldest, and all of them where they differ.
+ * @param versions [T] of each token, T ≥ 1
+ */
+export function versionsKept(versions: readonly number[]): Pick<TokensDecision, 'version' | 'versions'> {
+  const runs: number[] = [];
+  for (const version of versions) {
+    if (runs.at(-2) === version) runs[runs.length - 1]!++;
+    else runs.push(version, 1);
+  }
+  const version = Math.min(...versions);
+  return runs.length === 2 ? { version } : { version, versions: Int32Array.from(runs) };
 }
 
 /** Oldest policy version among the decisions, or `undefined` when nothing was decided by a versioned policy. */

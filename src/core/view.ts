@@ -61,7 +61,7 @@ export interface AppendView<S = unknown> extends ViewBase<S> {
    * Text appended after a turn: the action in short and what came of it.
    * @param state memory after the turn
    */
-  turn(turn: SeenTurn, state?: S): string;
+  turn(turn: SeenTurn, state: S): string;
 }
 
 /** Text rendered anew for every turn; nothing but `state` is kept between turns. */
@@ -71,7 +71,7 @@ export interface WindowView<S = unknown> extends ViewBase<S> {
    * @param turns the finished turns, oldest first
    * @param state memory after the last of them
    */
-  render(first: First, turns: readonly SeenTurn[], state?: S): Rendered;
+  render(first: First, turns: readonly SeenTurn[], state: S): Rendered;
 }
 
 export type View = AppendView | WindowView;

@@ -1,4 +1,5 @@
 /** onnxruntime-node: the cpu, and webgpu or cuda where the machine has them. */
+import { parse } from 'node:path';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { defineGraph } from '../tensor/graph.ts';
 import { input, neg } from '../tensor/ops.ts';
@@ -34,6 +35,7 @@ export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Prom
     reason,
     reuses: device === 'cpu',
     keeps: device === 'webgpu',
+    files: true,
     maxFeedBytes: Number.POSITIVE_INFINITY,
     session: {
       executionProviders: [device],
@@ -42,7 +44,13 @@ export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Prom
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
       logSeverityLevel: 4, // what goes wrong comes as an exception, and the console is not the engine's
-      extra: { session: { intra_op: { allow_spinning: spinning ? '1' : '0' } } },
+      extra: {
+        session: {
+          intra_op: { allow_spinning: spinning ? '1' : '0' },
+          // The files of fixed tensors are named from the root (toOnnx).
+          model_external_initializers_file_folder_path: parse(process.cwd()).root,
+        },
+      },
     },
   });
   if (device === 'cpu') return engine;

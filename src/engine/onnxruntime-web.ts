@@ -28,6 +28,7 @@ export function openOrtWeb(
     reason: started === threads ? reason : `${reason}; on the threads (${started}) of the first engine opened here`,
     reuses: false,
     keeps: false,
+    files: false,
     maxFeedBytes: MAX_FEED_BYTES,
     session: { executionProviders: ['wasm'], graphOptimizationLevel: 'all', logSeverityLevel: 4 },
   });

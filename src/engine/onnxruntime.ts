@@ -26,6 +26,8 @@ export interface OrtSettings {
   readonly reuses: boolean;
   /** Whether outputs can stay on the device, in memory that this thread does not see. */
   readonly keeps: boolean;
+  /** Whether sessions can map the files of fixed tensors. */
+  readonly files: boolean;
   /** Feeds of one run may hold this many bytes. */
   readonly maxFeedBytes: number;
 }
@@ -217,7 +219,7 @@ class OrtProgram implements Program {
 
 /** An engine over a loaded onnxruntime package. */
 export function openOrt(ort: Ort, settings: OrtSettings): Engine {
-  const { name, device, threads, reason } = settings;
+  const { name, device, threads, reason, files } = settings;
   const programs = new Set<Program>();
   const copies = new Map<string, Promise<Program>>();
   const shared: Shared = {
@@ -241,7 +243,7 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
     async compile(graph) {
       // Only the cpu's own ScatterND adds rows one after another.
       const cpu = device === 'cpu';
-      const model = toOnnx(graph, { contrib: true, normInverse: cpu, oneThread: cpu && threads === 1 });
+      const model = toOnnx(graph, { contrib: true, normInverse: cpu, oneThread: cpu && threads === 1, files });
       let session: InferenceSession;
       try {
         session = await ort.InferenceSession.create(model, settings.session);

@@ -4,6 +4,7 @@
  */
 import type { Tensor as TfTensor } from '@tensorflow/tfjs-core';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { fixedAttrs, readFixed } from '../tensor/fixed.ts';
 import type { Graph } from '../tensor/graph.ts';
 import { evaluate } from '../tensor/shape.ts';
 import { constantAttrs, type DType, type HostData, inputAttrs, type Tensor } from '../tensor/tensor.ts';
@@ -79,8 +80,11 @@ class TfjsProgram implements Program {
     const constants = new Map<Tensor, TfTensor>();
     for (const node of graph.nodes) {
       for (const x of node.inputs) this.#readers.set(x, (this.#readers.get(x) ?? 0) + 1);
-      const fixed = constantAttrs(node);
-      if (fixed) constants.set(node, tf.keep(tf.tensor(fixed.data, [...fixed.shape], TF_TYPE[fixed.dtype])));
+      const constant = constantAttrs(node);
+      const fixed = fixedAttrs(node);
+      if (constant)
+        constants.set(node, tf.keep(tf.tensor(constant.data, [...constant.shape], TF_TYPE[constant.dtype])));
+      else if (fixed) constants.set(node, tf.keep(tf.tensor(readFixed(fixed.shape, fixed.source), [...fixed.shape])));
       else if (!inputAttrs(node) && !tfjsOps[node.op]) {
         throw new LongplayError('ENGINE_FAILED', `tfjs: op '${node.op}' has no meaning there`);
       }

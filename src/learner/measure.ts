@@ -1,19 +1,17 @@
-/** What decisions are worth under other weights than those that made them: one forward pass, nothing changed. */
+/** Log-probabilities and values of recorded decisions under given weights; one forward pass, nothing changed. */
 
 import type { Trajectory } from '../core/trajectory.ts';
-import type { View } from '../core/view.ts';
 import type { Program } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import type { DecoderKind } from '../model/programs.ts';
-import type { Tokenizer } from '../policy/tokenizer.ts';
-import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from '../policy/training-batch.ts';
+import type { Codec } from '../reading/codec.ts';
+import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from './training-batch.ts';
 import { floats, weightFeeds } from './weights.ts';
 
 export interface Measuring {
   readonly model: ModelConfig;
-  readonly tokenizer: Tokenizer;
-  readonly view: View;
+  readonly codec: Codec;
   readonly decoder: DecoderKind;
   /** A compiled `logprobsGraph`. */
   readonly program: Program;
@@ -31,7 +29,7 @@ export interface Measured {
  * @param parts passes to spread the work over, ≥ 1: as many as an epoch has minibatches, so that no pass is larger
  */
 export async function measure(
-  { model, tokenizer, decoder, program }: Measuring,
+  { model, codec, decoder, program }: Measuring,
   params: ParamSet,
   units: readonly (readonly TrainGroup[])[],
   parts = 1,
@@ -43,7 +41,7 @@ export async function measure(
   for (const part of cut(units, parts)) {
     const groups = part.flat();
     if (decisionCount(groups) === 0) continue;
-    const { feeds, rows } = trainingFeeds(model, tokenizer, decoder, groups);
+    const { feeds, rows } = trainingFeeds(model, codec, decoder, groups);
     const out = await program.run({ ...feeds, ...weightFeeds(model, params) });
     const logprob = floats(out.logprob);
     const value = model.valueHead ? floats(out.value) : undefined;
@@ -63,8 +61,7 @@ export async function finalValues(
   trajectories: readonly Trajectory[],
   parts = 1,
 ): Promise<Map<Trajectory, number>> {
-  const { view, tokenizer } = measuring;
-  const units = trajectories.map((trajectory, i) => [finalGroup(view, tokenizer, trajectory, i)]);
+  const units = trajectories.map((trajectory, i) => [finalGroup(measuring.codec, trajectory, i)]);
   const { values } = await measure(measuring, params, units, parts);
   return new Map(trajectories.map((trajectory, i) => [trajectory, values[i]!]));
 }

@@ -1,17 +1,16 @@
-/** What a learner's updates are made with; plain data but for the view and the tokenizer. */
+/** Options of a learner's updates; plain data but for the codec. */
 import type { EstimatorConfig } from '../algo/advantages.ts';
 import type { KlControl, KlEstimator } from '../algo/kl.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import type { View } from '../core/view.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { LossCoefficients } from '../model/loss.ts';
 import { type AdamWConfig, defaultAdamW, type LearningRate } from '../model/optimizer.ts';
 import type { DecoderKind } from '../model/programs.ts';
-import type { Tokenizer } from '../policy/tokenizer.ts';
+import type { Codec } from '../reading/codec.ts';
 
 /**
  * What is done about decisions made by older weights:
- * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is all there is. A decision that
+ * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is the only off-policy correction. A decision that
  *   has moved by as much as the clip allows moves no further, however many updates it took;
  * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
  *   advantage is weighed by min(π_learner/π_behaviour, cap), a constant, shared by a token, a decision or a trajectory
@@ -37,8 +36,7 @@ export interface ReferenceKl {
 
 export interface TrainerOptions {
   readonly model: ModelConfig;
-  readonly tokenizer: Tokenizer;
-  readonly view: View;
+  readonly codec: Codec;
   readonly decoder: DecoderKind;
   readonly estimator: EstimatorConfig;
   /** Passes over an update's groups, ≥ 1. */
@@ -59,11 +57,11 @@ export interface TrainerOptions {
   readonly seed: number;
 }
 
-/** What a run's configuration says of its learner. */
+/** Trainer options of a run's configuration. */
 export function trainerOptions(
   { learner, policy, seed }: RunConfig,
   model: ModelConfig,
-): Omit<TrainerOptions, 'view' | 'tokenizer'> {
+): Omit<TrainerOptions, 'codec'> {
   return {
     model,
     decoder: policy.decoder,

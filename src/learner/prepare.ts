@@ -8,16 +8,10 @@ import { importance } from '../algo/importance.ts';
 import { klEstimate } from '../algo/kl.ts';
 import type { Group, Trajectory } from '../core/trajectory.ts';
 import type { ParamSet } from '../model/parameters.ts';
-import {
-  type DecisionFeed,
-  decisionsOf,
-  type TrainDecision,
-  type TrainGroup,
-  trainUnits,
-} from '../policy/training-batch.ts';
 import { type Breakage, firstNotFinite } from './finite.ts';
 import { finalValues, type Measuring, measure } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
+import { type DecisionFeed, decisionsOf, type TrainDecision, type TrainGroup, trainUnits } from './training-batch.ts';
 
 /** The learner at the start of an update. */
 export interface Learning {
@@ -163,10 +157,10 @@ export function feedOf(
   };
 }
 
-function encode({ view, tokenizer }: TrainerOptions, groups: readonly Group[]): TrainGroup[][] {
+function encode({ codec }: TrainerOptions, groups: readonly Group[]): TrainGroup[][] {
   let first = 0;
   return groups.flatMap(({ trajectories }) => {
-    const units = trainUnits(view, tokenizer, trajectories, first);
+    const units = trainUnits(codec, trajectories, first);
     first += trajectories.length;
     return units;
   });

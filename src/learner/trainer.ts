@@ -16,11 +16,11 @@ import type { Engine, Program } from '../engine/engine.ts';
 import { learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { logprobsGraph, trainGraph } from '../model/programs.ts';
-import { type TrainGroup, tokenCount, trainingFeeds } from '../policy/training-batch.ts';
 import { type Breakage, brokenRecord } from './finite.ts';
 import { cut, type Measuring } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
+import { type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
 export type { Breakage } from './finite.ts';
@@ -108,7 +108,7 @@ export class Trainer {
     }
     const program = await engine.compile(trainGraph(model, { decoder, objective, adamW }));
     const looks = kl || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
-    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoder)) };
+    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, { decoder })) };
     return new Trainer(options, program, measuring || undefined, start);
   }
 
@@ -216,13 +216,13 @@ export class Trainer {
 
   /** @returns `undefined` when none of the groups' decisions is trained on */
   async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
-    const { model, tokenizer, decoder, coefficients, maxGradNorm, adamW, kl } = this.#options;
+    const { model, codec, decoder, coefficients, maxGradNorm, adamW, kl } = this.#options;
     const feeds = feedOf(this.#options, groups, prepared);
     if (!feeds) return undefined;
     const t = this.#moments.steps + 1;
     const beta = kl?.in === 'loss' ? this.#kl!.coefficient : 0;
     const out = await this.#program.run({
-      ...trainingFeeds(model, tokenizer, decoder, groups, feeds).feeds,
+      ...trainingFeeds(model, codec, decoder, groups, feeds).feeds,
       ...scalars('loss', {
         ...coefficients,
         klCoef1: kl?.estimator === 'k1' ? beta : 0,

@@ -1,3 +1,5 @@
+import type { FixedSource } from '../tensor/fixed.ts';
+
 /**
  * The decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions, grouped-query attention,
  * SwiGLU), so that public checkpoints of that family fit, plus options that a small from-scratch policy needs and
@@ -8,7 +10,7 @@ export interface ModelConfig {
   /** Model width d. */
   readonly hiddenSize: number;
   readonly layers: number;
-  /** Query heads; `hiddenSize / heads` is the head width. */
+  /** Query heads; `hiddenSize / heads` is the head width, unless `headDim` says otherwise. */
   readonly heads: number;
   /** Key/value heads; divides `heads`. */
   readonly kvHeads: number;
@@ -33,7 +35,37 @@ export interface ModelConfig {
   /** Scores whole actions: a bag of their tokens, and a pointer to where the prompt mentions them. */
   readonly choiceHead: boolean;
   readonly valueHead: boolean;
+
+  /** Width of one head, where it is not `hiddenSize / heads`. */
+  readonly headDim?: number;
+  /** Weights that lie in files and never change; absent: every weight is trained and fed. */
+  readonly base?: BaseWeights;
+  /** Low-rank matrices beside projections; where present, they (and a value head) are all that is trained. */
+  readonly adapter?: LoraConfig;
 }
+
+/** Frozen weights of a pretrained model. Plain data, so that every thread can open them for itself. */
+export interface BaseWeights {
+  /** Names the numbers: of the files, and of how they were quantised. Checkpoints keep it. */
+  readonly hash: string;
+  /** Where each weight lies, by name. */
+  readonly weights: Readonly<Record<string, FixedSource>>;
+}
+
+/** Low-rank adapters (lora.ts). */
+export interface LoraConfig {
+  /** Rank r, at least 1. */
+  readonly rank: number;
+  /** α; the adapter counts α/r, or α/√r with `rslora`. */
+  readonly alpha: number;
+  /** Projections that get an adapter, by the last part of their names: `q_proj`, `v_proj`, … */
+  readonly targets: readonly string[];
+  /** Rank-stabilised scaling, Kalajdzievski 2023, https://arxiv.org/abs/2312.03732. */
+  readonly rslora?: boolean;
+}
+
+/** Every projection of a layer: what an adapter stands beside unless told otherwise. */
+export const ALL_PROJECTIONS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
 
 /** The embedded default: what learns from random weights on two cores within minutes. */
 export function smallModel(vocabSize: number, overrides: Partial<ModelConfig> = {}): ModelConfig {
@@ -76,7 +108,7 @@ export function checkModelConfig(config: ModelConfig): void {
       throw new RangeError(`model.${key}: expected a positive integer, got ${config[key]}`);
     }
   }
-  if (config.hiddenSize % config.heads !== 0 || (config.hiddenSize / config.heads) % 2 !== 0) {
+  if (!Number.isInteger(headSize(config)) || headSize(config) % 2 !== 0) {
     throw new RangeError(
       `model.heads: hiddenSize ${config.hiddenSize} must split into ${config.heads} heads of even width`,
     );
@@ -88,5 +120,5 @@ export function checkModelConfig(config: ModelConfig): void {
 
 /** Width of one head. */
 export function headSize(config: ModelConfig): number {
-  return config.hiddenSize / config.heads;
+  return config.headDim ?? config.hiddenSize / config.heads;
 }

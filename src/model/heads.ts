@@ -92,8 +92,12 @@ export function choiceScores(
 
 /** Next-token logits. @param hidden [rows, d] @returns [rows, V] */
 export function tokenLogits(config: ModelConfig, p: Parameters, hidden: Tensor): Tensor {
-  const table = p(config.tieEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight');
-  return matmul(hidden, table, { transposeB: true });
+  return matmul(hidden, outputTable(config, p), { transposeB: true });
+}
+
+/** The table [V, d] whose rows are the tokens' directions. */
+export function outputTable({ tieEmbeddings }: ModelConfig, p: Parameters): Tensor {
+  return p(tieEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight');
 }
 
 /** V(s). @param hidden [rows, d] @returns [rows] */

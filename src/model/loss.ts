@@ -6,7 +6,6 @@ import {
   add,
   cast,
   clamp,
-  div,
   exp,
   lessEqual,
   log,
@@ -33,9 +32,10 @@ export interface DecisionTerms {
   readonly value: Tensor | undefined;
 }
 
-/** Scalars to be reported, each a weighted mean over decisions. */
+/** What an objective gives: the scalar to be made smaller, and scalars to be reported beside it. */
 export interface LossOutputs {
   readonly loss: Tensor;
+  /** Sums over decisions under the objective's own weights (means, where those sum to 1), or over its pairs. */
   readonly stats: Readonly<Record<string, Tensor>>;
 }
 
@@ -60,9 +60,15 @@ export type LossCoefficients = Readonly<Record<(typeof lossCoefficients)[number]
  *      + c_V Σₜ uₜ·½·max((Vₜ−Rₜ)², (clip(Vₜ, V_oldₜ±ε_V)−Rₜ)²)
  *   xₜ = log π − log π_ref,  k1 = x,  k2 = ½x²,  k3 = exp(−x) + x − 1
  *
+ * log π − log π_old and x are clamped to ±20 first: beyond, the ratio stays e^±20 and neither it nor a KL has a slope.
+ *
+ * Reports the parts before their coefficients: `policyLoss`, `entropy`, `klReference` (k3, whichever is in the loss), `klOld`
+ * (k3 against π_old, the policy that decided or the learner at the start of the update, by `offPolicy`), `clipFraction`
+ * (weight of the decisions whose clip binds) and `valueLoss`.
+ *
  * Declares, in the decisions' shape: `oldLogprob`, `referenceLogprob`, `advantage` (times the truncated importance
- * weight, where there is one), `weight` (w; sums to 1 over the batch for a mean; 0 for padding) and, with values,
- * `return`, `oldValue`, `valueWeight` (u).
+ * weight, where there is one), `weight` (w, by aggregate.ts: sums to 1 for a mean, not for `constant`; 0 for padding)
+ * and, with values, `return`, `oldValue`, `valueWeight` (u).
  *
  * @see Schulman et al. 2017, eq. 7, https://arxiv.org/abs/1707.06347; Yu et al. 2025 (clip-higher),
  *   https://arxiv.org/abs/2503.14476; Schulman 2020 (k3), http://joschu.net/blog/kl-approx.html
@@ -99,7 +105,6 @@ export function policyLoss(terms: DecisionTerms, shape: Shape): LossOutputs {
     policyLoss: policy,
     entropy: meanEntropy,
     klReference: meanKl,
-    // k3 against the behaviour policy: how far this update has moved.
     klOld: total(mul(weight, sub(sub(ratio, one), logRatio))),
     clipFraction: total(mul(weight, sub(one, cast(lessEqual(gain, clippedGain), 'f32')))),
   };
@@ -164,9 +169,4 @@ function allAxes(shape: Shape): number[] {
 export function logSigmoid(x: Tensor): Tensor {
   const shift = stopGradient(maximum(neg(x), constant(0)));
   return neg(add(shift, log(add(exp(neg(shift)), exp(neg(add(x, shift)))))));
-}
-
-/** Mean of a where b counts: Σ a / Σ b, 0 when nothing counts. */
-export function ratioOf(a: Tensor, b: Tensor): Tensor {
-  return div(a, maximum(b, constant(1e-8)));
 }

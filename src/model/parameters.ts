@@ -4,9 +4,12 @@
  */
 import { UserError } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
+import { fixed } from '../tensor/fixed.ts';
 import { parameter, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
+import { adapterNames, loraScale, loraSpecs } from './lora.ts';
+import type { Parameters } from './transformer.ts';
 
 type Init =
   | { readonly kind: 'normal'; readonly std: number }
@@ -29,8 +32,18 @@ export interface ParamSet {
   readonly values: Readonly<Record<string, Float32Array>>;
 }
 
-/** All parameters of a model, in a fixed order. */
+/**
+ * What is trained of a model, in a fixed order: all its weights, or its adapters and the heads that are no part of a
+ * pretrained model.
+ */
 export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
+  const weights = weightSpecs(config);
+  if (!config.adapter) return weights;
+  return [...loraSpecs(weights, config.adapter), ...weights.filter(({ name }) => isHead(name))];
+}
+
+/** All weights of a model but its adapters, in a fixed order. */
+export function weightSpecs(config: ModelConfig): ParameterSpec[] {
   const { hiddenSize: d, intermediateSize, vocabSize, layers, heads, kvHeads } = config;
   const dh = headSize(config);
   const specs: ParameterSpec[] = [];
@@ -97,14 +110,33 @@ function draw(shape: readonly number[], init: Init, rng: Rng): Float32Array {
   return out;
 }
 
-/** The parameters as graph inputs, looked up by name. */
-export function parameterTensors(config: ModelConfig): (name: string) => Tensor {
-  const tensors = new Map(parameterSpecs(config).map(({ name, shape }) => [name, parameter(name, shape)]));
-  return (name) => {
+/** Heads of ours: no pretrained model has them, so they are trained beside an adapter. */
+function isHead(name: string): boolean {
+  return name.startsWith('value_head.');
+}
+
+/** The weights as tensors of a graph, looked up by name: inputs, but for those that lie in files. */
+export function parameterTensors(config: ModelConfig): Parameters {
+  const { base, adapter } = config;
+  const tensors = new Map<string, Tensor>();
+  for (const { name, shape } of weightSpecs(config)) {
+    const source = base && !isHead(name) ? base.weights[name] : undefined;
+    if (base && !isHead(name) && !source) throw new RangeError(`model: the base has no weight called '${name}'`);
+    tensors.set(name, source ? fixed(name, shape, source) : parameter(name, shape));
+  }
+  if (adapter) for (const { name, shape } of parameterSpecs(config)) tensors.set(name, parameter(name, shape));
+  const all = (name: string) => {
     const found = tensors.get(name);
     if (!found) throw new RangeError(`model: no parameter is called '${name}'`);
     return found;
   };
+  return Object.assign(all, {
+    adapter(projection: string) {
+      const { down, up } = adapterNames(projection);
+      const [a, b] = [tensors.get(down), tensors.get(up)];
+      return a && b && { down: a, up: b, scale: loraScale(adapter!) };
+    },
+  });
 }
 
 /**

@@ -9,7 +9,7 @@
 
 import { gradients } from '../tensor/gradients.ts';
 import { defineGraph, type Graph } from '../tensor/graph.ts';
-import { add, logSoftmax, pick, reshape, take, transpose } from '../tensor/ops.ts';
+import { add, logSoftmax, pick, reshape, slice, take, tokenScores, transpose } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
 import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
@@ -19,12 +19,12 @@ import {
   actionTokenInputs,
   type Candidates,
   choiceScores,
+  outputTable,
   pointerKeys,
   rowsOf,
   tokenLogits,
   values,
 } from './heads.ts';
-import { type LoraConfig, loraSpecs, loraTensors } from './lora.ts';
 import { type DecisionTerms, entropyOf, type LossOutputs, likelihoodLoss, policyLoss, preferenceLoss } from './loss.ts';
 import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
@@ -107,12 +107,23 @@ export function decodeGraph(config: ModelConfig): Graph {
   return defineGraph(outputs);
 }
 
-export interface TrainOptions {
+/** What decisions are, and how much of the vocabulary is looked at at once. */
+export interface Decoding {
   readonly decoder: DecoderKind;
+  /**
+   * Token decisions that could only draw some of the ids say which: `decisions.mask` [R, V], 0 or −1e9, is fed. True by
+   * default; where every id was possible it is a large array of zeros.
+   */
+  readonly masked?: boolean;
+  /** Parts that token decisions over a frozen, unmasked vocabulary are computed in, so that [R, V] is never kept; 1. */
+  readonly chunks?: number;
+  /** Whether a layer's activations are computed again in the backward pass instead of being kept. */
+  readonly recompute?: boolean;
+}
+
+export interface TrainOptions extends Decoding {
   readonly objective: 'policy' | 'likelihood' | 'preference';
   readonly adamW: AdamWConfig;
-  /** Train these adapters and leave the model as it is. */
-  readonly lora?: LoraConfig;
 }
 
 /**
@@ -120,10 +131,9 @@ export interface TrainOptions {
  * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter that is trained.
  */
 export function trainGraph(config: ModelConfig, options: TrainOptions): Graph {
-  const { lora } = options;
-  const p = lora ? loraTensors(config, lora) : parameterTensors(config);
+  const p = parameterTensors(config);
   const { loss, stats } = episodeLoss(config, p, options);
-  const specs = lora ? loraSpecs(config, lora) : parameterSpecs(config);
+  const specs = parameterSpecs(config);
   const weights = specs.map(({ name }) => p(name));
   const updated = adamW(specs, weights, gradients(loss, weights), options.adamW);
   return defineGraph({ loss, ...stats, ...updated });
@@ -142,8 +152,8 @@ export function gradientGraph(config: ModelConfig, options: Omit<TrainOptions, '
 }
 
 /** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
-export function logprobsGraph(config: ModelConfig, decoder: DecoderKind): Graph {
-  const { terms } = episodeTerms(config, parameterTensors(config), decoder);
+export function logprobsGraph(config: ModelConfig, decoding: Decoding): Graph {
+  const { terms } = episodeTerms(config, parameterTensors(config), decoding);
   return defineGraph({
     logprob: terms.logprob,
     entropy: terms.entropy,
@@ -151,20 +161,19 @@ export function logprobsGraph(config: ModelConfig, decoder: DecoderKind): Graph 
   });
 }
 
-function episodeLoss(
-  config: ModelConfig,
-  p: Parameters,
-  { decoder, objective }: Omit<TrainOptions, 'adamW'>,
-): LossOutputs {
-  const { terms, shape } = episodeTerms(config, p, decoder);
+function episodeLoss(config: ModelConfig, p: Parameters, options: Omit<TrainOptions, 'adamW'>): LossOutputs {
+  const { decoder, objective } = options;
+  const { terms, shape } = episodeTerms(config, p, options);
   if (objective === 'preference') return preferenceLoss(terms, decoder === 'choice' ? times('G', 'D') : 'R');
   return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
 }
 
 /** Whole episodes, nothing cached: what each recorded decision is worth under the current weights. */
-function episodeTerms(config: ModelConfig, p: Parameters, decoder: DecoderKind) {
-  const { prompts, hidden } = readEpisodes(config, p);
-  return decoder === 'choice' ? choiceTerms(config, p, prompts.hidden, hidden) : tokenTerms(config, p, hidden);
+function episodeTerms(config: ModelConfig, p: Parameters, decoding: Decoding) {
+  const { prompts, hidden } = readEpisodes(config, p, decoding.recompute);
+  return decoding.decoder === 'choice'
+    ? choiceTerms(config, p, prompts.hidden, hidden)
+    : tokenTerms(config, p, hidden, decoding);
 }
 
 /** Scores [G, D, C] of each group's candidates at its deciding positions, whose hidden states are `deciding` [G·D, d]. */
@@ -198,23 +207,30 @@ function choiceTerms(config: ModelConfig, p: Parameters, promptHidden: Tensor, h
   return { terms, shape };
 }
 
-function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor) {
+function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor, { masked = true, chunks = 1 }: Decoding) {
   const layout = layoutInputs('decisions', ['R'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
-  const logits = tokenLogits(config, p, deciding);
-  const logprobs = logSoftmax(add(logits, input('decisions.mask', ['R', config.vocabSize])));
+  const chosen = input('decisions.chosen', ['R', 1], 'i32');
   const shape = ['R'];
+  const value = config.valueHead ? values(p, deciding, 'R') : undefined;
+  if (chunks > 1 && !masked) {
+    const both = tokenScores(deciding, outputTable(config, p), chosen, chunks);
+    const column = (at: number) => reshape(slice(both, 1, at, at + 1), shape);
+    return { terms: { logprob: column(0), entropy: column(1), value } satisfies DecisionTerms, shape };
+  }
+  const logits = tokenLogits(config, p, deciding);
+  const logprobs = logSoftmax(masked ? add(logits, input('decisions.mask', ['R', config.vocabSize])) : logits);
   const terms: DecisionTerms = {
-    logprob: reshape(pick(logprobs, input('decisions.chosen', ['R', 1], 'i32')), shape),
+    logprob: reshape(pick(logprobs, chosen), shape),
     entropy: entropyOf(logprobs),
-    value: config.valueHead ? values(p, deciding, 'R') : undefined,
+    value,
   };
   return { terms, shape };
 }
 
 /** The prompts, and the hidden states [N, d] of the tokens that follow them. */
-function readEpisodes(config: ModelConfig, p: Parameters) {
-  const prompts = readPrompts(config, p);
+function readEpisodes(config: ModelConfig, p: Parameters, again = false) {
+  const prompts = readPrompts(config, p, again);
   const tokens = tokenInputs(config, 'tokens', 'N');
   const attend = episodeAttention(config, {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
@@ -222,15 +238,15 @@ function readEpisodes(config: ModelConfig, p: Parameters) {
     promptMask: prompts.mask,
     steps: input('episodes.steps', ['T'], 'i32'),
   });
-  return { prompts, hidden: trunk(config, p, tokens, attend) };
+  return { prompts, hidden: trunk(config, p, tokens, attend, again ? config.layers + 2 : undefined) };
 }
 
-function readPrompts(config: ModelConfig, p: Parameters) {
+function readPrompts(config: ModelConfig, p: Parameters, again = false) {
   const tokens = tokenInputs(config, 'prompt', 'Np');
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
   const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
-  const hidden = trunk(config, p, tokens, attend);
+  const hidden = trunk(config, p, tokens, attend, again ? 1 : undefined);
   return { hidden, layers, mask };
 }
 

@@ -2,7 +2,7 @@
  * The transformer's trunk over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
  * layout (attention.ts) that decides who sees whom.
  */
-import { add, gather, matmul, mul, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
+import { add, cut, gather, matmul, mul, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
 import type { Dim } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
@@ -68,12 +68,18 @@ export function embed(
   return config.embeddingScale === 1 ? x : mul(x, constant(config.embeddingScale));
 }
 
-/** Runs all layers and the final norm. @returns [N, d] */
-export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, attend: Attend): Tensor {
+/**
+ * Runs all layers and the final norm.
+ * @param again the level of the first layer's cut, where gradients compute each layer's activations again from what
+ *   entered it instead of keeping them; the levels up to `again + layers` are taken
+ * @returns [N, d]
+ */
+export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, attend: Attend, again?: number): Tensor {
   const { positions, cos, sin } = rotaryTables(config, tokens.positions);
   let x = embed(config, p, tokens);
   for (let layer = 0; layer < config.layers; layer++) {
     const at = `model.layers.${layer}`;
+    if (again !== undefined) x = cut(x, again + layer);
     const normed = rmsNorm(x, p(`${at}.input_layernorm.weight`), config.rmsNormEps);
     const turned = (name: string, heads: number) =>
       rotary(projection(p, `${at}.self_attn.${name}`, normed, config.qkvBias), positions, cos, sin, heads);
@@ -83,7 +89,7 @@ export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, a
     x = add(x, projection(p, `${at}.self_attn.o_proj`, attend(layer, { q, k, v })));
     x = add(x, mlp(p, `${at}.mlp`, rmsNorm(x, p(`${at}.post_attention_layernorm.weight`), config.rmsNormEps)));
   }
-  return rmsNorm(x, p('model.norm.weight'), config.rmsNormEps);
+  return rmsNorm(again === undefined ? x : cut(x, again + config.layers), p('model.norm.weight'), config.rmsNormEps);
 }
 
 /** x·Wᵀ (+ b), W stored [out, in]. */

@@ -77,7 +77,7 @@ function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
  * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only what `gpt` says under
  * `loss: true` is learnt; the instruction and the acknowledgement before it carry no loss and are left out. A reply
  * in ReAct form is cut to what follows its last `Action:`. `longplay export` adds a `reward`; an `item_id` like
- * `textcraft_12` names the world.
+ * `<world>_12` names the world.
  * @param where names the source in messages
  * @throws {UserError} BAD_TRACE
  */

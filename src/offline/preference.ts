@@ -7,13 +7,13 @@ import type { Trajectory } from '../core/trajectory.ts';
 import type { Engine, Program } from '../engine/engine.ts';
 import type { Breakage } from '../learner/finite.ts';
 import { cut, type Measuring, measure } from '../learner/measure.ts';
+import { decisionsOf, type TrainGroup, trainingFeeds, trainUnits } from '../learner/training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, scalars, zeroMoments } from '../learner/weights.ts';
 import type { ModelConfig } from '../model/config.ts';
+import { f32 } from '../model/feeds.ts';
 import { type AdamWConfig, type LearningRate, learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { logprobsGraph, trainGraph } from '../model/programs.ts';
-import { f32 } from '../policy/feeds.ts';
-import { decisionsOf, type TrainGroup, trainingFeeds, trainUnits } from '../policy/training-batch.ts';
 import type { Reader } from './teach.ts';
 
 /** Two episodes of one task. */
@@ -57,12 +57,12 @@ export async function trainOnPairs(
   pairs: readonly Pair[],
   onEpoch: (epoch: PreferenceEpoch) => void = () => {},
 ): Promise<{ readonly params: ParamSet; readonly moments: Moments } | { readonly broken: Breakage }> {
-  const { model, decoder, adamW, view, tokenizer, epochs, pairsPerStep, seed } = options;
+  const { model, decoder, adamW, codec, epochs, pairsPerStep, seed } = options;
   checkParams(model, start);
   const program = await engine.compile(trainGraph(model, { decoder, objective: 'preference', adamW }));
-  const measuring = { ...options, program: await engine.compile(logprobsGraph(model, decoder)) };
+  const measuring = { ...options, program: await engine.compile(logprobsGraph(model, { decoder })) };
   try {
-    const units = pairs.map(({ chosen, rejected }) => trainUnits(view, tokenizer, [chosen, rejected], 0).flat());
+    const units = pairs.map(({ chosen, rejected }) => trainUnits(codec, [chosen, rejected], 0).flat());
     const references = await signedSums(measuring, start, units);
     let params = start;
     let moments = zeroMoments(model);
@@ -103,7 +103,7 @@ async function signedSums(
 
 async function pairStep(
   program: Program,
-  { model, tokenizer, decoder, beta, maxGradNorm, adamW, learningRate: rate }: PreferenceOptions,
+  { model, codec, decoder, beta, maxGradNorm, adamW, learningRate: rate }: PreferenceOptions,
   params: ParamSet,
   moments: Moments,
   pairs: readonly { readonly groups: readonly TrainGroup[]; readonly reference: number }[],
@@ -111,7 +111,7 @@ async function pairStep(
 ) {
   const { feeds, rows } = trainingFeeds(
     model,
-    tokenizer,
+    codec,
     decoder,
     pairs.flatMap(({ groups }) => groups),
   );

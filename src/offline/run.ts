@@ -12,7 +12,6 @@ import type { Moments } from '../learner/weights.ts';
 import { defaultAdamW } from '../model/optimizer.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import { setUpSmallPolicy } from '../policy/setup.ts';
-import { Tokenizer } from '../policy/tokenizer.ts';
 import { loadNewest, saveCheckpoint } from '../record/checkpoint.ts';
 import { checkpointContent, type Identity } from '../record/run-checkpoint.ts';
 import type { Demonstration } from './demonstrations.ts';
@@ -114,8 +113,8 @@ export async function preferRun(
 function setUp({ config, view }: OfflineRequest) {
   const { init, decoder, masked } = config.policy;
   const checkpoint = init === undefined ? undefined : loadNewest(join(init, 'checkpoints'));
-  const { model, identity, params, view: read } = setUpSmallPolicy(config, view, undefined, checkpoint);
-  const reader = { view: read, tokenizer: new Tokenizer(read), decoder, masked };
+  const { model, identity, params, codec } = setUpSmallPolicy(config, view, undefined, checkpoint);
+  const reader = { codec, decoder, masked };
   const { learner, engine, seed } = config;
   const { learningRate: peak, warmupSteps, decay, finalRate: final, maxGradNorm, weightDecay } = learner;
   return {

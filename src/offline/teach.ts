@@ -1,15 +1,13 @@
-/** From a demonstration's text to a trajectory that the learner can train on. Pure. */
+/** Demonstrations as trajectories that the learner can train on. Pure. */
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
-import type { View } from '../core/view.ts';
 import type { DecoderKind } from '../model/programs.ts';
-import { readRendered, readTurn } from '../policy/reading.ts';
-import { ACT, END, type Tokenizer } from '../policy/tokenizer.ts';
+import type { Codec } from '../reading/codec.ts';
+import type { Observed } from '../reading/transcript.ts';
 import type { Demonstration } from './demonstrations.ts';
 
 export interface Reader {
-  readonly view: View;
-  readonly tokenizer: Tokenizer;
+  readonly codec: Codec;
   readonly decoder: DecoderKind;
   /** With the tokens decoder: the action is one of those listed, where they are. */
   readonly masked: boolean;
@@ -25,28 +23,34 @@ export interface Reader {
  *   is not among those listed
  */
 export function taught(reader: Reader, demonstration: Demonstration, episode: number, group: number): Trajectory {
-  const { view, tokenizer, decoder } = reader;
+  const { codec, decoder } = reader;
   const { turns, finalObservation, trajectory, score, source } = demonstration;
   if (turns.length === 0) throw new UserError('BAD_TRACE', `${source}: it has no turns`);
-  const same = trajectory?.view === view.id && trajectory.turns.every(({ decision }) => decision?.kind === decoder);
+  const same = trajectory?.view === codec.id && trajectory.turns.every(({ decision }) => decision?.kind === decoder);
   if (same) return { ...trajectory!, episode, group };
 
   const table: string[] = [];
-  const rowOf = (text: string) => {
-    const known = table.indexOf(text);
-    return known >= 0 ? known : table.push(text) - 1;
+  /** What is read of an observation, its actions added to the table. */
+  const observed = (observation: string, listed: readonly string[] = []): Observed => {
+    const known = table.length;
+    const actions = Int32Array.from(listed, (text) => {
+      const row = table.indexOf(text);
+      return row >= 0 ? row : table.push(text) - 1;
+    });
+    return { observation, actions, newActions: table.slice(known) };
   };
-  const first = { kind: 'first', observation: turns[0]!.observation } as const;
-  const seen = turns.map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
+  let now = observed(turns[0]!.observation, turns[0]!.actions);
+  const transcript = codec.open(now);
   const made = turns.map(({ observation, action, actions = [] }, t): Turn => {
-    const rendered = view.mode === 'append' ? view.prompt(first) : view.render(first, seen.slice(0, t));
-    const context =
-      view.mode === 'append' && t > 0
-        ? readTurn(tokenizer, view, seen[t - 1]!)
-        : Int32Array.from([...readRendered(tokenizer, rendered).tokens, ACT]);
-    const reward = t === turns.length - 1 ? score : 0;
+    const context = transcript.takeContext();
     const decision = decide(reader, { action, actions, context }, `${source}, turn ${t}`);
-    return { observation, actions: Int32Array.from(actions, rowOf), action, decision, reward, actMs: 0, envMs: 0 };
+    const reward = t === turns.length - 1 ? score : 0;
+    const turn = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
+    if (decision.kind === 'tokens') transcript.write(decision.tokens);
+    const next = turns[t + 1];
+    now = observed(next?.observation ?? finalObservation, next?.actions);
+    transcript.observe(action, now);
+    return turn;
   });
   return {
     episode,
@@ -59,12 +63,12 @@ export function taught(reader: Reader, demonstration: Demonstration, episode: nu
     finalObservation,
     end: 'terminated',
     success: trajectory?.success ?? true,
-    view: view.id,
+    view: codec.id,
   };
 }
 
 function decide(
-  { tokenizer, decoder, masked }: Reader,
+  { codec, decoder, masked }: Reader,
   turn: { readonly action: string; readonly actions: readonly string[]; readonly context: Int32Array },
   at: string,
 ): Decision {
@@ -82,6 +86,6 @@ function decide(
     throw new UserError('BAD_TRACE', `${at}: '${action}' is not among the ${actions.length} listed actions`);
   }
   if (decoder === 'choice') return { ...base, kind: 'choice', choice: listed, logprob: 0 };
-  const tokens = Int32Array.from([...tokenizer.encode(action), END]);
+  const tokens = Int32Array.from([...codec.spell(action), codec.end]);
   return { ...base, kind: 'tokens', tokens, logprobs: new Float32Array(tokens.length), masked: oneOf };
 }

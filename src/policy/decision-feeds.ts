@@ -1,16 +1,15 @@
-/** Inputs of one call of a lane: the tokens its members have not read yet, and the lane's pools as they lie. */
+/** Inputs of one call: the tokens that members have not read yet, and the pools of the cache in place. */
 import type { HostTensor } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
+import { f32, i32, PAD, steps } from '../model/feeds.ts';
+import { MAX_MENTIONS } from '../reading/transcript.ts';
 import type { MemberState } from './episode-state.ts';
-import { f32, i32, steps } from './feeds.ts';
-import type { Lane } from './lane.ts';
-import { MAX_MENTIONS } from './reading.ts';
-import { PAD } from './tokenizer.ts';
+import type { KvCache } from './kv-cache.ts';
 
 /** New tokens of one member per call, at most; longer readings take several calls. */
 const MAX_NEW_TOKENS = 64;
 
-/** What a call reads for a member. */
+/** Tokens that a call reads for a member. */
 export interface Reading {
   readonly member: MemberState;
   /** Tokens after the prompt that are cached, and that the call reads. */
@@ -20,19 +19,19 @@ export interface Reading {
   readonly decides: boolean;
 }
 
-export function readingOf(member: MemberState, lane: Lane): Reading {
-  const cached = lane.pastOf(member.row);
-  const left = member.tokens.length - cached;
+export function readingOf(member: MemberState, cache: KvCache): Reading {
+  const cached = cache.pastOf(member.row);
+  const left = member.transcript.tokens.length - cached;
   return { member, cached, fresh: Math.min(left, MAX_NEW_TOKENS), decides: left <= MAX_NEW_TOKENS };
 }
 
 /**
- * N new tokens of members in the first G groups, T of one member at the most. Makes room in the lane for them.
+ * N new tokens of members in the first G groups, T of one member at the most. Makes room in the cache for them.
  * @throws {RangeError} for an episode longer than the model reads
  */
 export function decisionFeeds(
   config: ModelConfig,
-  lane: Lane,
+  cache: KvCache,
   readings: readonly Reading[],
 ): { readonly feeds: Record<string, HostTensor>; readonly tokens: number } {
   let G = 0;
@@ -45,22 +44,23 @@ export function decisionFeeds(
     T = Math.max(T, fresh);
     S = Math.max(S, cached + fresh);
   }
-  lane.reservePast(S);
-  lane.reservePrompt(1);
+  cache.reservePast(S);
+  cache.reservePrompt(1);
 
   const ids = new Int32Array(N);
   const previous1 = new Int32Array(N);
   const previous2 = new Int32Array(N);
   const focus = new Float32Array(N);
   const positions = new Int32Array(N);
-  const index = new Int32Array(G * lane.members * T).fill(-1);
+  const index = new Int32Array(G * cache.members * T).fill(-1);
   const inverse = new Int32Array(N);
-  const deciding = new Int32Array(G * lane.members).fill(-1);
+  const deciding = new Int32Array(G * cache.members).fill(-1);
   const decidingInverse = new Int32Array(N).fill(-1);
   let n = 0;
   for (const { member, cached, fresh, decides } of readings) {
-    const { row, tokens, episode } = member;
-    const { tokens: prompt, focus: focusIds } = member.group.reading;
+    const { row, episode } = member;
+    const { tokens } = member.transcript;
+    const { tokens: prompt, focus: focusIds } = member.group.prompt;
     const P = prompt.length;
     if (P + cached + fresh > config.maxPositions) {
       throw new RangeError(
@@ -90,43 +90,43 @@ export function decisionFeeds(
   const feeds: Record<string, HostTensor> = {
     'tokens.ids': i32([N], ids),
     'tokens.positions': i32([N], positions),
-    'episodes.index': i32([G, lane.members, T], index),
+    'episodes.index': i32([G, cache.members, T], index),
     'episodes.inverse': i32([N], inverse),
     'episodes.steps': steps(T),
-    'decisions.index': i32([G, lane.members], deciding),
+    'decisions.index': i32([G, cache.members], deciding),
     'decisions.inverse': i32([N], decidingInverse),
-    'prompt.mask': f32([G, lane.prompt], lane.promptMask),
-    'past.mask': f32([G, lane.members, lane.past], lane.pastMask),
+    'prompt.mask': f32([G, cache.prompt], cache.promptMask),
+    'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
   };
   if (config.tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
   const { kvHeads } = config;
-  const promptShape = [G, kvHeads, lane.prompt, headSize(config)];
-  const pastShape = [G, kvHeads, lane.members, lane.past, headSize(config)];
+  const promptShape = [G, kvHeads, cache.prompt, headSize(config)];
+  const pastShape = [G, kvHeads, cache.members, cache.past, headSize(config)];
   for (let layer = 0; layer < config.layers; layer++) {
-    feeds[`prompt.k${layer}`] = f32(promptShape, lane.promptK[layer]!);
-    feeds[`prompt.v${layer}`] = f32(promptShape, lane.promptV[layer]!);
-    feeds[`past.k${layer}`] = f32(pastShape, lane.pastK[layer]!);
-    feeds[`past.v${layer}`] = f32(pastShape, lane.pastV[layer]!);
+    feeds[`prompt.k${layer}`] = f32(promptShape, cache.promptK[layer]!);
+    feeds[`prompt.v${layer}`] = f32(promptShape, cache.promptV[layer]!);
+    feeds[`past.k${layer}`] = f32(pastShape, cache.pastK[layer]!);
+    feeds[`past.v${layer}`] = f32(pastShape, cache.pastV[layer]!);
   }
   return { feeds, tokens: N };
 }
 
 /** The candidates of the first `groups` groups, for the choice decoder. */
-export function laneCandidates(config: ModelConfig, lane: Lane, groups: number): Record<string, HostTensor> {
+export function cachedCandidates(config: ModelConfig, cache: KvCache, groups: number): Record<string, HostTensor> {
   const { hiddenSize: d } = config;
   return {
-    'candidates.bags': f32([groups, lane.actions, d], lane.bags),
-    'candidates.keys': f32([groups, lane.actions * MAX_MENTIONS, d], lane.mentionKeys),
-    'candidates.mentionMask': f32([groups, lane.actions, MAX_MENTIONS], lane.mentionMask),
+    'candidates.bags': f32([groups, cache.actions, d], cache.bags),
+    'candidates.keys': f32([groups, cache.actions * MAX_MENTIONS, d], cache.mentionKeys),
+    'candidates.mentionMask': f32([groups, cache.actions, MAX_MENTIONS], cache.mentionMask),
   };
 }
 
-/** Puts the new tokens' keys and values into the lane. @param out `k<layer>`, `v<layer>` [N, kvHeads·dh] */
+/** Puts the new tokens' keys and values into the cache. @param out `k<layer>`, `v<layer>` [N, kvHeads·dh] */
 export function keepPast(
   config: ModelConfig,
-  lane: Lane,
+  cache: KvCache,
   readings: readonly Reading[],
   out: Readonly<Record<string, HostTensor>>,
 ): void {
@@ -135,9 +135,9 @@ export function keepPast(
     const v = out[`v${layer}`]!.data as Float32Array;
     let n = 0;
     for (const { member, cached, fresh } of readings) {
-      lane.writePast(member.row, cached, fresh, layer, k, v, n);
+      cache.writePast(member.row, cached, fresh, layer, k, v, n);
       n += fresh;
     }
   }
-  for (const { member, cached, fresh } of readings) lane.setPast(member.row, cached + fresh);
+  for (const { member, cached, fresh } of readings) cache.setPast(member.row, cached + fresh);
 }

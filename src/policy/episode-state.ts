@@ -1,74 +1,79 @@
-/** What the small policy remembers of running episodes: a group has a prompt in a lane, each member a past after it. */
+/** Cache state of running episodes: one prompt per group, one past per member after it. */
 import type { Rng } from '../core/rng.ts';
-import type { SeenTurn } from '../core/view.ts';
-import type { Lane } from './lane.ts';
+import type { Candidate, Prompt, Transcript } from '../reading/transcript.ts';
+import type { KvCache } from './kv-cache.ts';
 import type { ActRequest } from './policy.ts';
-import type { PromptReading } from './reading.ts';
 
-/** A lane and who is in it. */
-export interface OpenLane {
-  readonly cache: Lane;
+/** KV cache and the members in it: one call reads one running batch. */
+export interface RunningBatch {
+  readonly cache: KvCache;
   /** Members with an episode. */
   live: number;
   /** Members that wait for an action. */
   readonly waiting: Set<MemberState>;
 }
 
+/** Slot of the cache: a prompt, the candidates that point at it, and the members that follow it. */
 export interface GroupState {
   readonly key: string;
-  readonly lane: OpenLane;
+  readonly batch: RunningBatch;
   readonly slot: number;
-  reading: PromptReading;
+  prompt: Prompt;
   /** [P, d] pointer keys of the prompt, once it is read. */
   promptKeys: Float32Array | undefined;
   /** The prompt or the weights changed since it was last read. */
   dirty: boolean;
-  /** Candidate texts in the order of their rows; the first `vectors` of them are in the lane. */
-  readonly actions: string[];
+  /** Candidates in the order of their rows; the first `vectors` of them are in the cache. */
+  readonly candidates: Candidate[];
   readonly rows: Map<string, number>;
   vectors: number;
   live: number;
 }
 
+/** Member of a group: an episode and its row in the cache. */
 export interface MemberState {
   readonly episode: number;
-  readonly group: GroupState;
-  /** Row in the lane, slot · K + member. */
-  readonly row: number;
-  /** The episode's own action table. */
-  readonly table: string[];
-  /** Candidate row of each entry of `table`; −1 until it has one. */
-  readonly candidates: number[];
-  readonly turns: SeenTurn[];
-  readonly firstObservation: string;
-  /** Tokens after the prompt; as many as the lane's past holds are cached. */
-  readonly tokens: number[];
-  /** Length of `tokens` (or of the prompt, for a window) already told in a decision's context. */
-  told: number;
+  group: GroupState;
+  /** Row in the cache, slot · K + member. */
+  row: number;
+  /** Tokens after its prompt: as many as the cache's past holds are cached. */
+  readonly transcript: Transcript;
+  /** The transcript's prompt when it was last looked at; another object means that it was rendered anew. */
+  prompt: Prompt;
+  /** Candidate row of each entry of the transcript's table, as last read. */
+  readonly candidates: (CandidateRow | undefined)[];
   request: ActRequest | undefined;
   /** When the request came, and what calls have taken of it since. */
   since: number;
   prefillMs: number;
   decodeMs: number;
-  run: { tokens: number[]; logprobs: number[]; value: number; from: number; rng: Rng } | undefined;
+  /** Run of tokens under way. */
+  run:
+    | { tokens: number[]; logprobs: number[]; versions: number[]; value: number; context: Int32Array; rng: Rng }
+    | undefined;
 }
 
-/** The candidate row of a text in its group; a new one where it has none. */
-export function candidateRow({ rows, actions }: GroupState, text: string): number {
-  const known = rows.get(text);
+interface CandidateRow {
+  readonly read: string;
+  readonly row: number;
+}
+
+/** Candidate row of a listed action in its group, as it is read now; a new one where it has none. */
+export function candidateRow(group: GroupState, action: string, read: string): number {
+  const key = read === action ? action : `${action}\n${read}`;
+  const known = group.rows.get(key);
   if (known !== undefined) return known;
-  const row = actions.push(text) - 1;
-  rows.set(text, row);
+  const row = group.candidates.push({ action, read }) - 1;
+  group.rows.set(key, row);
   return row;
 }
 
-/** What was read since the last decision, up to `until`: on turn 0 (and in every window) the prompt too. */
-export function newContext(member: MemberState, until: number): Int32Array {
-  const { told, tokens, group } = member;
-  const head = told === 0 ? group.reading.tokens.length : 0;
-  const context = new Int32Array(head + until - told);
-  if (head > 0) context.set(group.reading.tokens);
-  for (let i = told; i < until; i++) context[head + i - told] = tokens[i]!;
-  member.told = until;
-  return context;
+/** Drops what was computed of a group's prompt and candidates: its text was rendered anew. */
+export function resetGroup(group: GroupState, prompt: Prompt): void {
+  group.prompt = prompt;
+  group.dirty = true;
+  group.candidates.length = 0;
+  group.rows.clear();
+  group.vectors = 0;
+  group.batch.cache.clearActions(group.slot);
 }

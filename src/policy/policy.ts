@@ -1,56 +1,38 @@
 /**
- * What the batching actor drives: a policy takes turns in, and gives decisions out some engine calls later. A choice
+ * Policy interface, driven by the batching actor: turns go in, and decisions come out some engine calls later. A choice
  * is out after one call; a run of tokens takes one call per token, and other turns join and leave between calls.
  */
 
 import type { MaybePromise } from '../core/env.ts';
 import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts';
+import type { ParamSet } from '../model/parameters.ts';
+import type { NextTurn } from '../reading/follow.ts';
+import type { RenderedPrompt } from '../reading/outside.ts';
 
-/** What the policy reads in one turn, told by a client that rendered the view itself; nothing is remembered of it. */
-export interface GivenPrompt {
-  /** [P] token ids of the prompt, P ≥ 1. */
-  readonly prompt: Int32Array;
-  /** [T] token ids after it, up to the position that decides, T ≥ 1. */
-  readonly after: Int32Array;
-  /** Token ids that carry the focus bit. */
-  readonly focus: readonly number[];
-  /** By action text: positions in the prompt that mention it; none counts as position 0. */
-  readonly mentions: ReadonlyMap<string, readonly number[]>;
+/** Prompt that a client rendered itself, in place of an observation; nothing is remembered of it. */
+export interface GivenPrompt extends RenderedPrompt {
   /** uint32; fixes the draw, in place of `samplingSeed` and `turn`. */
   readonly seed: number;
   /** Longest run of tokens; at most what the policy allows anyway. */
   readonly maxTokens: number;
 }
 
-/** A turn that waits for its action. */
-export interface ActRequest {
+/** Turn that waits for its action. */
+export interface ActRequest extends NextTurn {
   readonly episode: number;
   readonly group: number;
   /** Index within the group, in [0, group size). */
   readonly member: number;
   readonly groupSize: number;
-  /** 0 for the first decision of the episode. */
-  readonly turn: number;
-  /** What the env said last. */
-  readonly observation: string;
-  /** What the policy did before it; absent on turn 0. */
-  readonly lastAction?: string;
-  /** Indices into the episode's action table: what can be done now. */
-  readonly actions: Int32Array;
-  /** Texts appended to that table now. */
-  readonly newActions: readonly string[];
   /** uint32; with the turn number it fixes the draw. */
   readonly samplingSeed: number;
   /** 0 is greedy. */
   readonly temperature: number;
   /** In place of an observation; the episode has this one turn. */
   readonly given?: GivenPrompt;
-  /**
-   * The finished turns, sent when an episode comes to a policy that has not seen its beginning (a restart, a resume).
-   */
-  readonly history?: readonly { readonly observation: string; readonly action: string; readonly decision?: Decision }[];
 }
 
+/** Action decided for a turn. */
 export interface Acted {
   readonly episode: number;
   readonly turn: number;
@@ -61,7 +43,19 @@ export interface Acted {
   readonly response?: ModelResponse;
 }
 
+/**
+ * Laws, held to by `test/policy/laws.ts`: every submitted turn is answered once; releasing twice, or what is unknown,
+ * does no harm; after `forget` it is as a fresh policy with the same weights; the batches in which turns are read change
+ * no decision; an episode that comes with its history goes on as if it had never left.
+ */
 export interface Policy {
+  /** Version (updates seen) of the weights in force; 0 for a policy without weights. */
+  readonly version: number;
+  /**
+   * Takes new weights; they hold from the next call on. Ignored by a policy without weights.
+   * @throws {UserError} BAD_WEIGHTS when they do not fit the model
+   */
+  load(params: ParamSet): void;
   /** Queues turns; they join the next call. @throws {RangeError} for a request the policy cannot serve */
   submit(requests: readonly ActRequest[]): void;
   /** Turns that wait for a call or are in the middle of a run of tokens. */
@@ -75,9 +69,9 @@ export interface Policy {
   readonly maxBatch: number;
   /** Makes one engine call. @returns the turns it finished */
   step(): MaybePromise<readonly Acted[]>;
-  /** Forgets episodes that ended or were abandoned; unknown ones are ignored. */
+  /** Drops episodes that ended or were abandoned; unknown ones are ignored. */
   release(episodes: readonly number[]): void;
-  /** Forgets everything but the weights. */
+  /** Drops everything but the weights. */
   forget(): void;
   /** Tokens computed so far, padding left out. */
   readonly tokens: number;

@@ -1,4 +1,4 @@
-/** A uniform random policy over the listed actions: the baseline beside every figure, and the load of benches. */
+/** Random policy, uniform over the listed actions: the baseline beside every figure, and the load of benches. */
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
@@ -6,12 +6,15 @@ import type { Acted, ActRequest, Policy } from './policy.ts';
 export class RandomPolicy implements Policy {
   readonly maxBatch: number;
   readonly tokens = 0;
+  readonly version = 0;
   #queue: ActRequest[] = [];
   readonly #tables = new Map<number, string[]>();
 
   constructor(maxBatch: number) {
     this.maxBatch = maxBatch;
   }
+
+  load(): void {}
 
   get waiting(): number {
     return this.#queue.length;

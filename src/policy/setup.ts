@@ -1,16 +1,17 @@
-/** From a configuration and a world's view to the small policy's model, weights and identity. */
+/** Model, weights and identity of the small policy, from a configuration and a world's view. */
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { View } from '../core/view.ts';
 import { checkModelConfig, type ModelConfig, smallModel } from '../model/config.ts';
 import { initialParams, type ParamSet } from '../model/parameters.ts';
+import type { Codec } from '../reading/codec.ts';
+import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
-import { Tokenizer } from './tokenizer.ts';
 
 export interface SmallPolicySetup<R, H> {
-  readonly view: View;
+  readonly codec: Codec;
   readonly model: ModelConfig;
   readonly identity: Identity;
   readonly params: ParamSet;
@@ -19,9 +20,10 @@ export interface SmallPolicySetup<R, H> {
 }
 
 /**
+ * @param view the world's own; absent: the default view
  * @param checkpoint go on from its weights instead of random ones
  * @param initial a run's weights to start afresh from: version, moments and all else begin anew
- * @throws {UserError} BAD_CONFIG when the world has no view or the model cannot be; BAD_CHECKPOINT when the checkpoint
+ * @throws {UserError} BAD_CONFIG when the model cannot be; BAD_CHECKPOINT when the checkpoint
  *   belongs to another model
  */
 export function setUpSmallPolicy<R, H>(
@@ -30,13 +32,10 @@ export function setUpSmallPolicy<R, H>(
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
 ): SmallPolicySetup<R, H> {
-  if (!view) {
-    throw new UserError('BAD_CONFIG', `env.id: '${config.env.id}' has no view, so the small policy cannot read it`);
-  }
-  const tokenizer = new Tokenizer(view);
+  const codec = codecOf(view ? { view } : {});
   const { decoder } = config.policy;
   const overrides = Object.fromEntries(Object.entries(config.policy.model).filter(([, value]) => value !== undefined));
-  const model = smallModel(tokenizer.size, {
+  const model = smallModel(codec.vocabSize, {
     ...overrides,
     choiceHead: decoder === 'choice',
     valueHead: config.learner.valueCoef > 0,
@@ -46,10 +45,10 @@ export function setUpSmallPolicy<R, H>(
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `policy.${messageOf(thrown)}`);
   }
-  const identity: Identity = { env: config.env.id, view: view.id, vocabulary: tokenizer.hash, decoder, model };
+  const identity: Identity = { env: config.env.id, view: codec.id, vocabulary: codec.hash, decoder, model };
   const saved = checkpoint && runStateOf<R, H>(checkpoint, identity);
   return {
-    view,
+    codec,
     model,
     identity,
     params: saved?.params ?? startingParams(config, model, identity, initial),

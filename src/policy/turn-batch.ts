@@ -25,6 +25,8 @@ export interface RequestBatch {
 const WHOLE = 0;
 const FIRST = 1;
 const LATER = 2;
+/** Later, and the last action was a stage. */
+const STAGED = 3;
 const REQUEST_HEAD = 9;
 
 export function packRequests(requests: readonly ActRequest[]): RequestBatch {
@@ -45,7 +47,7 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
       continue; // its kind is WHOLE, 0
     }
     const at = REQUEST_HEAD * i;
-    heads[at] = request.lastAction === undefined ? FIRST : LATER;
+    heads[at] = request.lastAction === undefined ? FIRST : request.partial ? STAGED : LATER;
     heads[at + 1] = request.episode;
     heads[at + 2] = request.group;
     heads[at + 3] = request.member;
@@ -88,7 +90,8 @@ export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): rea
       groupSize: heads[at + 4]!,
       turn: heads[at + 5]!,
       observation: observations[observation++]!,
-      ...(kind === LATER ? { lastAction: lastActions[last++]! } : {}),
+      ...(kind === FIRST ? {} : { lastAction: lastActions[last++]! }),
+      ...(kind === STAGED ? { partial: true as const } : {}),
       actions: actions.subarray(action, (action += heads[at + 7]!)),
       newActions: added === 0 ? [] : newActions.slice(text, (text += added)),
       samplingSeed: heads[at + 6]! >>> 0,
@@ -102,13 +105,16 @@ function isList(batch: RequestBatch | readonly ActRequest[]): batch is readonly 
   return Array.isArray(batch);
 }
 
-function isPlain({ given, history }: ActRequest): boolean {
-  return given === undefined && history === undefined;
+function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
+  return given === undefined && history === undefined && (!partial || lastAction !== undefined);
 }
 
 /** Answers in order. */
 export interface ActedBatch {
-  /** [N, 7]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages */
+  /**
+   * [N, 8]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages, length of
+   * `versions`
+   */
   readonly heads: Int32Array;
   /** [N, 5]: value, log-probability of the choice, and of the stages waitMs, prefillMs, decodeMs */
   readonly numbers: Float64Array;
@@ -117,6 +123,8 @@ export interface ActedBatch {
   readonly tokens: Int32Array;
   /** Of the sampled tokens. */
   readonly logprobs: Float32Array;
+  /** Of the runs that were sampled under more than one version: their `versions`. */
+  readonly versions: Int32Array;
   /** Answers without a decision, or of a language model. */
   readonly whole: readonly Acted[];
 }
@@ -124,7 +132,7 @@ export interface ActedBatch {
 const CHOICE = 1;
 const TOKENS = 2;
 const MASKED_TOKENS = 3;
-const ACTED_HEAD = 7;
+const ACTED_HEAD = 8;
 const ACTED_NUMBERS = 5;
 
 export function packActed(turns: readonly Acted[]): ActedBatch {
@@ -134,14 +142,18 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   const whole: Acted[] = [];
   let read = 0;
   let sampled = 0;
+  let changes = 0;
   for (const { decision, response } of turns) {
     if (!decision || response) continue;
     read += decision.context.length;
-    if (decision.kind === 'tokens') sampled += decision.tokens.length;
+    if (decision.kind !== 'tokens') continue;
+    sampled += decision.tokens.length;
+    changes += decision.versions?.length ?? 0;
   }
   const tokens = new Int32Array(read + sampled);
   const logprobs = new Float32Array(sampled);
-  read = sampled = 0;
+  const versions = new Int32Array(changes);
+  read = sampled = changes = 0;
   for (let i = 0; i < turns.length; i++) {
     const turn = turns[i]!;
     const { decision, response, stages } = turn;
@@ -169,6 +181,11 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
       logprobs.set(decision.logprobs, sampled);
       read += decision.tokens.length;
       sampled += decision.tokens.length;
+      if (decision.versions) {
+        heads[at + 7] = decision.versions.length;
+        versions.set(decision.versions, changes);
+        changes += decision.versions.length;
+      }
     }
     actions.push(turn.action);
     if (!stages) continue;
@@ -177,15 +194,16 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
     numbers[n + 3] = stages.prefillMs;
     numbers[n + 4] = stages.decodeMs;
   }
-  return { heads, numbers, actions, tokens, logprobs, whole };
+  return { heads, numbers, actions, tokens, logprobs, versions, whole };
 }
 
-export function unpackActed({ heads, numbers, actions, tokens, logprobs, whole }: ActedBatch): Acted[] {
+export function unpackActed({ heads, numbers, actions, tokens, logprobs, versions, whole }: ActedBatch): Acted[] {
   const out: Acted[] = [];
   let object = 0;
   let action = 0;
   let read = 0;
   let sampled = 0;
+  let changes = 0;
   for (let at = 0, n = 0; at < heads.length; at += ACTED_HEAD, n += ACTED_NUMBERS) {
     const kind = heads[at]!;
     if (kind === WHOLE) {
@@ -209,6 +227,7 @@ export function unpackActed({ heads, numbers, actions, tokens, logprobs, whole }
         tokens: tokens.slice(read, (read += length)),
         logprobs: logprobs.slice(sampled, (sampled += length)),
         masked: kind === MASKED_TOKENS,
+        ...(heads[at + 7] === 0 ? {} : { versions: versions.slice(changes, (changes += heads[at + 7]!)) }),
       };
     }
     const turn = { episode: heads[at + 1]!, turn: heads[at + 2]!, action: actions[action++]!, decision };

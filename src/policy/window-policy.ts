@@ -1,28 +1,27 @@
 /**
- * The small policy for views that are rendered anew every turn, choosing among listed actions. Nothing is kept between
- * the turns of an episode but its text, so there is no cache: one call reads the windows of whoever waits, whole, and
+ * Window policy: for codecs that render every turn anew, choosing among listed actions. Nothing is kept between the turns
+ * of an episode but its transcript, so there is no cache: one call reads the windows of all waiting turns, whole, and
  * decides for all of them.
  *
- * Says exactly what `SmallPolicy` says under the same view (a test compares them), in about half the time.
+ * Decides exactly as `CachedPolicy` does through the same codec (a test compares them), in about half the time.
  */
-import { UserError } from '../core/errors.ts';
-import { Rng, seedFrom } from '../core/rng.ts';
 import type { Decision } from '../core/trajectory.ts';
-import type { SeenTurn, WindowView } from '../core/view.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
+import { type Window, windowFeeds } from '../model/feeds.ts';
 import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { windowGraph } from '../model/programs.ts';
-import { windowFeeds } from './feeds.ts';
+import type { Codec } from '../reading/codec.ts';
+import { follow } from '../reading/follow.ts';
+import type { Transcript } from '../reading/transcript.ts';
+import { checkVocabulary, drawOf } from './cached-policy.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
-import { type PromptReading, readRendered } from './reading.ts';
 import { drawFrom } from './sampling.ts';
-import { ACT, type Tokenizer } from './tokenizer.ts';
 
 export interface WindowPolicyOptions {
   readonly config: ModelConfig;
-  readonly tokenizer: Tokenizer;
-  readonly view: WindowView;
+  /** One that `rendersAnew`. */
+  readonly codec: Codec;
   /** Turns per engine call, at most. */
   readonly maxBatch: number;
   /** Milliseconds, monotonic; without it turns carry no times. */
@@ -30,18 +29,13 @@ export interface WindowPolicyOptions {
 }
 
 interface Episode {
-  readonly firstObservation: string;
-  readonly turns: SeenTurn[];
-  /** The episode's own action table. */
-  readonly table: string[];
+  readonly transcript: Transcript;
   waiting: Waiting | undefined;
 }
 
-interface Waiting {
+interface Waiting extends Window {
   readonly request: ActRequest;
-  readonly reading: PromptReading;
-  readonly actions: readonly string[];
-  /** When the turn came, where the policy has a clock. */
+  /** Time at which the turn came, where the policy has a clock. */
   readonly since: number;
 }
 
@@ -50,7 +44,7 @@ export class WindowPolicy implements Policy {
   readonly #options: WindowPolicyOptions;
   readonly #program: Program;
   readonly #episodes = new Map<number, Episode>();
-  /** In the order in which they came. */
+  /** Waiting ones, in the order in which they came. */
   readonly #queue = new Set<Episode>();
   #weights: Record<string, HostTensor> = {};
   #version = 0;
@@ -64,19 +58,12 @@ export class WindowPolicy implements Policy {
 
   /** Compiles the program. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
   static async create(engine: Engine, options: WindowPolicyOptions, params: ParamSet): Promise<WindowPolicy> {
-    const { config, tokenizer } = options;
-    if (config.vocabSize !== tokenizer.size) {
-      throw new UserError(
-        'BAD_WEIGHTS',
-        `policy: the model has ${config.vocabSize} tokens, the world's vocabulary ${tokenizer.size}; train a new policy for this world`,
-      );
-    }
-    const policy = new WindowPolicy(options, await engine.compile(windowGraph(config)));
+    checkVocabulary(options.config, options.codec);
+    const policy = new WindowPolicy(options, await engine.compile(windowGraph(options.config)));
     policy.load(params);
     return policy;
   }
 
-  /** Takes new weights; they hold from the next call on. @throws {UserError} BAD_WEIGHTS */
   load(params: ParamSet): void {
     const { config } = this.#options;
     checkParams(config, params);
@@ -107,51 +94,39 @@ export class WindowPolicy implements Policy {
   }
 
   #submit(request: ActRequest): void {
-    const { tokenizer, view, config } = this.#options;
+    const { codec, config } = this.#options;
     if (request.actions.length === 0) {
       throw new RangeError(
         `policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`,
       );
     }
-    const episode = this.#episodes.get(request.episode) ?? this.#open(request);
-    for (const text of request.newActions) episode.table.push(text);
-    if (request.turn > 0 && request.lastAction !== undefined) {
-      episode.turns.push({ action: request.lastAction, observation: request.observation });
-    }
-    const first = { kind: 'first', observation: episode.firstObservation } as const;
-    const reading = readRendered(tokenizer, view.render(first, episode.turns));
-    if (reading.tokens.length >= config.maxPositions) {
+    const known = this.#episodes.get(request.episode);
+    const transcript = follow(codec, known?.transcript, request);
+    const episode = known ?? { transcript, waiting: undefined };
+    if (!known) this.#episodes.set(request.episode, episode);
+    const { prompt, tokens, table } = transcript;
+    if (prompt.tokens.length >= config.maxPositions) {
       throw new RangeError(
-        `policy: episode ${request.episode} is ${reading.tokens.length + 1} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions)`,
+        `policy: episode ${request.episode} is ${prompt.tokens.length + 1} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions)`,
       );
     }
-    const actions = Array.from(request.actions, (action) => episode.table[action]!);
-    episode.waiting = { request, reading, actions, since: this.#options.now?.() ?? 0 };
+    const candidates = Array.from(request.actions, (index) => {
+      const action = table[index]!;
+      return { action, read: transcript.candidate(action) };
+    });
+    const since = this.#options.now?.() ?? 0;
+    episode.waiting = { request, prompt, candidates, deciding: tokens.at(-1)!, since };
     this.#queue.add(episode);
   }
 
-  #open({ episode, observation, history }: ActRequest): Episode {
-    const opened: Episode = {
-      firstObservation: history?.[0]?.observation ?? observation,
-      turns: [],
-      table: [],
-      waiting: undefined,
-    };
-    history?.slice(0, -1).forEach(({ action }, i) => {
-      opened.turns.push({ action, observation: history[i + 1]!.observation });
-    });
-    this.#episodes.set(episode, opened);
-    return opened;
-  }
-
   async step(): Promise<readonly Acted[]> {
-    const { config, tokenizer } = this.#options;
+    const { config, codec } = this.#options;
     const episodes = [...this.#queue].slice(0, this.maxBatch);
     if (episodes.length === 0) return [];
     const waiting = episodes.map((episode) => episode.waiting!);
     const { now } = this.#options;
     const start = now?.() ?? 0;
-    const out = await this.#program.run({ ...this.#weights, ...windowFeeds(config, tokenizer, waiting) });
+    const out = await this.#program.run({ ...this.#weights, ...windowFeeds(config, codec, waiting) });
     const scores = out.scores!.data as Float32Array;
     const values = out.values?.data as Float32Array | undefined;
     const width = scores.length / episodes.length;
@@ -159,15 +134,14 @@ export class WindowPolicy implements Policy {
     return episodes.map((episode, row) => {
       episode.waiting = undefined;
       this.#queue.delete(episode);
-      const { request, reading, actions, since } = waiting[row]!;
-      this.#tokens += reading.tokens.length + 1;
-      const rng = Rng.fromSeed(seedFrom(request.samplingSeed, request.turn));
-      const listed = scores.subarray(row * width, row * width + actions.length);
-      const { at, logprob } = drawFrom(listed, request.temperature, rng);
+      const { request, prompt, candidates, since } = waiting[row]!;
+      this.#tokens += prompt.tokens.length + 1;
+      const listed = scores.subarray(row * width, row * width + candidates.length);
+      const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
       const decision: Decision = {
         kind: 'choice',
         version: this.#version,
-        context: Int32Array.from([...reading.tokens, ACT]),
+        context: episode.transcript.takeContext(),
         value: values ? values[row]! : 0,
         choice: at,
         logprob,
@@ -175,7 +149,7 @@ export class WindowPolicy implements Policy {
       return {
         episode: request.episode,
         turn: request.turn,
-        action: actions[at]!,
+        action: candidates[at]!.action,
         decision,
         ...(now ? { stages: { waitMs: start - since, prefillMs: 0, decodeMs } } : {}),
       };
@@ -190,7 +164,6 @@ export class WindowPolicy implements Policy {
     }
   }
 
-  /** Forgets all episodes: the policy is then as if it had just started. */
   forget(): void {
     this.#episodes.clear();
     this.#queue.clear();

@@ -15,15 +15,17 @@ export interface Codec {
   readonly hash: string;
   /** Number of token ids; ids are 0 … vocabSize − 1. */
   readonly vocabSize: number;
+  /** UTF-16 units of text that one token stands for at most; absent where that is not known. */
+  readonly longestToken?: number;
   /** Half-open range of the ids that free sampling may draw: padding and markers of the framework lie outside. */
   readonly sampled: { readonly from: number; readonly to: number };
+  /** True when every turn is rendered anew as a prompt and one token: nothing is worth caching between turns. */
+  readonly rendersAnew: boolean;
   /** Token id that ends an answer written by the framework: in spellings of listed actions and in demonstrations. */
   readonly end: number;
 
   /** Transcript of a new episode. @throws {RangeError} for an opening that the view cannot read */
   open(first: Observed): Transcript;
-  /** Transcript of free text, for clients that render their own prompts. @throws {RangeError} for text without a token */
-  openText(text: string): Transcript;
   /**
    * Division of token ids that a client rendered into a prompt and what follows it.
    * @param ids at least one, the last of them decides

@@ -23,6 +23,13 @@ export interface Prompt {
   mentions(action: string): readonly number[];
 }
 
+/** Listed action, and the text that the policy reads of it. */
+export interface Candidate {
+  /** Text that is played, and that mentions are looked up by. */
+  readonly action: string;
+  readonly read: string;
+}
+
 /** World's words to the policy: an observation and what can be done now. */
 export interface Observed {
   readonly observation: string;
@@ -58,6 +65,6 @@ export interface PastTurn {
   readonly decision?: Decision;
   /** Indices of the actions that were listed; absent where the source has not kept them. */
   readonly actions?: Int32Array;
-  /** The observation answered a stage. */
+  /** The action was a stage: the world had not moved when it answered. */
   readonly partial?: true;
 }

@@ -78,9 +78,9 @@ export const metricTable = [
   { name: 'clipFraction', unit: '', meaning: 'share of decisions whose ratio was clipped' },
   { name: 'gradNorm', unit: '', meaning: 'global gradient norm before clipping' },
   { name: 'learningRate', unit: '', meaning: 'learning rate of the last optimiser step' },
-  { name: 'lagMin', unit: 'updates', meaning: 'least lag of the decisions trained on' },
-  { name: 'lagMean', unit: 'updates', meaning: 'mean lag of the decisions trained on' },
-  { name: 'lagMax', unit: 'updates', meaning: 'largest lag of the decisions trained on; never above maxLag' },
+  { name: 'lagMin', unit: 'updates', meaning: 'least lag of the choices and tokens trained on' },
+  { name: 'lagMean', unit: 'updates', meaning: 'mean lag of the choices and tokens trained on' },
+  { name: 'lagMax', unit: 'updates', meaning: 'largest lag of the choices and tokens trained on; never above maxLag' },
   { name: 'skippedSteps', unit: 'steps', meaning: 'optimiser steps not applied because something was not finite' },
   {
     name: 'learnerTokensPerSecond',

@@ -19,8 +19,9 @@ export interface StoredTensor {
 
 export type StoredTensors = Readonly<Record<string, StoredTensor>>;
 
-interface HeaderEntry {
-  readonly dtype: 'F32' | 'I32';
+/** One tensor of a file's header; offsets count from the end of the header. */
+export interface HeaderEntry<D extends string = 'F32' | 'I32'> {
+  readonly dtype: D;
   readonly shape: readonly number[];
   readonly data_offsets: readonly [start: number, end: number];
 }
@@ -29,10 +30,11 @@ const RESERVED = '__metadata__';
 const LONGEST_HEADER = 100_000_000;
 
 /**
+ * @param metadata written as the header's `__metadata__`; some readers refuse a file without `format`
  * @throws {ShapeError} if a tensor's data does not fill its shape
  * @throws {LongplayError} BAD_ARGUMENT for the reserved name `__metadata__`
  */
-export function encodeSafetensors(tensors: StoredTensors): Uint8Array {
+export function encodeSafetensors(tensors: StoredTensors, metadata?: Readonly<Record<string, string>>): Uint8Array {
   const names = Object.keys(tensors).sort();
   const header: [string, HeaderEntry][] = [];
   let end = 0;
@@ -47,7 +49,9 @@ export function encodeSafetensors(tensors: StoredTensors): Uint8Array {
     header.push([name, { dtype, shape: [...shape], data_offsets: [end, end + data.byteLength] }]);
     end += data.byteLength;
   }
-  const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(header)));
+  const json = new TextEncoder().encode(
+    JSON.stringify({ ...(metadata ? { [RESERVED]: metadata } : {}), ...Object.fromEntries(header) }),
+  );
   const headerBytes = Math.ceil(json.length / 8) * 8;
   const bytes = new Uint8Array(8 + headerBytes + end);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(headerBytes), true);
@@ -77,7 +81,7 @@ export function decodeSafetensors(bytes: Uint8Array, source = 'safetensors'): St
   if (headerBytes > LONGEST_HEADER) bad(`no safetensors file: its header would take ${headerBytes} bytes`);
   const start = 8 + headerBytes;
   if (start > bytes.length) bad(`cut short: the header ends at byte ${start}, the file at ${bytes.length}`);
-  const entries = parseHeader(bytes.subarray(8, start), bad);
+  const entries = parseHeader(bytes.subarray(8, start), ['F32', 'I32'], bad);
 
   const tensors: [string, StoredTensor][] = [];
   let end = 0;
@@ -100,7 +104,16 @@ export function decodeSafetensors(bytes: Uint8Array, source = 'safetensors'): St
   return Object.fromEntries(tensors);
 }
 
-function parseHeader(bytes: Uint8Array, bad: (what: string) => never): [string, HeaderEntry][] {
+/**
+ * The entries of a header's JSON.
+ * @param dtypes what may be stored
+ * @param bad    called with what is wrong; must throw
+ */
+export function parseHeader<D extends string>(
+  bytes: Uint8Array,
+  dtypes: readonly D[],
+  bad: (what: string) => never,
+): [string, HeaderEntry<D>][] {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -108,18 +121,19 @@ function parseHeader(bytes: Uint8Array, bad: (what: string) => never): [string, 
     return bad('the header is not JSON');
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return bad('the header is not an object');
-  const entries: [string, HeaderEntry][] = [];
+  const entries: [string, HeaderEntry<D>][] = [];
   for (const [name, value] of Object.entries(parsed)) {
     if (name === RESERVED) continue; // free text of whoever wrote the file
-    const entry = value as Partial<HeaderEntry> | null;
-    if (entry?.dtype !== 'F32' && entry?.dtype !== 'I32') {
-      return bad(`${name} has dtype ${JSON.stringify(entry?.dtype)}, expected "F32" or "I32"`);
+    const entry = value as Partial<HeaderEntry<D>> | null;
+    if (!dtypes.includes(entry?.dtype as D)) {
+      const expected = dtypes.map((dtype) => `"${dtype}"`).join(' or ');
+      return bad(`${name} has dtype ${JSON.stringify(entry?.dtype)}, expected ${expected}`);
     }
-    const offsets = entry.data_offsets;
-    if (!isSizes(entry.shape) || !isSizes(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {
+    const offsets = entry!.data_offsets;
+    if (!isSizes(entry!.shape) || !isSizes(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {
       return bad(`${name} has no valid shape and data_offsets`);
     }
-    entries.push([name, entry as HeaderEntry]);
+    entries.push([name, entry as HeaderEntry<D>]);
   }
   return entries;
 }

@@ -192,7 +192,13 @@ function plainDecision(decision: Decision): object {
   const context = Array.from(decision.context);
   return decision.kind === 'choice'
     ? { ...decision, context }
-    : { ...decision, context, tokens: Array.from(decision.tokens), logprobs: Array.from(decision.logprobs) };
+    : {
+        ...decision,
+        context,
+        tokens: Array.from(decision.tokens),
+        logprobs: Array.from(decision.logprobs),
+        ...(decision.versions ? { versions: Array.from(decision.versions) } : {}),
+      };
 }
 
 function micro(ms: number): number {
@@ -212,6 +218,7 @@ function reviveDecision(decision: Decision): Decision {
         context,
         tokens: Int32Array.from(decision.tokens ?? []),
         logprobs: Float32Array.from(decision.logprobs ?? []),
+        ...(decision.versions ? { versions: Int32Array.from(decision.versions) } : {}),
       };
 }
 

@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { pinnedEnv } from './find-world.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';
 
@@ -19,11 +20,12 @@ export function createRunFolder(dir: string, config: RunConfig): void {
       `${dir} exists already; choose another name (--name), continue it (longplay train --resume ${dir}), or remove it`,
     );
   }
+  const pinned = { ...config, env: pinnedEnv(config.env) };
   const beside = `${dir}.new-${process.pid}`;
   try {
     mkdirSync(dirname(dir), { recursive: true });
     mkdirSync(beside);
-    writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(config)}`);
+    writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(pinned)}`);
     renameSync(beside, dir);
   } catch (thrown) {
     discard(beside);
@@ -55,7 +57,7 @@ export function readRunConfig(dir: string, overrides: readonly string[] = []): R
   return loadRunConfig(text, path, overrides);
 }
 
-/** A name that no run in `runs` has yet: `textcraft`, `textcraft-2`, … */
+/** A name that no run in `runs` has yet: `base`, `base-2`, … */
 export function freeRunName(runs: string, base: string): string {
   if (!existsSync(join(runs, base))) return base;
   for (let n = 2; ; n++) if (!existsSync(join(runs, `${base}-${n}`))) return `${base}-${n}`;

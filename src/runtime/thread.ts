@@ -24,17 +24,21 @@ const built = new URL('dist/', packageRoot);
  * @example new Worker(workerUrl(new URL('./entry.ts', import.meta.url)))
  */
 export function workerUrl(url: URL): URL {
-  const source = relativeTo(packageRoot, url);
+  const source = relativeTo(packageRoot, new URL(url.pathname, url));
   if (source === undefined || source.startsWith('node_modules/')) return url;
+  if (!/\.[jt]s$/.test(source)) return url; // never compiled
   // Built code names its neighbours by their source names: the compiler rewrites imports, not URLs.
-  return new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js'), built);
+  const compiled = new URL(source.replace(/^dist\//, '').replace(/\.ts$/, '.js'), built);
+  return existsSync(compiled) ? new URL(compiled.href + url.search) : url;
 }
 
 /** The URL this thread can load: the source beside us when we run from sources, else the module itself. */
 export function localUrl(url: URL): URL {
   if (!here.endsWith('.ts')) return workerUrl(url);
-  const source = new URL(url.href.replace(/\.js$/, '.ts'));
-  return url.protocol === 'file:' && !existsSync(url) && existsSync(source) ? source : url;
+  if (url.protocol !== 'file:') return url;
+  const file = new URL(url.pathname, url);
+  const source = new URL(url.pathname.replace(/\.js$/, '.ts'), url);
+  return !existsSync(file) && existsSync(source) ? new URL(source.href + url.search) : url;
 }
 
 function relativeTo(root: URL, url: URL): string | undefined {

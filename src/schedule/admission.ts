@@ -8,7 +8,7 @@
  * alone bounds the lag.
  */
 import { UserError } from '../core/errors.ts';
-import { type Group, oldestVersion, type Trajectory } from '../core/trajectory.ts';
+import { type Group, oldestVersion, type Trajectory, versionRuns } from '../core/trajectory.ts';
 
 export interface AdmissionInput {
   /** K, in updates, ≥ 0. At 0 the run is synchronous: every token is trained by the version that sampled it. */
@@ -78,12 +78,16 @@ export function lagOf(trajectory: Trajectory, version: number): number | undefin
 }
 
 /**
- * Whether every decision of a trajectory may be trained on by a learner at `version`: 0 ≤ lag ≤ maxLag for each.
+ * Whether every decision of a trajectory, and every token of a run, may be trained on by a learner at `version`:
+ * 0 ≤ lag ≤ maxLag for each.
  * A decision from the future (its weights were rolled back) belongs to a policy that no longer exists.
  */
 export function withinLag(trajectory: Trajectory, version: number, maxLag: number): boolean {
   for (const { decision } of trajectory.turns) {
-    if (decision && (decision.version > version || version - decision.version > maxLag)) return false;
+    if (!decision) continue;
+    for (const run of versionRuns(decision)) {
+      if (run.version > version || version - run.version > maxLag) return false;
+    }
   }
   return true;
 }
@@ -91,4 +95,27 @@ export function withinLag(trajectory: Trajectory, version: number, maxLag: numbe
 /** `withinLag` for all of a group: a group is trained whole or not at all, or its baseline would change. */
 export function groupWithinLag(group: Group, version: number, maxLag: number): boolean {
   return group.trajectories.every((trajectory) => withinLag(trajectory, version, maxLag));
+}
+
+/** Least, mean and largest lag of what groups are trained on, in updates: of every token of a run, a choice counting as one. */
+export function lagOfTokens(
+  groups: readonly Group[],
+  version: number,
+): { readonly min: number; readonly mean: number; readonly max: number } {
+  let min = Number.POSITIVE_INFINITY;
+  let max = 0;
+  let sum = 0;
+  let count = 0;
+  for (const { trajectories } of groups) {
+    for (const { turns } of trajectories) {
+      for (const run of turns.flatMap(({ decision }) => (decision ? versionRuns(decision) : []))) {
+        const lag = version - run.version;
+        min = Math.min(min, lag);
+        max = Math.max(max, lag);
+        sum += lag * run.tokens;
+        count += run.tokens;
+      }
+    }
+  }
+  return count === 0 ? { min: 0, mean: 0, max: 0 } : { min, mean: sum / count, max };
 }

@@ -4,36 +4,31 @@
  * only reads, waits and writes.
  */
 import type { Clock } from '../core/clock.ts';
-import type { Draw } from '../core/draw.ts';
 import type { Env } from '../core/env.ts';
-import { babyai } from './agentgym/babyai.ts';
+import type { World } from '../core/world.ts';
+import { AgentGymProtocol } from './agentgym/protocol.ts';
 import type { SessionLimits } from './agentgym/sessions.ts';
-import { textcraft } from './agentgym/textcraft.ts';
-import { AgentGymProtocol, type AgentGymWorld } from './agentgym/world.ts';
 import type { Episodes } from './episodes.ts';
 import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
 import { metricsText } from './metrics.ts';
 import { problem, UniformProtocol } from './uniform.ts';
 
-const AGENTGYM: Readonly<Record<string, AgentGymWorld>> = { textcraft, babyai };
-
-/** Whether AgentGym's own protocol of a world is known here. */
-export function speaksAgentGym(env: string): boolean {
-  return Object.hasOwn(AGENTGYM, env);
+/** A world to serve. */
+export interface ServedEnv {
+  readonly env: Env;
+  readonly world: Pick<World, 'agentgym' | 'draw'>;
 }
 
-/** Id under which the hosts must know a world with `fidelity: original`, for AgentGym's protocol. */
+/** Id under which the hosts must know a world with the options of its AgentGym dialect. */
 export function originalId(env: string): string {
   return `${env}/original`;
 }
 
 export interface EnvServerOptions extends ListenOptions, SessionLimits {
-  /** The worlds, by id; the hosts know each under its id, and under `originalId(id)` where AgentGym's is spoken. */
-  readonly worlds: readonly Env[];
+  /** The hosts know each under its env's id, and under `originalId(id)` where it has an AgentGym server's dialect. */
+  readonly worlds: readonly ServedEnv[];
   readonly episodes: Episodes;
   readonly clock: Clock;
-  /** How worlds are drawn, by id, for the pictures that AgentGym's protocol has. */
-  readonly draw?: ReadonlyMap<string, Draw>;
 }
 
 export interface EnvServer extends HttpServer {
@@ -48,16 +43,15 @@ const SWEEP_MS = 10_000;
 export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const { worlds, episodes, clock } = options;
   const now = () => clock.now();
-  const uniform = new UniformProtocol(new Map(worlds.map((env) => [env.id, env])), episodes, options, now);
+  const uniform = new UniformProtocol(new Map(worlds.map(({ env }) => [env.id, env])), episodes, options, now);
   const agentGym = new Map<string, AgentGymProtocol>();
-  for (const { id } of worlds) {
-    if (speaksAgentGym(id)) {
-      agentGym.set(
-        id,
-        new AgentGymProtocol(AGENTGYM[id]!, episodes, originalId(id), options, now, options.draw?.get(id)),
-      );
-    }
+  for (const { env, world } of worlds) {
+    const server = world.agentgym?.server;
+    if (!server) continue;
+    const served = { env: env.id, original: originalId(env.id), server, draw: world.draw };
+    agentGym.set(env.id, new AgentGymProtocol(served, episodes, options, now));
   }
+  const ids = worlds.map(({ env }) => env.id);
   const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
   const sessions = () => uniform.count + [...agentGym.values()].reduce((sum, one) => sum + one.sessions.count, 0);
   let expired = 0;
@@ -68,7 +62,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     if (path.startsWith('/v1/')) return uniform.handle(path, request);
     if (path === '/health') {
       const status = episodes.healthy ? 'ok' : 'the env hosts cannot be started';
-      return json({ status, envs: worlds.map(({ id }) => id), sessions: sessions() }, episodes.healthy ? 200 : 503);
+      return json({ status, envs: ids, sessions: sessions() }, episodes.healthy ? 200 : 503);
     }
     if (path === '/metrics') {
       const gauges = { sessions: sessions(), episodes: episodes.count, expired_sessions: expired };
@@ -78,7 +72,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     const world = agentGym.get(end < 0 ? path.slice(1) : path.slice(1, end));
     if (world) return world.handle(end < 0 ? '/' : path.slice(end), request);
     if (root) return root.handle(path, request);
-    return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${worlds.map(({ id }) => id).join(', ')}`);
+    return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${ids.join(', ')}`);
   };
 
   server = await listen(handle, options);

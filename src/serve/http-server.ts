@@ -1,13 +1,12 @@
 /**
- * A small HTTP/1.1 server on `node:net`: loopback by default, a token for every other address, and bounds on bodies,
- * heads, connections, rate and patience, so that nobody's mistake grows without end. Not `node:http`, whose request and
- * response objects cost several times as much as a whole environment step.
+ * HTTP/1.1 over `node:http`: loopback by default, a token for every other address, and bounds on bodies, heads,
+ * connections, rate and patience, so that a client's mistake never grows without end.
  */
-import { timingSafeEqual } from 'node:crypto';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { messageOf, UserError } from '../core/errors.ts';
-import { Connection, type ConnectionFront } from './http-connection.ts';
-import type { BadRequest, ReadRequest } from './http-request.ts';
+import { Access, type Refusal, requireToken } from './http-access.ts';
+import { Connections } from './http-connections.ts';
 
 export interface HttpRequest {
   readonly method: string;
@@ -24,7 +23,7 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Default `application/json`. */
+  /** Default `application/json`; empty for none. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** A whole body, or its pieces as they come. */
@@ -40,7 +39,7 @@ export interface HttpLimits {
   readonly maxConnections?: number;
   /** Of one client address, sustained; bursts of a second's worth pass. Default 100000. */
   readonly requestsPerSecond?: number;
-  /** Milliseconds a client gets to send a request. Default 30000. */
+  /** Milliseconds a client gets to send a request, its head and its body. Default 30000. */
   readonly receiveMs?: number;
 }
 
@@ -71,10 +70,16 @@ export interface HttpCounts {
   readonly byStatus: Map<number, number>;
 }
 
-/** How often silent clients are looked for, milliseconds. */
-const SWEEP_MS = 1000;
+/** Longest head of a request, bytes. */
+const MAX_HEAD_BYTES = 16 * 1024;
+/** Milliseconds that a connection without a request is kept. */
+const KEEP_ALIVE_MS = 60_000;
+/** Requests that a client may send ahead of its answers before no more of them are read. */
+const MAX_AHEAD = 64;
+/** Milliseconds that a refused client gets to read why, while what it still sends is dropped. */
+const LINGER_MS = 500;
 
-const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
+const EMPTY = Buffer.alloc(0);
 
 /** A JSON answer. */
 export function json(value: unknown, status = 200): HttpAnswer {
@@ -86,175 +91,308 @@ export function json(value: unknown, status = 200): HttpAnswer {
  * @throws {UserError} BAD_ARGUMENT for an address off loopback without a token, or one that cannot be had
  */
 export async function listen(handler: HttpHandler, options: ListenOptions): Promise<HttpServer> {
-  const { host = '127.0.0.1', port, token } = options;
-  if (!LOOPBACK.has(host) && !token) {
-    throw new UserError(
-      'BAD_ARGUMENT',
-      `listening on ${host} lets others in: set LONGPLAY_SERVER_TOKEN, which they must then send, or listen on 127.0.0.1`,
-    );
+  const { host = '127.0.0.1', port, token, receiveMs = 30_000 } = options;
+  requireToken(host, token);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new UserError('BAD_ARGUMENT', `cannot listen on port ${port}: expected a whole number from 0 to 65535`);
   }
   const counts: HttpCounts = { requests: 0, busyMs: 0, refused: 0, byStatus: new Map() };
-  const front = new Front(handler, options, counts);
-  const limits = { maxBodyBytes: options.maxBodyBytes ?? 1024 * 1024 };
-  const connections = new Set<Connection>();
-  let tick = 0;
-  const server = createServer({ noDelay: true }, (socket) => {
-    const closed = () => void connections.delete(connection);
-    const connection = new Connection(socket, front, limits, () => tick, closed);
-    connections.add(connection);
+  const connections = new Connections(options.maxConnections ?? 1024);
+  const access = new Access(host, token, options.requestsPerSecond ?? 100_000);
+  const front = new Front(handler, access, connections, counts, options.maxBodyBytes ?? 1024 * 1024);
+  const server = createServer({
+    noDelay: true,
+    maxHeaderSize: MAX_HEAD_BYTES,
+    requireHostHeader: false, // asked for in badForm, so that its absence is counted
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: receiveMs,
+    requestTimeout: receiveMs,
+    connectionsCheckingInterval: Math.min(1000, Math.max(10, receiveMs / 4)),
   });
-  server.maxConnections = options.maxConnections ?? 1024;
-  const { receiveMs = 30_000 } = options;
-  const every = Math.min(SWEEP_MS, receiveMs / 4);
-  const sweep = setInterval(() => {
-    tick += every;
-    for (const connection of connections) connection.check(tick, receiveMs);
-  }, every).unref();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => {
-      clearInterval(sweep);
-      reject(new UserError('BAD_ARGUMENT', `cannot listen on ${host}:${port}: ${messageOf(error)}`));
-    });
-    server.listen(port, host, resolve);
-  });
+  server.on('connection', (socket) => connections.add(socket));
+  server.on('request', (request, response) => front.take(request, response));
+  server.on('checkContinue', (request, response) => front.take(request, response));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => front.refuseUnread(error, socket as Socket));
+  await bind(server, host, port);
   const at = (server.address() as AddressInfo).port;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${at}`,
     counts,
     close: () =>
       new Promise((resolve) => {
-        clearInterval(sweep);
         server.close(() => resolve());
-        for (const connection of connections) connection.destroy();
+        connections.closeAll();
       }),
   };
 }
 
-class Front implements ConnectionFront {
-  readonly #handler: HttpHandler;
-  readonly #counts: HttpCounts;
-  readonly #token: Buffer | undefined;
-  readonly #rate: RateLimit;
-
-  constructor(handler: HttpHandler, options: ListenOptions, counts: HttpCounts) {
-    this.#handler = handler;
-    this.#counts = counts;
-    this.#token = options.token ? Buffer.from(`Bearer ${options.token}`) : undefined;
-    this.#rate = new RateLimit(options.requestsPerSecond ?? 100_000);
-  }
-
-  /** Answers at once, or when the promise settles; never throws. */
-  serve(request: ReadRequest, address: string, gone: () => AbortSignal): HttpAnswer | Promise<HttpAnswer> {
-    const began = performance.now();
-    const refusal = this.#refuse(request, address, began);
-    if (refusal) {
-      this.#counts.refused++;
-      return this.#counted(refusal, began);
-    }
-    let answer: HttpAnswer | Promise<HttpAnswer>;
-    try {
-      answer = this.#handler(new Asked(request, gone));
-    } catch (thrown) {
-      answer = broke(thrown);
-    }
-    if (!(answer instanceof Promise)) return this.#counted(answer, began);
-    return answer.then(
-      (value) => this.#counted(value, began),
-      (thrown) => this.#counted(broke(thrown), began),
+function bind(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(new UserError('BAD_ARGUMENT', `cannot listen on ${host}:${port}: ${messageOf(error)}`)),
     );
+    server.listen(port, host, resolve);
+  });
+}
+
+class Front {
+  readonly #handler: HttpHandler;
+  readonly #access: Access;
+  readonly #connections: Connections;
+  readonly #counts: HttpCounts;
+  readonly #maxBodyBytes: number;
+  /** Settles with the last answer of a connection that has one under way: requests sent ahead wait for it. */
+  readonly #last = new WeakMap<Socket, Promise<void>>();
+  /** Requests of a connection that are not answered yet. */
+  readonly #ahead = new WeakMap<Socket, number>();
+  /** Connections whose request has not sent its whole body. */
+  readonly #reading = new WeakSet<Socket>();
+
+  constructor(handler: HttpHandler, access: Access, connections: Connections, counts: HttpCounts, maxBody: number) {
+    this.#handler = handler;
+    this.#access = access;
+    this.#connections = connections;
+    this.#counts = counts;
+    this.#maxBodyBytes = maxBody;
   }
 
-  /** What a request that cannot be read is told. */
-  refuse({ status, message }: BadRequest): HttpAnswer {
-    this.#counts.refused++;
-    return this.#counted(refused(status, message), performance.now());
+  /** Answers a request; never throws. */
+  take(request: IncomingMessage, response: ServerResponse): void {
+    const now = performance.now();
+    const refusal = badForm(request) ?? this.#access.refusalOf(request, now) ?? this.#tooLong(request);
+    if (refusal) {
+      this.#refuse(request, response, refusal, now);
+      return;
+    }
+    const { socket } = request;
+    const before = this.#last.get(socket);
+    const answered = before ? before.then(() => this.#answer(request, response)) : this.#answer(request, response);
+    const done = answered
+      .catch(() => void socket.destroy())
+      .then(() => {
+        if (this.#last.get(socket) === done) this.#last.delete(socket);
+        if (this.#addAhead(socket, -1) === MAX_AHEAD / 2) socket.resume();
+      });
+    this.#last.set(socket, done);
+    if (this.#addAhead(socket, 1) >= MAX_AHEAD) socket.pause();
   }
 
-  #counted(answer: HttpAnswer, began: number): HttpAnswer {
+  #addAhead(socket: Socket, n: number): number {
+    const ahead = (this.#ahead.get(socket) ?? 0) + n;
+    this.#ahead.set(socket, ahead);
+    return ahead;
+  }
+
+  /** Tells a client why its bytes are no request. Where its next request would begin is unknown, so it ends there. */
+  refuseUnread(error: NodeJS.ErrnoException, socket: Socket): void {
+    const before = this.#last.get(socket);
+    if (before && !this.#reading.has(socket)) {
+      // Answers to what it sent first are still to come; the one that it asked to be the last ends the connection.
+      void before.then(() => this.refuseUnread(error, socket));
+      return;
+    }
+    if (error.code === 'ECONNRESET' || error.code === 'HPE_CLOSED_CONNECTION' || !socket.writable) {
+      socket.destroySoon();
+      return;
+    }
+    const { status, message } = unread(error);
+    this.#count(status, performance.now(), true);
+    const { body } = refused(status, message);
+    const length = Buffer.byteLength(body as string);
+    socket.end(
+      `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
+    );
+    linger(socket);
+  }
+
+  #tooLong({ headers }: IncomingMessage): Refusal | undefined {
+    if (!(Number(headers['content-length'] ?? 0) > this.#maxBodyBytes)) return undefined;
+    return { status: 413, message: `a body may have ${this.#maxBodyBytes} bytes` };
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.headers.expect !== undefined) response.writeContinue();
+    let body: string | undefined = '';
+    if (hasBody(request)) {
+      this.#reading.add(request.socket);
+      body = await readBody(request, this.#maxBodyBytes);
+      this.#reading.delete(request.socket);
+    } else request.resume();
+    const began = performance.now();
+    if (body === undefined) {
+      const message = `a body may have ${this.#maxBodyBytes} bytes`;
+      this.#refuse(request, response, { status: 413, message }, began);
+      return;
+    }
+    this.#connections.begin(request.socket);
+    try {
+      const answer = await this.#handle(new Asked(request, response, body));
+      this.#count(answer.status, began, false);
+      await write(response, answer);
+    } finally {
+      this.#connections.end(request.socket);
+    }
+  }
+
+  async #handle(asked: HttpRequest): Promise<HttpAnswer> {
+    try {
+      return await this.#handler(asked);
+    } catch (thrown) {
+      return json({ error: { message: messageOf(thrown), type: 'internal', code: 500 } }, 500);
+    }
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal, began: number): void {
+    this.#count(refusal.status, began, true);
+    const { body, ...answer } = refused(refusal.status, refusal.message);
+    const headers = { ...refusal.headers, ...(refusal.status === 413 ? { connection: 'close' } : {}) };
+    void write(response, { ...answer, headers, body });
+    if (refusal.status === 413) linger(request.socket);
+    else request.resume();
+  }
+
+  #count(status: number, began: number, isRefusal: boolean): void {
     const counts = this.#counts;
     counts.requests++;
     counts.busyMs += performance.now() - began;
-    counts.byStatus.set(answer.status, (counts.byStatus.get(answer.status) ?? 0) + 1);
-    return answer;
-  }
-
-  #refuse({ authorization, origin }: ReadRequest, address: string, now: number): HttpAnswer | undefined {
-    if (!this.#rate.admit(address, now)) {
-      return { ...refused(429, 'too many requests'), headers: { 'retry-after': '1' } };
-    }
-    if (this.#token) {
-      const given = Buffer.from(authorization ?? '');
-      if (given.length !== this.#token.length || !timingSafeEqual(given, this.#token)) {
-        return refused(401, 'send the token of this server: Authorization: Bearer …');
-      }
-    } else if (origin !== undefined && !isLoopbackOrigin(origin)) {
-      // A web page that a person has open must not be able to use a server on their machine.
-      return refused(403, 'requests of web pages from elsewhere are not answered');
-    }
-    return undefined;
+    if (isRefusal) counts.refused++;
+    counts.byStatus.set(status, (counts.byStatus.get(status) ?? 0) + 1);
   }
 }
 
-/** A class, not a literal with a getter: V8 makes each of those a dictionary, which costs more than reading the head. */
+/** Request as a handler sees it. A class, since V8 makes each object literal with a getter a dictionary. */
 class Asked implements HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
   readonly contentType: string | undefined;
   readonly body: string;
-  readonly #gone: () => AbortSignal;
+  readonly #response: ServerResponse;
+  #gone: AbortController | undefined;
 
-  constructor({ method, target, contentType, body }: ReadRequest, gone: () => AbortSignal) {
+  constructor({ method, url, headers }: IncomingMessage, response: ServerResponse, body: string) {
+    const target = pathOf(url ?? '/');
     const mark = target.indexOf('?');
-    this.method = method;
+    this.method = method ?? 'GET';
     this.path = mark < 0 ? target : target.slice(0, mark);
     this.query = mark < 0 ? '' : target.slice(mark + 1);
-    this.contentType = contentType;
-    this.body = method === 'GET' || method === 'HEAD' ? '' : body;
-    this.#gone = gone;
+    this.contentType = headers['content-type'];
+    this.body = body;
+    this.#response = response;
   }
 
-  /** Made when asked for: most handlers answer before anybody could leave. */
+  /** Made when asked for: most handlers answer before a client could leave. */
   get gone(): AbortSignal {
-    return this.#gone();
+    if (!this.#gone) {
+      const gone = (this.#gone = new AbortController());
+      if (this.#response.destroyed) gone.abort();
+      this.#response.once('close', () => {
+        if (!this.#response.writableFinished) gone.abort();
+      });
+    }
+    return this.#gone.signal;
+  }
+}
+
+/** Path and query; a whole URL, as a proxy is asked for, without its host. */
+function pathOf(target: string): string {
+  if (target.startsWith('/') || !URL.canParse(target)) return target;
+  const { pathname, search } = new URL(target);
+  return pathname + search;
+}
+
+/**
+ * Body as UTF-8, held in one growing buffer whatever pieces it comes in.
+ * @returns `undefined` for one longer than `maxBytes`
+ */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+  const length = Number(request.headers['content-length'] ?? Number.NaN);
+  return new Promise((resolve, reject) => {
+    let held: Buffer = EMPTY;
+    let size = 0;
+    const take = (chunk: Buffer): void => {
+      if (size + chunk.length > maxBytes) {
+        request.off('data', take);
+        resolve(undefined);
+        return;
+      }
+      if (size === 0 && chunk.length === length) held = chunk;
+      else if (size + chunk.length > held.length) {
+        const room = Math.min(maxBytes, Math.max(1024, 2 * held.length, size + chunk.length));
+        held = Buffer.concat([held.subarray(0, size), chunk], room);
+      } else chunk.copy(held, size);
+      size += chunk.length;
+    };
+    request.on('data', take);
+    request.once('end', () => resolve(held.toString('utf8', 0, size)));
+    request.once('error', reject); // the client left in the middle of it
+  });
+}
+
+async function write(response: ServerResponse, { status, contentType, headers, body }: HttpAnswer): Promise<void> {
+  if (response.destroyed) return;
+  const whole = typeof body === 'string';
+  const length = whole && status !== 204 ? { 'content-length': Buffer.byteLength(body) } : {};
+  const type = status === 204 || contentType === '' ? {} : { 'content-type': contentType ?? 'application/json' };
+  response.writeHead(status, { ...type, ...length, ...headers });
+  if (whole) {
+    response.end(body);
+    return;
+  }
+  try {
+    for await (const piece of body) {
+      if (response.destroyed) return;
+      if (piece !== '' && !response.write(piece)) await drained(response);
+    }
+    response.end();
+  } catch {
+    response.destroy(); // the client sees a broken body, not a whole one
+  }
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.destroyed) resolve();
+    const done = () => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
+}
+
+/** Reads and drops what a refused client still sends for a while: a closed window would lose it the answer. */
+function linger(socket: Socket): void {
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** Whether a body is to be read; one that a GET or HEAD brings along is dropped. */
+function hasBody({ method, headers }: IncomingMessage): boolean {
+  if (method === 'GET' || method === 'HEAD') return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function badForm({ httpVersion, headers }: IncomingMessage): Refusal | undefined {
+  if (!httpVersion.startsWith('1.')) return { status: 505, message: 'only HTTP/1.0 and HTTP/1.1 are spoken here' };
+  if (httpVersion === '1.1' && headers.host === undefined)
+    return { status: 400, message: 'the Host header is missing' };
+  return undefined;
+}
+
+function unread({ code }: NodeJS.ErrnoException): { status: number; message: string } {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return { status: 431, message: `the head of a request may have ${MAX_HEAD_BYTES} bytes` };
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { status: 408, message: 'no whole request came in time' };
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return { status: 413, message: 'the notes of a chunk are too long' };
+    default:
+      return { status: 400, message: `this is no HTTP/1.1 request (${code ?? 'unknown error'})` };
   }
 }
 
 function refused(status: number, message: string): HttpAnswer {
   return json({ error: { message, type: 'refused', code: status } }, status);
-}
-
-function broke(thrown: unknown): HttpAnswer {
-  return json({ error: { message: messageOf(thrown), type: 'internal', code: 500 } }, 500);
-}
-
-function isLoopbackOrigin(origin: string): boolean {
-  try {
-    return LOOPBACK.has(new URL(origin).hostname.replace(/^\[|\]$/g, ''));
-  } catch {
-    return false;
-  }
-}
-
-/** A token bucket per client address. */
-class RateLimit {
-  readonly #perSecond: number;
-  readonly #buckets = new Map<string, { tokens: number; at: number }>();
-
-  constructor(perSecond: number) {
-    this.#perSecond = perSecond;
-  }
-
-  admit(address: string, now: number): boolean {
-    let bucket = this.#buckets.get(address);
-    if (!bucket) {
-      if (this.#buckets.size >= 10_000) this.#buckets.clear(); // bounded; who is known anew starts full
-      this.#buckets.set(address, (bucket = { tokens: this.#perSecond, at: now }));
-    }
-    bucket.tokens = Math.min(this.#perSecond, bucket.tokens + ((now - bucket.at) / 1000) * this.#perSecond);
-    bucket.at = now;
-    if (bucket.tokens < 1) return false;
-    bucket.tokens--;
-    return true;
-  }
 }

@@ -1,5 +1,5 @@
 /**
- * From what a client sends to what the small policy reads.
+ * Prompts of the policy server: what a client sends, as a transcript that the policy reads.
  *
  * Token ids: a prompt of the world's view, then an `<act>` (id 1) for each turn with what came of it, ending in the
  * `<act>` that decides. What the view knows beside the tokens comes in the extension
@@ -11,27 +11,19 @@
  */
 
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { SeenTurn, View } from '../core/view.ts';
-import { readRendered, readTurn } from '../policy/reading.ts';
-import { ACT, type Tokenizer } from '../policy/tokenizer.ts';
 import type { Message } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
+import type { Codec } from '../reading/codec.ts';
+import { type RenderedPrompt, renderedPrompt } from '../reading/outside.ts';
 
-/** What a prompt comes to; `GivenPrompt` without seed and length. */
-export interface ReadPrompt {
-  readonly prompt: Int32Array;
-  readonly after: Int32Array;
-  readonly focus: readonly number[];
-  readonly mentions: ReadonlyMap<string, readonly number[]>;
-}
-
+/** Extension of a token prompt: what the codec knows of it beside the ids. */
 export interface TokenExtras {
   readonly prompt_length?: number | undefined;
   readonly focus?: readonly number[] | undefined;
   readonly mentions?: readonly (readonly number[])[] | undefined;
 }
 
-/** A mistake in what a client sent: becomes a 400. */
+/** Mistake of a client; becomes a 400. */
 export class BadPrompt extends Error {}
 
 /**
@@ -43,56 +35,56 @@ export function readTokens(
   ids: readonly number[],
   extras: TokenExtras,
   choices: readonly string[],
-  vocabulary: number,
-): ReadPrompt {
+  codec: Codec,
+): RenderedPrompt {
   if (ids.length === 0) throw new BadPrompt('prompt: at least one token id');
-  const wrong = [...ids, ...(extras.focus ?? [])].find((id) => id < 0 || id >= vocabulary);
-  if (wrong !== undefined) throw new BadPrompt(`prompt: token id ${wrong} is not in [0, ${vocabulary})`);
-  const marked = ids.indexOf(ACT);
-  const length = extras.prompt_length ?? (marked < 1 ? ids.length : marked);
-  if (length < 1 || length > ids.length) throw new BadPrompt(`longplay.prompt_length: expected 1 … ${ids.length}`);
-  const after = length === ids.length ? [ACT] : ids.slice(length);
+  const wrong = [...ids, ...(extras.focus ?? [])].find((id) => id < 0 || id >= codec.vocabSize);
+  if (wrong !== undefined) throw new BadPrompt(`prompt: token id ${wrong} is not in [0, ${codec.vocabSize})`);
+  const given = extras.prompt_length;
+  if (given !== undefined && (given < 1 || given > ids.length)) {
+    throw new BadPrompt(`longplay.prompt_length: expected 1 … ${ids.length}`);
+  }
+  const { prompt, tokens } = codec.divide(ids, given);
   const { mentions } = extras;
   if (mentions && mentions.length !== choices.length) {
     throw new BadPrompt(`longplay.mentions: expected ${choices.length} lists, one per choice, got ${mentions.length}`);
   }
-  if (mentions?.some((places) => places.some((place) => place < 0 || place >= length))) {
+  if (mentions?.some((places) => places.some((place) => place < 0 || place >= prompt.length))) {
     throw new BadPrompt('longplay.mentions: a position outside the prompt');
   }
   return {
-    prompt: Int32Array.from(ids.slice(0, length)),
-    after: Int32Array.from(after),
+    prompt: Int32Array.from(prompt),
+    after: Int32Array.from(tokens),
     focus: extras.focus ?? [],
     mentions: new Map(choices.map((choice, i) => [choice, mentions?.[i] ?? []])),
   };
 }
 
 /** Plain text, as it stands. @throws {BadPrompt} */
-export function readText(text: string, tokenizer: Tokenizer): ReadPrompt {
-  const ids = tokenizer.encode(text);
+export function readText(text: string, codec: Codec): RenderedPrompt {
+  const ids = codec.spell(text);
   if (ids.length === 0) throw new BadPrompt('prompt: must not be empty');
-  return { prompt: ids, after: Int32Array.of(ACT), focus: [], mentions: new Map() };
+  const { prompt, tokens } = codec.divide([...ids]);
+  return { prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), focus: [], mentions: new Map() };
 }
 
 /** @param actions the actions that will be chosen among @throws {BadPrompt} for a conversation that is no episode */
 export function readConversation(
   messages: readonly Message[],
   actions: readonly string[],
-  view: View,
-  tokenizer: Tokenizer,
+  codec: Codec,
   world: WorldPrompt,
-): ReadPrompt {
+): RenderedPrompt {
   const { firstObservation, turns } = episodeOf(messages, world);
-  const first = { kind: 'first', observation: firstObservation } as const;
+  // What was listed on earlier turns is not in a conversation; what can be chosen now is.
+  const nothing = { actions: new Int32Array(0), newActions: [] };
+  const listed = { actions: Int32Array.from(actions, (_, i) => i), newActions: actions };
   try {
-    const reading = readRendered(tokenizer, view.mode === 'append' ? view.prompt(first) : view.render(first, turns));
-    const after = view.mode === 'append' ? turns.flatMap((turn) => [...readTurn(tokenizer, view, turn)]) : [];
-    return {
-      prompt: reading.tokens,
-      after: Int32Array.from([ACT, ...after]),
-      focus: [...reading.focus],
-      mentions: new Map(actions.map((action) => [action, reading.mentions(action)])),
-    };
+    const transcript = codec.open({ observation: firstObservation, ...(turns.length === 0 ? listed : nothing) });
+    turns.forEach(({ action, observation }, t) => {
+      transcript.observe(action, { observation, ...(t === turns.length - 1 ? listed : nothing) });
+    });
+    return renderedPrompt(transcript, actions);
   } catch (thrown) {
     if (!(thrown instanceof RangeError)) throw thrown;
     throw new BadPrompt(`messages: the policy cannot read this world from them: ${thrown.message}`);
@@ -114,7 +106,7 @@ function episodeOf(messages: readonly Message[], world: WorldPrompt) {
     const list = text.lastIndexOf(LIST);
     return list < 0 ? text : text.slice(0, list);
   };
-  const turns: SeenTurn[] = [];
+  const turns: { readonly action: string; readonly observation: string }[] = [];
   for (let i = 1; i < texts.length; i += 2) {
     turns.push({ action: actionIn(texts[i]!, world), observation: observation(texts[i + 1]!) });
   }

@@ -12,21 +12,20 @@ import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
-import type { View } from '../core/view.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Acted } from '../policy/policy.ts';
-import type { Tokenizer } from '../policy/tokenizer.ts';
+import type { Codec } from '../reading/codec.ts';
+import type { RenderedPrompt } from '../reading/outside.ts';
 import type { Decisions } from './decisions.ts';
 import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
 import { metricsText } from './metrics.ts';
 import { type Answered, chatBody, chatChunks, completionBody, completionChunks } from './openai-answers.ts';
-import { actionIn, BadPrompt, type ReadPrompt, readConversation, readText, readTokens } from './policy-prompts.ts';
+import { actionIn, BadPrompt, readConversation, readText, readTokens } from './policy-prompts.ts';
 
 export interface ServedModelOptions {
   /** Its name in the API. */
   readonly name: string;
-  readonly view: View;
-  readonly tokenizer: Tokenizer;
+  readonly codec: Codec;
   readonly decoder: DecoderKind;
   /** Longest run of tokens of one answer. */
   readonly maxTokens: number;
@@ -85,6 +84,11 @@ const chatRequest = z.object({
   logprobs: z.boolean().nullish(),
 });
 
+/** UTF-16 units of a conversation, all messages together. */
+const MAX_CONVERSATION_CHARS = 1_000_000;
+/** UTF-16 units that one token stands for at most, where a codec does not say. */
+const LONGEST_TOKEN = 256;
+
 type Common = z.infer<z.ZodObject<typeof common>>;
 
 /** @throws {UserError} BAD_ARGUMENT when it cannot listen */
@@ -126,14 +130,14 @@ class Desk {
   }
 
   get described() {
-    const { name, view, tokenizer, decoder, version, maxPositions } = this.#model;
+    const { name, codec, decoder, version, maxPositions } = this.#model;
     return {
       id: name,
       object: 'model',
       created: 0,
       owned_by: 'longplay',
-      view: view.id,
-      vocabulary: tokenizer.hash,
+      view: codec.id,
+      vocabulary: codec.hash,
       decoder,
       version,
       max_model_len: maxPositions,
@@ -150,17 +154,17 @@ class Desk {
   }
 
   async #complete(request: HttpRequest): Promise<HttpAnswer> {
-    const body = parse(completionRequest, request.body);
+    const body = parse(completionRequest, request.body, (raw) => this.#refuseLong(raw));
     const listed = this.#choicesOf(body);
     const actions = listed ?? [];
-    const { tokenizer } = this.#model;
+    const { codec } = this.#model;
     const prompt = typeof body.prompt[0] === 'string' || Array.isArray(body.prompt[0]) ? body.prompt[0] : body.prompt;
     const read =
       typeof body.prompt === 'string'
-        ? readText(body.prompt, tokenizer)
+        ? readText(body.prompt, codec)
         : typeof prompt === 'string'
-          ? readText(prompt, tokenizer)
-          : readTokens(prompt as number[], body.longplay ?? {}, actions, tokenizer.size);
+          ? readText(prompt, codec)
+          : readTokens(prompt as number[], body.longplay ?? {}, actions, codec);
     const answered = await this.#decide(body, read, actions, actions, request);
     const id = `cmpl-${this.#next++}`;
     const withLogprobs = body.logprobs !== null && body.logprobs !== undefined;
@@ -170,15 +174,15 @@ class Desk {
   }
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
-    const body = parse(chatRequest, request.body);
-    const { view, tokenizer, world } = this.#model;
+    const body = parse(chatRequest, request.body, (raw) => this.#refuseLong(raw));
+    const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
       content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
     }));
     const listed = this.#choicesOf(body) ?? [];
     const actions = listed.map((choice) => actionIn(choice, world));
-    const read = readConversation(messages, actions, view, tokenizer, world);
+    const read = readConversation(messages, actions, codec, world);
     const limits = { ...body, max_tokens: body.max_completion_tokens ?? body.max_tokens };
     const answered = await this.#decide(limits, read, actions, listed, request);
     const id = `chatcmpl-${this.#next++}`;
@@ -186,6 +190,28 @@ class Desk {
     if (!body.stream) return json(chatBody(id, this.#model.name, answered, withLogprobs));
     const usage = body.stream_options?.include_usage === true;
     return stream(chatChunks(id, this.#model.name, answered, withLogprobs, usage));
+  }
+
+  /**
+   * Refuses, before any work on them, prompts that cannot fit into the model: this thread serves everyone.
+   * @throws {BadPrompt}
+   */
+  #refuseLong(raw: unknown): void {
+    const { maxPositions, codec } = this.#model;
+    if (typeof raw !== 'object' || raw === null) return;
+    const { prompt, messages } = raw as { prompt?: unknown; messages?: unknown };
+    const whole = Array.isArray(prompt) && prompt.length === 1 ? prompt[0] : prompt;
+    const longest = typeof whole === 'string' ? maxPositions * (codec.longestToken ?? LONGEST_TOKEN) : maxPositions;
+    if ((typeof whole === 'string' || Array.isArray(whole)) && whole.length > longest) {
+      const [unit, kind] = typeof whole === 'string' ? ['characters', 'text'] : ['ids', 'list'];
+      throw new BadPrompt(
+        `prompt: a ${kind} of ${whole.length} ${unit} cannot fit; the model reads ${maxPositions} tokens`,
+      );
+    }
+    const chars = Array.isArray(messages) ? textOf(messages, MAX_CONVERSATION_CHARS) : 0;
+    if (chars > MAX_CONVERSATION_CHARS) {
+      throw new BadPrompt(`messages: more than ${MAX_CONVERSATION_CHARS} characters in all`);
+    }
   }
 
   #choicesOf(body: Common): readonly string[] | undefined {
@@ -206,12 +232,12 @@ class Desk {
   /** @param actions as the policy knows them @param shown as the client does */
   async #decide(
     body: Common,
-    read: ReadPrompt,
+    read: RenderedPrompt,
     actions: readonly string[],
     shown: readonly string[],
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
-    const { maxPositions, maxTokens, decoder, tokenizer } = this.#model;
+    const { maxPositions, maxTokens, decoder, codec } = this.#model;
     const length = read.prompt.length + read.after.length + (decoder === 'tokens' ? maxTokens : 0);
     if (length > maxPositions) {
       throw new BadPrompt(`the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`);
@@ -225,7 +251,7 @@ class Desk {
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);
-      return answeredOf(acted, shown, stops, tokenizer, {
+      return answeredOf(acted, shown, stops, codec, {
         promptTokens: read.prompt.length + read.after.length,
         tokenIds: body.return_token_ids === true,
         maxTokens: given.maxTokens,
@@ -235,11 +261,27 @@ class Desk {
   }
 }
 
+/** Levels of a conversation's JSON: list, message, parts, part, text. Deeper ones count as too long. */
+const CONVERSATION_DEPTH = 5;
+
+/** UTF-16 units of the strings in a value, counted until they are more than `enough`. */
+function textOf(value: unknown, enough: number, depth = 0): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  if (depth >= CONVERSATION_DEPTH) return enough + 1;
+  let chars = 1;
+  for (const entry of Object.values(value)) {
+    chars += textOf(entry, enough - chars, depth + 1);
+    if (chars > enough) break;
+  }
+  return chars;
+}
+
 function answeredOf(
   { action, decision }: Acted,
   shown: readonly string[],
   stops: readonly string[],
-  tokenizer: Tokenizer,
+  codec: Codec,
   facts: { readonly promptTokens: number; readonly tokenIds: boolean; readonly maxTokens: number },
 ): Answered {
   const { promptTokens } = facts;
@@ -248,7 +290,7 @@ function answeredOf(
     const { tokens, logprobs } = decision;
     let before = '';
     const pieces = Array.from(tokens, (_, i) => {
-      const text = tokenizer.decode(tokens.subarray(0, i + 1));
+      const text = codec.decode(tokens.subarray(0, i + 1));
       const piece = text.startsWith(before) ? text.slice(before.length) : ''; // bytes of one character come in several
       before = text;
       return { text: piece, logprob: logprobs[i]! };
@@ -283,13 +325,15 @@ function cut(answered: Answered, stops: readonly string[]): Answered {
   return { ...answered, text: answered.text.slice(0, end), finish: 'stop', pieces };
 }
 
-function parse<T>(schema: z.ZodType<T>, text: string): T {
+/** @param refuse looks at the parsed body before it is checked entry by entry; may throw */
+function parse<T>(schema: z.ZodType<T>, text: string, refuse: (raw: unknown) => void): T {
   let raw: unknown;
   try {
     raw = JSON.parse(text);
   } catch (thrown) {
     throw new BadPrompt(`the body is not JSON: ${messageOf(thrown)}`);
   }
+  refuse(raw);
   const read = schema.safeParse(raw);
   if (read.success) return read.data;
   const { path, message } = read.error.issues[0]!;

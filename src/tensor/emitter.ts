@@ -1,4 +1,5 @@
 import { ShapeError } from '../core/errors.ts';
+import type { BlockSource, DenseSource, FileBytes } from './fixed.ts';
 import { canonical, type Dim, multipleOf, terms } from './shape.ts';
 import type { DType, HostData } from './tensor.ts';
 
@@ -20,6 +21,21 @@ export interface OnnxConstant {
   readonly data: HostData | BigInt64Array;
 }
 
+/** A tensor whose bytes stay in a file. */
+export interface OnnxExternal {
+  readonly name: string;
+  readonly dtype: DenseSource['dtype'] | 'u8' | 'u4';
+  readonly shape: readonly number[];
+  readonly at: FileBytes;
+}
+
+/** The parts of a quantised matrix [rows, columns], for ops that compute with it as it is. */
+export interface OnnxBlocks {
+  readonly rows: number;
+  readonly columns: number;
+  readonly source: BlockSource;
+}
+
 /** Where a symbol's value is read: axis `axis` of input `input` is `multiple` times it. */
 export interface SymbolSource {
   readonly input: string;
@@ -35,6 +51,8 @@ export interface EmitterOptions {
   readonly normInverse: boolean;
   /** It runs on one thread, so that additions into one row cannot race. */
   readonly oneThread: boolean;
+  /** It maps the files that fixed tensors lie in; else their numbers become constants. */
+  readonly files: boolean;
 }
 
 const MICROSOFT = 'com.microsoft';
@@ -46,10 +64,14 @@ const MICROSOFT = 'com.microsoft';
 export class Emitter {
   readonly emitted: OnnxNode[] = [];
   readonly constants: OnnxConstant[] = [];
+  readonly externals: OnnxExternal[] = [];
   readonly options: EmitterOptions;
   readonly #sources: ReadonlyMap<string, SymbolSource>;
   readonly #made = new Map<string, readonly string[]>();
   readonly #constants = new Map<string, string>();
+  readonly #externals = new Map<string, string>();
+  /** Quantised matrices by the name of their dequantised value. */
+  readonly #blocks = new Map<string, OnnxBlocks>();
 
   constructor(sources: ReadonlyMap<string, SymbolSource>, options: EmitterOptions) {
     this.#sources = sources;
@@ -101,6 +123,43 @@ export class Emitter {
     this.constants.push({ name, dtype, shape, data });
     if (key !== undefined) this.#constants.set(key, name);
     return name;
+  }
+
+  /** A tensor that stays in its file; one stretch under one shape is one tensor. */
+  external(dtype: OnnxExternal['dtype'], shape: readonly number[], { file, offset, bytes }: FileBytes): string {
+    const key = `${dtype}${shape}:${file}:${offset}`;
+    const made = this.#externals.get(key) ?? `%f${this.externals.length}`;
+    if (!this.#externals.has(key)) {
+      this.#externals.set(key, made);
+      this.externals.push({ name: made, dtype, shape, at: { file, offset, bytes } });
+    }
+    return made;
+  }
+
+  /**
+   * A quantised matrix: returns its dequantised value, which is computed at every run by whoever needs it. Ops that
+   * compute with the blocks find them by that name, and then nobody needs it.
+   */
+  blocks([rows, columns]: readonly [number, number], source: BlockSource): string {
+    const type = source.bits === 8 ? 'u8' : 'u4';
+    const perRow = columns / 32;
+    const zeros = { ...source.zeros, bytes: (rows * perRow * source.bits) / 8 };
+    const value = this.node(
+      'DequantizeLinear',
+      [
+        this.external(type, [rows, columns], source.codes),
+        this.external('f32', [rows, perRow], source.scales),
+        this.external(type, [rows, perRow], zeros),
+      ],
+      { axis: 1, block_size: 32 },
+    );
+    this.#blocks.set(value, { rows, columns, source });
+    return value;
+  }
+
+  /** The blocks behind a value made by `blocks`, where the runtime computes with them. */
+  blocksOf(value: string): OnnxBlocks | undefined {
+    return this.options.contrib ? this.#blocks.get(value) : undefined;
   }
 
   scalar(value: number, dtype: DType = 'f32'): string {

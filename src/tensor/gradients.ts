@@ -2,6 +2,7 @@ import { ShapeError } from '../core/errors.ts';
 import { topological } from './graph.ts';
 import { add } from './ops/elementwise.ts';
 import { broadcastTo } from './ops/layout.ts';
+import { after, cutLevel } from './ops/recompute.ts';
 import { constant, describe, type Tensor } from './tensor.ts';
 
 /**
@@ -23,11 +24,13 @@ export function gradients(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
   for (const node of order) if (node.inputs.some((x) => depends.has(x))) depends.add(node);
 
   const flowing = new Map<Tensor, Tensor>([[loss, constant(1)]]);
+  const again = recomputed(order);
   for (const node of order.toReversed()) {
     const dy = flowing.get(node);
     if (dy === undefined || node.definition.gradient === undefined || !node.inputs.some((x) => depends.has(x)))
       continue;
-    const parts = node.definition.gradient(node, dy, node.inputs, node.attrs);
+    const { y, inputs } = again(node, dy);
+    const parts = node.definition.gradient(y, dy, inputs, node.attrs);
     for (const [i, x] of node.inputs.entries()) {
       const part = parts[i];
       if (part === null || part === undefined || !depends.has(x)) continue;
@@ -36,4 +39,41 @@ export function gradients(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
     }
   }
   return wrt.map((x) => flowing.get(x) ?? broadcastTo(constant(0), x.shape));
+}
+
+/** A node as the backward pass sees it: what lies between two cuts is a copy, made from what entered at the first. */
+type Recomputed = (node: Tensor, dy: Tensor) => { readonly y: Tensor; readonly inputs: readonly Tensor[] };
+
+/**
+ * A stretch is everything whose highest cut is the same. Its copy starts when the first gradient reaches it, and not
+ * before. What depends on the highest cut of all (the loss), or on none, is kept as it is.
+ * @param order operands before their users
+ */
+function recomputed(order: readonly Tensor[]): Recomputed {
+  const stretch = new Map<Tensor, number>();
+  let highest = 0;
+  for (const node of order) {
+    const level = Math.max(cutLevel(node) ?? 0, ...node.inputs.map((x) => stretch.get(x)!));
+    stretch.set(node, level);
+    highest = Math.max(highest, level);
+  }
+  const copies = new Map<Tensor, Tensor>();
+  const signals = new Map<number, Tensor>();
+  const copy = (node: Tensor, at: number): Tensor => {
+    if (stretch.get(node) !== at) return node;
+    let made = copies.get(node);
+    if (made === undefined) {
+      made = cutLevel(node)
+        ? after(node.inputs[0]!, signals.get(at)!)
+        : { ...node, inputs: node.inputs.map((x) => copy(x, at)) };
+      copies.set(node, made);
+    }
+    return made;
+  };
+  return (node, dy) => {
+    const at = stretch.get(node)!;
+    if (at === 0 || at === highest || cutLevel(node)) return { y: node, inputs: node.inputs };
+    if (!signals.has(at)) signals.set(at, dy);
+    return { y: copy(node, at), inputs: node.inputs.map((x) => copy(x, at)) };
+  };
 }

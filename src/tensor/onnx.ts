@@ -2,16 +2,27 @@
  * Graphs as ONNX files. Only the messages and fields that are needed, written by field number.
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
  */
+import { parse, relative } from 'node:path';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { LongplayError } from '../core/errors.ts';
-import { Emitter, type EmitterOptions, type OnnxAttr, type OnnxConstant, type OnnxNode } from './emitter.ts';
+import {
+  Emitter,
+  type EmitterOptions,
+  type OnnxAttr,
+  type OnnxConstant,
+  type OnnxExternal,
+  type OnnxNode,
+} from './emitter.ts';
 import type { Graph, ValueInfo } from './graph.ts';
 import { ONNX_TYPE } from './ops/compare.ts';
 import type { Tensor } from './tensor.ts';
 
-const IR_VERSION = 9;
-const OPSET = 20;
+const IR_VERSION = 10;
+const OPSET = 21;
 const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, ints: 7 } as const;
+
+/** ONNX's numbers of the types that only external tensors have. */
+const EXTERNAL_TYPE = { f32: 1, u8: 2, f16: 10, bf16: 16, u4: 21 } as const;
 
 /** Name of an output inside the ONNX file, where it must differ from the names of inputs. */
 export function onnxOutputName(name: string): string {
@@ -19,7 +30,8 @@ export function onnxOutputName(name: string): string {
 }
 
 /**
- * The graph as the bytes of an ONNX model (opset 20), with weights as inputs.
+ * The graph as the bytes of an ONNX model (opset 21), with weights as inputs and fixed tensors left in their files: named by
+ * their paths from the root of the file system, which is the folder that a runtime has to be told of.
  * @param maxBytes what constants may take; a protobuf file ends at 2 GiB
  * @throws {ShapeError} if a symbolic size is needed that no input gives
  * @throws {LongplayError} BAD_ARGUMENT if the constants do not fit
@@ -35,7 +47,8 @@ export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31
     name: onnxOutputName(name),
     value: values.get(graph.results.get(name)!)!,
   }));
-  const nodes = nameOutputs(emit.emitted, results);
+  const nodes = needed(nameOutputs(emit.emitted, results), graph.outputs);
+  const used = new Set(nodes.flatMap((node) => node.inputs));
   const bytes = emit.constants.reduce((sum, { data }) => sum + data.byteLength, 0);
   if (bytes > maxBytes) {
     throw new LongplayError(
@@ -50,7 +63,8 @@ export function toOnnx(graph: Graph, options: EmitterOptions, maxBytes = 2 ** 31
   message(w, 7, () => {
     for (const node of nodes) message(w, 1, () => writeNode(w, node));
     text(w, 2, 'program');
-    for (const fixed of emit.constants) message(w, 5, () => writeConstant(w, fixed));
+    for (const constant of emit.constants) message(w, 5, () => writeConstant(w, constant));
+    for (const one of emit.externals) if (used.has(one.name)) message(w, 5, () => writeExternal(w, one));
     for (const info of [...graph.inputs, ...graph.parameters]) message(w, 11, () => writeValue(w, info));
     for (const info of graph.outputs) message(w, 12, () => writeValue(w, { ...info, name: onnxOutputName(info.name) }));
   });
@@ -80,6 +94,18 @@ function nameOutputs(nodes: readonly OnnxNode[], results: readonly { name: strin
     inputs: node.inputs.map((x) => renamed.get(x) ?? x),
     outputs: node.outputs.map((x) => renamed.get(x) ?? x),
   }));
+}
+
+/** Nodes that an output needs: a weight that is computed with as it is quantised need not be dequantised too. */
+function needed(nodes: readonly OnnxNode[], outputs: readonly ValueInfo[]): OnnxNode[] {
+  const wanted = new Set(outputs.map(({ name }) => onnxOutputName(name)));
+  const kept: OnnxNode[] = [];
+  for (const node of nodes.toReversed()) {
+    if (!node.outputs.some((name) => wanted.has(name))) continue;
+    for (const name of node.inputs) wanted.add(name);
+    kept.push(node);
+  }
+  return kept.reverse();
 }
 
 function writeNode(w: BinaryWriter, { opType, domain, inputs, outputs, attrs }: OnnxNode): void {
@@ -116,6 +142,24 @@ function writeConstant(w: BinaryWriter, { name, dtype, shape, data }: OnnxConsta
   int(w, 2, ONNX_TYPE[dtype]);
   text(w, 8, name);
   w.tag(9, WireType.LengthDelimited).bytes(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+}
+
+function writeExternal(w: BinaryWriter, { name, dtype, shape, at }: OnnxExternal): void {
+  for (const dim of shape) int(w, 1, dim);
+  int(w, 2, EXTERNAL_TYPE[dtype]);
+  text(w, 8, name);
+  const entries = {
+    location: relative(parse(at.file).root, at.file),
+    offset: String(at.offset),
+    length: String(at.bytes),
+  };
+  for (const [key, value] of Object.entries(entries)) {
+    message(w, 13, () => {
+      text(w, 1, key);
+      text(w, 2, value);
+    });
+  }
+  int(w, 14, 1); // its data is external
 }
 
 function writeValue(w: BinaryWriter, { name, shape, dtype }: ValueInfo): void {

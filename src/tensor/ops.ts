@@ -27,5 +27,7 @@ export {
 export { gather, pick, scatterAdd, take } from './ops/indexing.ts';
 export { broadcastTo, broadcastTo as expand, concat, dimension, pad, reshape, slice, transpose } from './ops/layout.ts';
 export { type MatmulOptions, matmul } from './ops/matmul.ts';
+export { cut } from './ops/recompute.ts';
 export { logSoftmax, logSumExp, reduceMax, reduceMean, reduceSum, softmax } from './ops/reduce.ts';
+export { tokenScores } from './ops/vocabulary.ts';
 export { constant, input, type Operand, parameter, type Tensor } from './tensor.ts';

@@ -2,6 +2,7 @@
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { messageOf, UserError } from '../core/errors.ts';
+import { isOwnHost } from '../serve/http-access.ts';
 import { pageHtml } from './page.ts';
 import { type EpisodeQuery, queryEpisodes } from './query.ts';
 import type { RunSource } from './run-source.ts';
@@ -12,13 +13,13 @@ const MAX_LIMIT = 500;
 export function viewerApp(sources: readonly RunSource[]): Hono {
   const app = new Hono();
   app.use(async (c, next) => {
-    // A page from elsewhere could have its own name point at this address: only our own names are answered.
-    const host = (c.req.header('host') ?? '').replace(/:\d+$/, '');
-    if (!['127.0.0.1', 'localhost', '[::1]'].includes(host)) return c.text('only local requests are answered', 403);
+    if (!isOwnHost(c.req.header('host'), '127.0.0.1')) return c.text('only local requests are answered', 403);
     await next();
     c.header('cache-control', 'no-store');
     c.header('x-content-type-options', 'nosniff');
     c.header('referrer-policy', 'no-referrer');
+    c.header('content-security-policy', "frame-ancestors 'none'"); // a page's own policy cannot say this
+    c.header('x-frame-options', 'DENY');
     return undefined;
   });
   app.onError((error, c) =>

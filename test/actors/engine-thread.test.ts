@@ -1,13 +1,14 @@
 import { afterEach, expect, it } from 'vitest';
 import type { ActedEvent, InferenceInit } from '../../actors/inference/protocol.ts';
 import type { LearnerCommand } from '../../actors/learner/protocol.ts';
-import type { Env, EnvModule } from '../../src/core/env.ts';
+import type { Env } from '../../src/core/env.ts';
 import type { Acted } from '../../src/policy/policy.ts';
 import { setUpSmallPolicy } from '../../src/policy/setup.ts';
 import { unpackActed } from '../../src/policy/turn-batch.ts';
 import type { ActorSystem, SystemEvent } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 import type { ExitingCommand } from '../support/exiting-inference-actor.ts';
 import { smallConfig, textcraftUrl } from '../support/small-run.ts';
 
@@ -15,7 +16,7 @@ let system: ActorSystem | undefined;
 afterEach(() => system?.stop());
 
 it('a thread that exits between two engine calls is a typed error that names it; the next one serves the newest weights', async () => {
-  const { createEnv, view } = (await import(textcraftUrl.href)) as EnvModule;
+  const { createEnv, view } = await loadWorld(textcraftUrl);
   const { model, params } = setUpSmallPolicy(smallConfig(), view, undefined);
   system = createSystem({ mode: 'async', seed: 1 });
   const events: SystemEvent[] = [];
@@ -58,7 +59,7 @@ it('a thread that exits between two engine calls is a typed error that names it;
     { killable: false },
   );
 
-  const env: Env = createEnv({});
+  const env: Env = createEnv!({});
   const decide = async (episode: number): Promise<Acted> => {
     const task = { env: env.id, index: 0, seed: 0 };
     const session = await env.open(task);

@@ -24,6 +24,7 @@ interface Sabotage {
 
 /** Adds numbers. `x` breaks the episode, `die` the host. Batches arrive and leave in order, when the scheduler says. */
 class AddingHost implements Host {
+  readonly facts = [];
   readonly #s: fc.Scheduler;
   readonly #listener: HostListener;
   readonly #sabotage: Sabotage;

@@ -80,11 +80,13 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
       const masked = cut && config.truncation === 'mask';
       const imitated = config.algorithm !== 'agent_evol' || (G[0] ?? 0) > config.threshold;
       const trained = at.map((_, d) => imitated && (!masked || (config.algorithm === 'ppo' && d < at.length - 1)));
-      return { one, at, sum, G, T, final, masked, trained };
+      // Everything it was rewarded with from its first decision on, undiscounted.
+      let total = at.length === 0 ? 0 : final;
+      if (at.length > 0) for (let t = at[0]!; t < T; t++) total += reward(t);
+      return { one, at, sum, G, T, final, masked, trained, total };
     });
     for (const [i, { one, at, sum, G, T, final, masked, trained }] of looked.entries()) {
-      const total = (j: number) => looked[j]!.G[0] ?? 0;
-      const totals = looked.map((_, j) => total(j));
+      const scored = looked.map((other) => (config.algorithm === 'gigpo' ? other.total : (other.G[0] ?? 0)));
       const others = (xs: number[]) => mean(xs.filter((_, j) => j !== i));
       let advantages: number[];
       let returns = G;
@@ -108,7 +110,9 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
         });
         returns = advantages.map((a, d) => a + v[d]!);
       } else if (config.algorithm === 'reinforce_pp') {
-        advantages = G.map((g) => g - (config.baseline === 'group' ? mean(totals) : 0));
+        const b = mean(looked.filter((other) => other.trained.some(Boolean)).map((other) => other.total));
+        const last = at.at(-1) ?? 0;
+        advantages = G.map((g, d) => g - (config.baseline === 'group' ? b * gamma ** (last - at[d]!) : 0));
       } else if (config.algorithm === 'agent_evol') {
         advantages = G.map(() => 1);
       } else if (config.algorithm === 'gigpo') {
@@ -116,12 +120,12 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
           looked.flatMap((other) =>
             other.G.filter((_, d) => other.one.turns[other.at[d]!]!.observation === one.turns[t]!.observation),
           );
-        const episode = centred(total(i), totals, config.std);
+        const episode = centred(scored[i]!, scored, config.std);
         advantages = G.map((g, d) => episode + config.stepWeight * centred(g, same(at[d]!), config.std));
       } else {
         const std = config.algorithm === 'grpo' && config.std;
         advantages = at.map((_, d) => {
-          const xs = config.credit === 'turn' ? looked.map((other) => other.G[d] ?? 0) : totals;
+          const xs = config.credit === 'turn' ? looked.map((other) => other.G[d] ?? 0) : scored;
           if (config.algorithm !== 'rloo') return centred(xs[i]!, xs, std);
           return xs.every((x) => x === xs[0]) ? 0 : xs[i]! - others(xs);
         });
@@ -222,6 +226,52 @@ describe('estimate', () => {
       [1.5, 1.5],
       [-1.5, -1.5],
     ]);
+  });
+
+  it('GiGPO by hand: γ tells apart steps, not trajectories', () => {
+    const three = group([
+      { turns: [{ observation: 's' }, { observation: 'a', reward: 1 }] },
+      { turns: [{ observation: 's' }, { observation: 'b' }] },
+      { turns: [{ observation: 's' }, { observation: 'b' }, { observation: 'a', reward: 1 }] },
+    ]);
+    // Scores 1, 0, 1 have mean 2/3: A^E = 1/3, −2/3, 1/3. Rewards-to-go under γ = ½: s 1/2, 0, 1/4; a 1, 1; b 0, 1/2.
+    const want = [
+      [1 / 3 + (1 / 2 - 1 / 4), 1 / 3],
+      [-2 / 3 + (0 - 1 / 4), -2 / 3 - 1 / 4],
+      [1 / 3 + (1 / 4 - 1 / 4), 1 / 3 + 1 / 4, 1 / 3],
+    ];
+    const config = { ...common, algorithm: 'gigpo', gamma: 0.5, std: false, stepWeight: 1 } as const;
+    rows([three], config).forEach((row, i) => {
+      row.forEach((a, d) => {
+        expect(a, `${i} ${d}`).toBeCloseTo(want[i]![d]!, 12);
+      });
+    });
+    expect([...scores(three, config)]).toEqual([1, 0, 1]);
+  });
+
+  it('REINFORCE++ with a group baseline by hand: the outcome less the mean, then discounted, then whitened', () => {
+    const config = { ...common, algorithm: 'reinforce_pp', baseline: 'group', gamma: 0.5 } as const;
+    const pair = [{ turns: [{}, { reward: 1 }] }, { turns: [{}, {}] }];
+    // Outcomes 1 and 0, mean ½: ±½ at the end, ±¼ one turn before; variance (2·1/16 + 2·1/4)/4 = 5/32.
+    const std = Math.sqrt(5 / 32);
+    const want = [0.25 / std, 0.5 / std, -0.25 / std, -0.5 / std];
+    rows([group(pair)], config)
+      .flat()
+      .forEach((a, i) => {
+        expect(a).toBeCloseTo(want[i]!, 6);
+      });
+    // A masked member has no part in the mean, however much it scored.
+    const cut = { turns: [{ reward: 9 }], end: 'truncated' as const };
+    rows([group([...pair, cut])], { ...config, truncation: 'mask' })
+      .flat()
+      .forEach((a, i) => {
+        expect(a).toBeCloseTo(want[i] ?? 0, 6);
+      });
+    // Without discount every decision has R − mean(R), as in the paper.
+    const plain = rows([group(pair)], { ...config, gamma: 1 }).flat();
+    [1, 1, -1, -1].forEach((a, i) => {
+      expect(plain[i]).toBeCloseTo(a, 6);
+    });
   });
 
   it('the three meanings of a cut, by hand', () => {

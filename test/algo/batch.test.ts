@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { aggregationWeights } from '../../src/algo/aggregate.ts';
 import { filtersGroups, hasSignal, isInformative, nextBatch, siftGroups } from '../../src/algo/dynamic-sampling.ts';
 import { importance } from '../../src/algo/importance.ts';
-import { createKlControl, type KlEstimator, klEstimate, klPerDecision, nextKlControl } from '../../src/algo/kl.ts';
+import { createKlControl, type KlEstimator, klEstimate, nextKlControl } from '../../src/algo/kl.ts';
 import { episodeReturn } from '../../src/core/trajectory.ts';
 import { group } from '../support/trajectories.ts';
 
@@ -21,7 +21,8 @@ describe('aggregationWeights', () => {
       [0],
     ]);
     const constant = aggregationWeights(tokens, trained, { type: 'constant', tokens: 8 });
-    expect(lists(constant)).toEqual([[1 / 16, 1 / 16], [1 / 16], [0]]);
+    // Dr. GRPO's 1/(N·tokens): the masked trajectory is one of the three all the same.
+    expect(lists(constant)).toEqual([[1 / 24, 1 / 24], [1 / 24], [0]]);
   });
 
   it('the means weigh 1 in total, and every trained trajectory the same under sequence-mean', () => {
@@ -223,12 +224,6 @@ describe('kl', () => {
         }
       }),
     );
-  });
-
-  it('per decision is the sum over its tokens', () => {
-    expect(klPerDecision('k1', [[-1, -2], [-3]], [[-2, -4], [-3]])).toEqual(Float64Array.of(3, 0));
-    expect(() => klPerDecision('k1', [[-1]], [])).toThrow(/must be \[1\]/);
-    expect(() => klPerDecision('k1', [[-1]], [[-1, -2]])).toThrow(/reference\[0\]/);
   });
 
   it('a fixed coefficient stays; an adaptive one follows the error, clipped, and stays positive', () => {

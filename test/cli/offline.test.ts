@@ -37,18 +37,7 @@ beforeAll(() => {
     'evaluation={split: test, horizons: [4], episodesPerTask: 1}',
   ];
   succeed('train', config, '--runs', runs, '--name', 'demo', ...set.flatMap((one) => ['--set', one]));
-  const rollout = [
-    '--policy',
-    'random',
-    '--env',
-    'textcraft',
-    '--split',
-    'train',
-    '--episodes',
-    '40',
-    '--horizon',
-    '4',
-  ];
+  const rollout = ['--policy', 'random', '--env', 'textcraft', '--episodes', '40', '--horizon', '4'];
   succeed('rollout', ...rollout, '--runs', runs, '--name', 'played');
   succeed('export', demo, '--purpose', 'train', '--success', '--out', good);
 }, 120_000);
@@ -93,11 +82,19 @@ describe('off-line learning from the command line', { timeout: 60_000 }, () => {
     expect(epochs[3]!.accuracy).toBeGreaterThan(0.6);
   });
 
-  it('says when episodes are of held-out tasks', () => {
+  it('refuses episodes of the test split, unless asked to learn from them', () => {
     const rollout = ['--policy', 'random', '--env', 'textcraft', '--episodes', '8', '--horizon', '4'];
-    succeed('rollout', ...rollout, '--runs', runs, '--name', 'held'); // the test split
-    const { stderr } = learn('sft', '--data', join(runs, 'held'), '--name', 'peeked', '--epochs', '1');
-    expect(stderr).toMatch(/8 of 8 episodes are of the test split: evaluations on it will flatter/);
+    succeed('rollout', ...rollout, '--split', 'test', '--runs', runs, '--name', 'held');
+    const held = ['--data', played, join(runs, 'held'), '--name', 'peeked', '--epochs', '1'];
+    for (const command of ['sft', 'dpo'] as const) {
+      const { status, stderr } = learn(command, ...held);
+      expect(status).toBe(2);
+      expect(stderr).toMatch(/: 8 of 48 episodes are of the test split, which evaluations hold back: .* --allow-test/);
+      expect(existsSync(join(runs, 'peeked'))).toBe(false);
+    }
+    const asked = learn('sft', ...held, '--allow-test');
+    expect(asked.status).toBe(0);
+    expect(asked.stderr).toMatch(/8 of 48 episodes are of the test split: evaluations on it will flatter/);
   });
 
   it('takes a trace whose last line a kill cut off, and says so', () => {

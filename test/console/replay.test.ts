@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { loadWorld } from '../../src/cli/world.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import type { Turn } from '../../src/core/trajectory.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
+import { findWorld } from '../../src/run/find-world.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
@@ -58,7 +58,7 @@ it.skipIf(!tmux || !existsSync(main))('steps through episodes by keys', { timeou
 
 /** An episode of TextCraft by its oracle, and one of a world that nobody has. @returns turns of the first */
 async function record(dir: string): Promise<number> {
-  const { module, env } = await loadWorld('textcraft');
+  const { world: module, env } = await findWorld('textcraft');
   const task = { env: 'textcraft', index: 3, seed: 11 };
   const session = await env.open(task);
   const solver = module.createOracle!()(task);

@@ -38,7 +38,7 @@ describe('weights', () => {
 });
 
 describe('limits', () => {
-  const options = { contrib: true, normInverse: true, oneThread: true };
+  const options = { contrib: true, normInverse: true, oneThread: true, files: true };
 
   it('refuses constants that no ONNX file holds', () => {
     const graph = defineGraph({ y: t.add(t.input('x', [100]), t.constant(new Float32Array(100).fill(2))) });
@@ -56,6 +56,7 @@ describe('limits', () => {
       reason: 'a test',
       reuses: false,
       keeps: false,
+      files: false,
       maxFeedBytes: 400,
       session: {},
     });
@@ -93,6 +94,7 @@ it('names the engine when its run rejects, once, and runs on', async () => {
     reason: 'a test',
     reuses: true,
     keeps: false,
+    files: true,
     maxFeedBytes: Number.POSITIVE_INFINITY,
     session: {},
   });

@@ -4,9 +4,10 @@ import { CorrectedSession, createEnv, OriginalSession } from '../../envs/babyai/
 import { PLAIN, parse, print, VERBS } from '../../envs/babyai/grammar.ts';
 import { COLOR_NAMES, KEY } from '../../envs/babyai/grid.ts';
 import { heldOutTasks, indexOf, levelOf, PAPER_LEVELS, seedOf, tasks } from '../../envs/babyai/tasks.ts';
-import type { EnvModule, Session, TimeStep } from '../../src/core/env.ts';
+import type { Session, TimeStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
+import type { World as WorldModule } from '../../src/core/world.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -334,8 +335,8 @@ describe('grammar', () => {
 
 describe('options', () => {
   it('belong to a whole env module', async () => {
-    const babyai: EnvModule = await import('../../envs/babyai/index.ts');
-    expect(babyai.createEnv({ fidelity: 'original' }).id).toBe('babyai');
+    const babyai: WorldModule = await import('../../envs/babyai/index.ts');
+    expect(babyai.createEnv!({ fidelity: 'original' }).id).toBe('babyai');
     expect([typeof babyai.createOracle, typeof babyai.draw, babyai.view?.mode]).toEqual([
       'function',
       'function',

@@ -101,7 +101,7 @@ describe('view and drawing', () => {
     let renderings = 0;
     for (const index of tasks.split('test')) {
       watch(index, (session, turns) => {
-        const rendered = view.render(session.first, turns);
+        const rendered = view.render(session.first, turns, undefined);
         words += rendered.segments.join('').split(/\s+/).length;
         renderings++;
         const pointed = new Map<string, string>();
@@ -130,7 +130,7 @@ describe('view and drawing', () => {
     const known = new Set([...view.words, ...view.lexicon.flatMap((phrase) => phrase.split(' '))]);
     for (let level = 1; level <= NUM_LEVELS; level++) {
       watch(indexOf(level, 1), (session, turns) => {
-        for (const word of view.render(session.first, turns).segments.join('').split(/\s+/))
+        for (const word of view.render(session.first, turns, undefined).segments.join('').split(/\s+/))
           expect(known).toContain(word);
       });
     }
@@ -144,7 +144,7 @@ describe('view and drawing', () => {
       action,
       observation,
     }));
-    const rendered = view.render(first, [...turns, { action: 'jump', observation: 'Your goal: x\nNo.' }]);
+    const rendered = view.render(first, [...turns, { action: 'jump', observation: 'Your goal: x\nNo.' }], undefined);
     expect(rendered.segments.join('')).toBe(
       'go to green key | turn right move forward refused refused see green key 1 ahead red box 2 left 2 clear carrying blue ball',
     );

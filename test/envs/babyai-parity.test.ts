@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { replay } from '../../experiments/parity/babyai.ts';
+import { parity as replay } from '../../envs/babyai/parity.ts';
 import { readRecords } from '../../experiments/parity.ts';
 import type { Difference } from '../../src/core/parity.ts';
 

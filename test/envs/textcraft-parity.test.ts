@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createEnv } from '../../envs/textcraft/index.ts';
-import { replay } from '../../experiments/parity/textcraft.ts';
+import { parity as replay } from '../../envs/textcraft/parity.ts';
 import { parity, readRecords } from '../../experiments/parity.ts';
 import type { Difference } from '../../src/core/parity.ts';
 

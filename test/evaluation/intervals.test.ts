@@ -84,6 +84,18 @@ describe('overTasks', () => {
     expect(high - low).toBeLessThan(1.1 * (plain.high - plain.low));
   });
 
+  it('has the effective number of tasks n·p(1 − p)/s², s² being the unbiased variance of the rates', () => {
+    // Rates 1, ½, ½, 0: mean ½, s² = (¼ + ¼)/3 = 1/6, so 4·¼/(1/6) = 6 tasks, with Wilson's interval by hand:
+    // (3 + z²/2 ± z·√(3·3/6 + z²/4))/(6 + z²).
+    const z = 1.959964;
+    const middle = 3 + z ** 2 / 2;
+    const spread = z * Math.sqrt(9 / 6 + z ** 2 / 4);
+    const { low, high, value } = overTasks([1, 0.5, 0.5, 0], 400);
+    expect(value).toBe(0.5);
+    expect(low).toBeCloseTo((middle - spread) / (6 + z ** 2), 12);
+    expect(high).toBeCloseTo((middle + spread) / (6 + z ** 2), 12);
+  });
+
   it('never knows more than as many independent episodes would tell', () => {
     const { low, high } = overTasks([0.5, 0.5, 0.5, 0.51], 32);
     const most = wilson(0.5025 * 32, 32);
@@ -127,10 +139,25 @@ describe('pass@k', () => {
 });
 
 describe('over seeds', () => {
-  it('the interquartile mean leaves out the outer quarters, counting edges in part', () => {
-    expect(interquartileMean([8, 1, 2, 3, 4, 5, 6, 1000])).toBeCloseTo((3 + 4 + 5 + 6) / 4, 12);
-    expect(interquartileMean([1, 2, 3, 4, 5])).toBeCloseTo((0.75 * 2 + 3 + 0.75 * 4) / 2.5, 12);
-    expect(interquartileMean([7])).toBe(7);
+  it.each([
+    // scipy.stats.trim_mean(values, 0.25), which rliable calls, cuts int(0.25·n) values from each side.
+    [[7], 7],
+    [[1, 2, 9], 4],
+    [[9, 1, 2, 4], 3],
+    [[1, 2, 3, 5, 100], 10 / 3],
+    [[8, 1, 2, 3, 4, 5, 6, 1000], 4.5],
+    [[0, 0, 3, 4, 5, 6, 8, 90, 100], 26 / 5],
+  ])('the interquartile mean of %j is %d', (values, expected) => {
+    expect(interquartileMean(values)).toBeCloseTo(expected, 12);
+  });
+
+  it('the bootstrap is a 95 % interval: it leaves out 2.5 % of the resamples on each side', () => {
+    // The first of a resample of 0 … 199 is uniform over them: 2.5 % lie below 5, 2.5 % above 194.
+    const values = Array.from({ length: 200 }, (_, i) => i);
+    const { low, high, n } = bootstrap(values, ([first]) => first!, Rng.fromSeed(4), 40_000);
+    expect(n).toBe(200);
+    expect(Math.abs(low - 5)).toBeLessThanOrEqual(1);
+    expect(Math.abs(high - 195)).toBeLessThanOrEqual(1);
   });
 
   it('the bootstrap repeats under one seed and holds the truth', () => {

@@ -10,17 +10,16 @@ import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
-const model = smallModel(tokenizer.size, { hiddenSize: 8, layers: 1, maxPositions: 64 });
+const codec = new ViewCodec(view);
+const model = smallModel(codec.vocabSize, { hiddenSize: 8, layers: 1, maxPositions: 64 });
 const options: TrainerOptions = {
   model,
-  tokenizer,
-  view,
+  codec,
   decoder: 'choice',
   estimator: {
     algorithm: 'ppo',
@@ -40,7 +39,7 @@ const options: TrainerOptions = {
   filterGroups: true,
   seed: 1,
 };
-const made = { world: 'chain', view, tokenizer, decoder: 'choice', groups: 4, size: 3, horizon: 6 } as const;
+const made = { world: 'chain', codec, decoder: 'choice', groups: 4, size: 3, horizon: 6 } as const;
 
 /** The batch with one turn changed. */
 function spoil(groups: readonly Group[], change: (turn: Turn) => Turn): Group[] {
@@ -150,6 +149,27 @@ describe('circuit breaker', () => {
       expect(quarantine(path, 7, { where: 'reward', message: '' }, groups)).toMatch(/^nowhere \(E/);
     });
   }, 60_000);
+
+  it('a rollback takes weights, moments and step count back, and goes on with a smaller step', async () => {
+    const engine = await openEngine({ name: 'reference' });
+    const batch = (seed: number) => toyGroups({ ...made, seed });
+    const trainer = await Trainer.create(engine, options, { params: initialParams(model, 1) });
+    await trainer.update(batch(1), 0);
+    const good = { params: trainer.params, moments: trainer.moments };
+    const before = bits(trainer);
+    await trainer.update(batch(2), 0);
+    trainer.rollBack(good.params.values, good.moments, 0.5);
+    expect(bits(trainer)).toEqual(before);
+    expect(trainer.params.version).toBe(2); // updates seen do not run back
+    expect(trainer.state.rateScale).toBe(0.5);
+    await trainer.update(batch(3), 0);
+
+    const half = { ...options, learningRate: { ...options.learningRate, peak: 0.005 } };
+    const params = { version: 2, values: good.params.values };
+    const other = await Trainer.create(engine, half, { params, moments: good.moments });
+    await other.update(batch(3), 0);
+    expect(bits(trainer)).toEqual(bits(other));
+  });
 
   it('a run goes on: three broken updates, then the last good weights with a smaller step, and it learns', async () => {
     await inFolder(async (dir) => {

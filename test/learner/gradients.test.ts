@@ -8,13 +8,13 @@ import { Rng } from '../../src/core/rng.ts';
 import type { HostTensor } from '../../src/engine/engine.ts';
 import { bindFeeds } from '../../src/engine/feeds.ts';
 import { interpret } from '../../src/engine/reference.ts';
+import { type DecisionFeed, decisionsOf, trainingFeeds, trainUnits } from '../../src/learner/training-batch.ts';
 import { scalars, weightFeeds } from '../../src/learner/weights.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { logSigmoid } from '../../src/model/loss.ts';
 import { initialParams, parameterSpecs } from '../../src/model/parameters.ts';
 import { type DecoderKind, gradientGraph } from '../../src/model/programs.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
-import { type DecisionFeed, decisionsOf, trainingFeeds, trainUnits } from '../../src/policy/training-batch.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { gradients } from '../../src/tensor/gradients.ts';
 import { defineGraph } from '../../src/tensor/graph.ts';
 import { reduceSum } from '../../src/tensor/ops.ts';
@@ -22,7 +22,7 @@ import { input } from '../../src/tensor/tensor.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
+const codec = new ViewCodec(view);
 const none = { clipLow: 0.2, clipHigh: 0.28, entropyCoef: 0, valueCoef: 0, valueClip: 0.3, klCoef1: 0, klCoef2: 0 };
 
 /** Loss coefficients by name; `clipped` has ratios on both sides of its clips, the others are far inside. */
@@ -38,9 +38,9 @@ const policies = {
 
 function setUp(decoder: DecoderKind, seed: number) {
   const size = { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: true };
-  const model = smallModel(tokenizer.size, { ...size, choiceHead: decoder === 'choice' });
-  const made = { world: 'chain', view, tokenizer, decoder, groups: 2, size: 2, horizon: 4, seed } as const;
-  const units = toyGroups(made).flatMap(({ trajectories }, g) => trainUnits(view, tokenizer, trajectories, 2 * g));
+  const model = smallModel(codec.vocabSize, { ...size, choiceHead: decoder === 'choice' });
+  const made = { world: 'chain', codec, decoder, groups: 2, size: 2, horizon: 4, seed } as const;
+  const units = toyGroups(made).flatMap(({ trajectories }, g) => trainUnits(codec, trajectories, 2 * g));
   const rng = Rng.fromSeed(seed);
   const { values } = initialParams(model, seed);
   const moved = Object.entries(values).map(([name, v]) => [name, v.map((w) => w + 0.2 * rng.normal())] as const);
@@ -110,7 +110,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
         valueWeight: 1 / count,
       });
       const feeds = {
-        ...trainingFeeds(model, tokenizer, decoder, groups, ({ logprob, value }) => feed(logprob, value)).feeds,
+        ...trainingFeeds(model, codec, decoder, groups, ({ logprob, value }) => feed(logprob, value)).feeds,
         ...scalars('loss', coefficients),
         ...weightFeeds(model, params),
       };
@@ -124,7 +124,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
     const count = decisionsOf(groups).length;
     const zero = { oldLogprob: 0, referenceLogprob: 0, advantage: 0, return: 0, oldValue: 0, valueWeight: 0 };
     const feeds = {
-      ...trainingFeeds(model, tokenizer, decoder, groups, (_, at) => ({ ...zero, weight: (at % 3) / count })).feeds,
+      ...trainingFeeds(model, codec, decoder, groups, (_, at) => ({ ...zero, weight: (at % 3) / count })).feeds,
       ...weightFeeds(model, params),
     };
     const weights = parameterSpecs(model).map((spec) => spec.name);
@@ -133,7 +133,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
 
   it('preference', () => {
     const { model, groups, params, rng } = setUp(decoder, 7);
-    const { feeds, rows } = trainingFeeds(model, tokenizer, decoder, groups);
+    const { feeds, rows } = trainingFeeds(model, codec, decoder, groups);
     const width = feeds['decisions.chosen']!.data.length;
     const pairs = groups.length; // each group of two is a pair
     const sign = new Float32Array(pairs * width);

@@ -6,16 +6,15 @@ import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
-const model = smallModel(tokenizer.size, { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false });
+const codec = new ViewCodec(view);
+const model = smallModel(codec.vocabSize, { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false });
 const options: TrainerOptions = {
   model,
-  tokenizer,
-  view,
+  codec,
   decoder: 'choice',
   // Advantages of a group depend on it alone, so parts of a batch can be told from outside.
   estimator: {
@@ -36,7 +35,7 @@ const options: TrainerOptions = {
   filterGroups: true,
   seed: 1,
 };
-const made = { world: 'chain', view, tokenizer, decoder: 'choice', size: 4, horizon: 6, seed: 9 } as const;
+const made = { world: 'chain', codec, decoder: 'choice', size: 4, horizon: 6, seed: 9 } as const;
 const groups = toyGroups({ ...made, groups: 3 });
 
 /** Weights, in hex, after one update per batch. */

@@ -8,25 +8,24 @@ import { smallModel } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams, type ParamSet } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { view } from '../support/toy-worlds.ts';
 
-const tokenizer = new Tokenizer(view);
+const codec = new ViewCodec(view);
 const VERSION = 3;
 const WIDE = 1e6;
 
 function optionsOf(decoder: DecoderKind, change: Partial<TrainerOptions>): TrainerOptions {
   return {
-    model: smallModel(tokenizer.size, {
+    model: smallModel(codec.vocabSize, {
       hiddenSize: 8,
       layers: 1,
       maxPositions: 64,
       choiceHead: decoder === 'choice',
       valueHead: false,
     }),
-    tokenizer,
-    view,
+    codec,
     decoder,
     estimator: {
       algorithm: 'grpo',
@@ -70,7 +69,7 @@ async function update(
 }
 
 function batch(decoder: DecoderKind, version: number): Group[] {
-  return toyGroups({ world: 'chain', view, tokenizer, decoder, groups: 3, size: 4, horizon: 6, seed: 7, version });
+  return toyGroups({ world: 'chain', codec, decoder, groups: 3, size: 4, horizon: 6, seed: 7, version });
 }
 
 /** The batch with every behaviour log-probability changed. */

@@ -7,7 +7,7 @@ import { type Demonstration, ofAgentTraj, readDemonstrations } from '../../src/o
 import { pairUp } from '../../src/offline/preference.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../src/offline/run.ts';
 import { taught } from '../../src/offline/teach.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { view } from '../support/toy-worlds.ts';
@@ -74,7 +74,7 @@ describe('demonstrations', () => {
   });
 
   it('says what does not fit the policy', () => {
-    const reader = { view, tokenizer: new Tokenizer(view), decoder: 'choice', masked: true } as const;
+    const reader = { codec: new ViewCodec(view), decoder: 'choice', masked: true } as const;
     const [one] = ofAgentTraj(agentTraj, 'file');
     expect(() => taught(reader, one!, 0, 0)).toThrow('lists no actions, which decoder choice needs');
     const listed = { ...one!, turns: [{ observation: 'red', action: 'fly', actions: ['go'] }] };
@@ -86,7 +86,7 @@ describe('demonstrations', () => {
       for (const decoder of ['choice', 'tokens'] as const) {
         const config = toyConfig('chain', { policy: { decoder }, stop: { updates: 1 } });
         const demonstrations = await traces(config, join(dir, decoder));
-        const reader = { view, tokenizer: new Tokenizer(view), decoder, masked: true };
+        const reader = { codec: new ViewCodec(view), decoder, masked: true };
         for (const one of demonstrations) {
           const kept = taught(reader, one, 7, 3);
           expect(kept.turns).toEqual(one.trajectory!.turns);
@@ -170,6 +170,27 @@ describe('off-line learning', () => {
       });
     }, 60_000);
   }
+
+  it('never pairs episodes that began differently: what one saw is no reason to have acted as the other did', async () => {
+    await inFolder(async (dir) => {
+      const episode = (colour: string, score: number): Demonstration => ({
+        source: `${colour} ${score}`,
+        task: 'one',
+        turns: [
+          { observation: colour, action: 'go', actions: ['go'] },
+          { observation: 'which', action: score > 0 ? colour : 'left', actions: ['red', 'blue', 'left'] },
+        ],
+        finalObservation: 'over',
+        score,
+      });
+      const config = toyConfig('memory', {});
+      const ask = (episodes: readonly Demonstration[]) =>
+        preferRun({ ...request(config, dir, episodes), epochs: 1, beta: 1 }, () => {});
+      const [red, badRed, badBlue] = [episode('red', 1), episode('red', 0), episode('blue', 0)];
+      await expect(ask([red, badBlue])).rejects.toThrow('no two episodes');
+      expect(await ask([red, badRed])).toBe(1);
+    });
+  });
 
   it('says when there is nothing to learn from, and leaves no checkpoint', async () => {
     await inFolder(async (dir) => {

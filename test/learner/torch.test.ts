@@ -13,11 +13,11 @@ import { bindFeeds, feedsOf } from '../../src/engine/feeds.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { interpret } from '../../src/engine/reference.ts';
 import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
+import { finalGroup, trainUnits } from '../../src/learner/training-batch.ts';
 import { type ModelConfig, smallModel } from '../../src/model/config.ts';
 import { initialParams, type ParamSet, parameterSpecs } from '../../src/model/parameters.ts';
 import { trainOnPairs } from '../../src/offline/preference.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
-import { finalGroup, trainUnits } from '../../src/policy/training-batch.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
 import { view } from '../support/toy-worlds.ts';
 
@@ -28,12 +28,11 @@ const script = new URL('../support/torch-update.py', import.meta.url).pathname;
 const python = ['python3', '/usr/bin/python3'].find((bin) => spawnSync(bin, ['-c', 'import torch']).status === 0);
 if (!python) console.warn('no PyTorch here: updates are compared with its recorded results only');
 
-const tokenizer = new Tokenizer(view);
+const codec = new ViewCodec(view);
 const common = { gamma: 0.9, truncation: 'terminal', aggregation: { type: 'token-mean' } } as const;
 const base: TrainerOptions = {
   model: modelOf('choice', true),
-  tokenizer,
-  view,
+  codec,
   decoder: 'choice',
   estimator: { ...common, algorithm: 'grpo', std: true, credit: 'trajectory' },
   epochs: 2,
@@ -84,7 +83,7 @@ const cases: Readonly<Record<string, Partial<TrainerOptions>>> = {
 
 function modelOf(decoder: 'choice' | 'tokens', valueHead: boolean): ModelConfig {
   const size = { hiddenSize: 8, layers: 2, heads: 2, kvHeads: 1, maxPositions: 64 };
-  return smallModel(tokenizer.size, { ...size, choiceHead: decoder === 'choice', valueHead });
+  return smallModel(codec.vocabSize, { ...size, choiceHead: decoder === 'choice', valueHead });
 }
 
 /** The reference interpreter with float64 all the way: what a program gives out is not rounded to single precision. */
@@ -137,7 +136,7 @@ function optionsOf(name: string): TrainerOptions {
 
 function groupsOf({ decoder }: TrainerOptions, name: string): Group[] {
   const pairs = name === 'preference pairs';
-  const made = { world: 'chain', view, tokenizer, groups: 3, size: pairs ? 2 : 4, horizon: 5, seed: 11 } as const;
+  const made = { world: 'chain', codec, groups: 3, size: pairs ? 2 : 4, horizon: 5, seed: 11 } as const;
   return toyGroups({ ...made, decoder });
 }
 
@@ -205,28 +204,28 @@ function jobOf(name: string): unknown {
       ...(kl ? { kl: { ...kl, coefficient: kl.control.coefficient } } : {}),
     },
     groups: groups.map(({ trajectories }) => {
-      const [unit] = trainUnits(view, tokenizer, trajectories, 0)[0]!;
-      const { reading, actions, members } = unit!;
+      const [unit] = trainUnits(codec, trajectories, 0)[0]!;
+      const { prompt, candidates, members } = unit!;
       return {
-        prompt: [...reading.tokens],
-        focus: [...reading.focus],
-        actions: actions.map((text) => [...tokenizer.encode(text)]),
-        mentions: actions.map((text) => reading.mentions(text)),
+        prompt: [...prompt.tokens],
+        focus: [...prompt.focus],
+        actions: candidates.map(({ read }) => [...codec.spell(read)]),
+        mentions: candidates.map(({ action }) => prompt.mentions(action)),
         members: members.map(({ tokens, decisions }, m) => {
           const { turns, end } = trajectories[m]!;
-          const cut = finalGroup(view, tokenizer, trajectories[m]!, m);
+          const cut = finalGroup(codec, trajectories[m]!, m);
           return {
             tokens,
             decisions: decisions.map((one) => ({
               ...one,
-              allowed: one.allowed ?? Array.from({ length: tokenizer.size }, (_, id) => id),
+              allowed: one.allowed ?? Array.from({ length: codec.vocabSize }, (_, id) => id),
             })),
             rewards: turns.map(({ reward }) => reward),
             values: turns.map(({ decision }) => decision!.value),
             lengths: turns.map(({ decision }) => (decision!.kind === 'tokens' ? decision!.tokens.length : 1)),
             observations: turns.map(({ observation }) => observation),
             end,
-            ...(model.valueHead ? { final: { prompt: [...cut.reading.tokens], tokens: cut.members[0]!.tokens } } : {}),
+            ...(model.valueHead ? { final: { prompt: [...cut.prompt.tokens], tokens: cut.members[0]!.tokens } } : {}),
           };
         }),
       };

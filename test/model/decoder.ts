@@ -1,9 +1,9 @@
 /** Decoding with a cache held by the test: sequences of several groups, fed in pieces of any size. */
 import type { Engine, HostTensor, Program } from '../../src/engine/engine.ts';
 import { headSize, type ModelConfig } from '../../src/model/config.ts';
+import { f32, i32, promptFeeds, steps } from '../../src/model/feeds.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { decodeGraph, prefillGraph } from '../../src/model/programs.ts';
-import { f32, i32, promptFeeds, steps } from '../../src/policy/feeds.ts';
 import { weightFeeds } from './episodes.ts';
 
 const MASKED = -1e9;

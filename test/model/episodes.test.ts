@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Rng } from '../../src/core/rng.ts';
 import type { Engine, Program } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import type { TrainGroup } from '../../src/learner/training-batch.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { type DecoderKind, gradientGraph, logprobsGraph } from '../../src/model/programs.ts';
-import type { TrainGroup } from '../../src/policy/training-batch.ts';
 import {
   episodeFeeds,
   optionsConfig,
@@ -30,7 +30,7 @@ describe.each([
   const weights = weightFeeds(config, randomParams(config, 2));
   beforeAll(async () => {
     engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
-    logprobs = await engine.compile(logprobsGraph(config, decoder));
+    logprobs = await engine.compile(logprobsGraph(config, { decoder }));
     gradients = await engine.compile(gradientGraph(config, { decoder, objective: 'policy' }));
   });
   afterAll(() => engine.dispose());
@@ -60,10 +60,10 @@ describe.each([
         const member = Math.min(k, ours.members.length - 1);
         // Every other member of the group says something else, and every other group reads something else as well.
         const changed = groups.map((group): TrainGroup => {
-          const tokens = group === ours ? group.reading.tokens : group.reading.tokens.map(token);
+          const tokens = group === ours ? group.prompt.tokens : group.prompt.tokens.map(token);
           return {
             ...group,
-            reading: { ...group.reading, tokens },
+            prompt: { ...group.prompt, tokens },
             members: group.members.map((m, i) =>
               group === ours && i === member ? m : { ...m, tokens: m.tokens.map(token) },
             ),
@@ -98,8 +98,8 @@ describe.each([
     await fc.assert(
       fc.asyncProperty(fc.nat(), async (seed) => {
         const groups = randomGroups(decoder, shape, seed);
-        const separate = groups.flatMap(({ reading, actions, members }) =>
-          members.map((member) => ({ reading, actions, members: [member] })),
+        const separate = groups.flatMap(({ prompt, candidates, members }) =>
+          members.map((member) => ({ prompt, candidates, members: [member] })),
         );
         const [a, b] = [(await decided(groups)).flat(2), (await decided(separate)).flat(2)];
         for (const [i, value] of a.entries()) expect(value).toBeCloseTo(b[i]!, 4);

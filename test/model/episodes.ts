@@ -1,11 +1,11 @@
-/** Random batches of episodes for the model's programs, and a tokenizer small enough for naive checks. */
+/** Random batches of episodes for the model's programs, and a speller small enough for naive checks. */
 import { Rng } from '../../src/core/rng.ts';
 import type { HostTensor } from '../../src/engine/engine.ts';
+import { decisionsOf, type TrainDecision, type TrainGroup, trainingFeeds } from '../../src/learner/training-batch.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { type ParamSet, parameterSpecs } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
-import type { Tokenizer } from '../../src/policy/tokenizer.ts';
-import { decisionsOf, type TrainDecision, type TrainGroup, trainingFeeds } from '../../src/policy/training-batch.ts';
+import type { Codec } from '../../src/reading/codec.ts';
 
 export const VOCABULARY = 24;
 
@@ -45,10 +45,11 @@ export const optionsConfig: ModelConfig = {
 };
 
 /** A letter is a token: 'a' is 4, after the four special ones. */
-export const letters = {
-  size: VOCABULARY,
-  encode: (text: string) => Int32Array.from(text, (letter) => 4 + ((letter.charCodeAt(0) - 97) % 20)),
-} as unknown as Tokenizer;
+export const letters: Pick<Codec, 'spell' | 'sampled' | 'end'> = {
+  sampled: { from: 2, to: VOCABULARY },
+  end: 2,
+  spell: (text) => Int32Array.from(text, (letter) => 4 + ((letter.charCodeAt(0) - 97) % 20)),
+};
 
 /** Weights far enough from their start that nothing is zero or one by chance. */
 export function randomParams(config: ModelConfig, seed: number): ParamSet {
@@ -105,8 +106,9 @@ export function randomGroups(decoder: DecoderKind, shape: BatchShape, seed: numb
       );
       return text;
     });
-    const reading = {
+    const prompt = {
       tokens,
+      shared: true,
       focus: new Set([token(), token()]),
       mentions: (action: string) => mentions.get(action)!,
     };
@@ -135,7 +137,7 @@ export function randomGroups(decoder: DecoderKind, shape: BatchShape, seed: numb
         }),
       };
     });
-    return { reading, actions, members };
+    return { prompt, candidates: actions.map((action) => ({ action, read: action })), members };
   });
 }
 

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
 import type { HostTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
-import { loraSpecs } from '../../src/model/lora.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
-import { drawParameters } from '../../src/model/parameters.ts';
+import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
 import { gradientGraph, trainGraph } from '../../src/model/programs.ts';
 import { episodeFeeds, plainConfig, randomGroups, randomParams, scalarFeeds, weightFeeds } from './episodes.ts';
 
-const lora = { rank: 2, alpha: 4, targets: ['q_proj', 'v_proj'] };
+const adapter = { rank: 2, alpha: 4, targets: ['q_proj', 'v_proj'] };
+const adapted = { ...plainConfig, adapter };
 
 it('trains adapters beside a frozen model, starting from the model itself', async () => {
-  const specs = loraSpecs(plainConfig, lora);
+  const specs = parameterSpecs(adapted);
   expect(specs.length).toBe(2 * 2 * plainConfig.layers);
   expect(specs[0]!.name).toBe('base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight');
 
@@ -23,7 +23,7 @@ it('trains adapters beside a frozen model, starting from the model itself', asyn
   };
   const base = await (await engine.compile(gradientGraph(plainConfig, options))).run(feeds);
 
-  const program = await engine.compile(trainGraph(plainConfig, { ...options, lora }));
+  const program = await engine.compile(trainGraph(adapted, options));
   const drawn = drawParameters(specs, 1);
   let state: Record<string, HostTensor> = {};
   for (const { name, shape } of specs) {
@@ -48,5 +48,7 @@ it('trains adapters beside a frozen model, starting from the model itself', asyn
 });
 
 it('refuses a target that the model does not have', () => {
-  expect(() => loraSpecs(plainConfig, { ...lora, targets: ['z_proj'] })).toThrow('no projection called z_proj');
+  expect(() => parameterSpecs({ ...plainConfig, adapter: { ...adapter, targets: ['z_proj'] } })).toThrow(
+    'no projection called z_proj',
+  );
 });

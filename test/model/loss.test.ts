@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { Rng } from '../../src/core/rng.ts';
 import { bindFeeds } from '../../src/engine/feeds.ts';
 import { interpret } from '../../src/engine/reference.ts';
+import { decisionsOf, type TrainGroup } from '../../src/learner/training-batch.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { type DecoderKind, gradientGraph, logprobsGraph } from '../../src/model/programs.ts';
-import { END } from '../../src/policy/tokenizer.ts';
-import { decisionsOf, type TrainGroup } from '../../src/policy/training-batch.ts';
 import type { Graph } from '../../src/tensor/graph.ts';
 import type { NdArray } from '../../src/tensor/ndarray.ts';
 import {
@@ -45,17 +44,17 @@ function plainScores(
   const { hiddenSize: d } = config;
   const dot = (a: readonly number[], b: readonly number[]) => a.reduce((sum, v, i) => sum + v * b[i]!, 0);
   const query = (name: string) => linear(w[`choice_head.${name}.weight`]!, hidden).map((v) => v / Math.sqrt(d));
-  return group.actions.map((action) => {
-    const ids = letters.encode(action);
+  return group.candidates.map(({ action, read }) => {
+    const ids = letters.spell(read);
     const bag = Array<number>(d).fill(0);
     ids.forEach((id, t) => {
-      const x = plainEmbedding(config, w, [id, ids[t - 1] ?? 0, ids[t - 2] ?? 0], group.reading.focus.has(id));
+      const x = plainEmbedding(config, w, [id, ids[t - 1] ?? 0, ids[t - 2] ?? 0], group.prompt.focus.has(id));
       const inner = linear(w['choice_head.bag_in.weight']!, x, w['choice_head.bag_in.bias']).map(silu);
       linear(w['choice_head.bag_out.weight']!, inner).forEach((v, i) => {
         bag[i]! += 0.3 * (v + x[i]!);
       });
     });
-    const pointers = group.reading
+    const pointers = group.prompt
       .mentions(action)
       .map((at) => dot(query('pointer_query'), linear(w['choice_head.pointer_key.weight']!, prompt[at]!)));
     return dot(query('bag_query'), bag) + Math.log(pointers.reduce((sum, s) => sum + Math.exp(s), 0));
@@ -71,13 +70,13 @@ function plainDecisions(
 ): Decided[] {
   return groups.flatMap((group) =>
     group.members.flatMap(({ tokens, decisions }) => {
-      const promptLength = group.reading.tokens.length;
-      const sequence = { tokens: [...group.reading.tokens, ...tokens], promptLength, focus: group.reading.focus };
+      const promptLength = group.prompt.tokens.length;
+      const sequence = { tokens: [...group.prompt.tokens, ...tokens], promptLength, focus: group.prompt.focus };
       const hidden = plainHidden(config, w, sequence);
       return decisions.map(({ at, allowed, chosen }): Decided => {
         const h = hidden[promptLength + at]!;
         const all = decoder === 'choice' ? plainScores(config, w, group, h, hidden) : plainLogits(config, w, h);
-        const possible = allowed ?? all.map((_, id) => id).filter((id) => id >= END);
+        const possible = allowed ?? all.map((_, id) => id).filter((id) => id >= letters.end);
         const probabilities = plainSoftmax(possible.map((id) => all[id]!));
         return {
           logprob: Math.log(probabilities[possible.indexOf(chosen)]!),
@@ -128,7 +127,7 @@ describe.each(cases)('%s decoder of %s', (decoder, _, config) => {
       const groups = randomGroups(decoder, batch, seed);
       const feeds = { ...episodeFeeds(config, decoder, groups), ...weightFeeds(config, params) };
       const want = plainDecisions(config, params.values, decoder, groups);
-      const got = run(logprobsGraph(config, decoder), feeds);
+      const got = run(logprobsGraph(config, { decoder }), feeds);
       const index = feeds['decisions.index']!.data;
       const rows = [...index.keys()].filter((row) => index[row] !== -1);
       for (const key of ['logprob', 'entropy', 'value'] as const) {

@@ -19,6 +19,8 @@ const decision = fc.oneof(
       kind: 'tokens' as const,
       tokens: Int32Array.from(drawn, ([token]) => token),
       logprobs: Float32Array.from(drawn, ([, logprob]) => logprob),
+      // Where weights changed in the middle: any pairs will do here.
+      ...(drawn.length > 3 ? { versions: Int32Array.from(drawn, ([token]) => token) } : {}),
     })),
 );
 
@@ -31,6 +33,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     turn: id,
     observation: fc.string({ unit: 'binary' }),
     lastAction: fc.string(),
+    partial: fc.constant(true as const),
     actions: ids,
     newActions: fc.array(fc.string(), { maxLength: 4 }),
     samplingSeed: fc.nat(0xffffffff),
@@ -41,7 +44,7 @@ const request: fc.Arbitrary<ActRequest> = fc.record(
     requiredKeys: [
       ...['episode', 'group', 'member', 'groupSize', 'turn', 'observation', 'actions', 'newActions'],
       ...['samplingSeed', 'temperature'],
-    ] as Exclude<keyof ActRequest, 'given' | 'lastAction' | 'history'>[],
+    ] as Exclude<keyof ActRequest, 'given' | 'lastAction' | 'history' | 'partial'>[],
   },
 ) as fc.Arbitrary<ActRequest>;
 

@@ -5,14 +5,14 @@ import type { Engine } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { initialParams } from '../../src/model/parameters.ts';
+import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
-import { SmallPolicy } from '../../src/policy/small-policy.ts';
-import { Tokenizer } from '../../src/policy/tokenizer.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
 
 const env = createEnv();
-const tokenizer = new Tokenizer(view);
-const config = smallModel(tokenizer.size, { layers: 2, hiddenSize: 32 });
+const codec = new ViewCodec(view);
+const config = smallModel(codec.vocabSize, { layers: 2, hiddenSize: 32 });
 const params = initialParams(config, 7);
 let engine: Engine;
 
@@ -21,14 +21,13 @@ beforeAll(async () => {
 });
 afterAll(() => engine.dispose());
 
-const windowPolicy = (maxBatch = 64) => WindowPolicy.create(engine, { config, tokenizer, view, maxBatch }, params);
-const smallPolicy = () =>
-  SmallPolicy.create(
+const windowPolicy = (maxBatch = 64) => WindowPolicy.create(engine, { config, codec, maxBatch }, params);
+const cachedPolicy = () =>
+  CachedPolicy.create(
     engine,
     {
       config,
-      tokenizer,
-      view,
+      codec,
       decoder: 'choice',
       masked: true,
       maxTokens: 8,
@@ -116,7 +115,7 @@ function expectAlike(found: readonly Acted[], expected: readonly Acted[]): void 
 
 describe('the window policy', { timeout: 60_000 }, () => {
   it('decides as the caching policy does under the same view', async () => {
-    expectAlike(await play(await windowPolicy(), 5), await play(await smallPolicy(), 5));
+    expectAlike(await play(await windowPolicy(), 5), await play(await cachedPolicy(), 5));
   });
 
   it('decides the same in whatever batches the turns are read', async () => {
@@ -156,7 +155,7 @@ describe('the window policy', { timeout: 60_000 }, () => {
     expect(() => policy.submit([{ ...new Table(0, 0).request(), actions: new Int32Array(0) }])).toThrow(
       /lists no action/,
     );
-    const wider = initialParams(smallModel(tokenizer.size, { layers: 2, hiddenSize: 64 }), 1);
+    const wider = initialParams(smallModel(codec.vocabSize, { layers: 2, hiddenSize: 64 }), 1);
     expect(() => policy.load(wider)).toThrow();
   });
 });

@@ -1,16 +1,24 @@
 /** Every format reads back what it writes, and reads anything else without an exception. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { registry } from '../../envs/registry.ts';
 import type { FormatId, WorldPrompt } from '../../src/core/prompt.ts';
 import { callOf, fill } from '../../src/prompts/action-form.ts';
 import { renderChat } from '../../src/prompts/chat-template.ts';
 import { conversation, instructions, tell } from '../../src/prompts/conversation.ts';
 import { FORMATS } from '../../src/prompts/formats.ts';
 import { estimateTokens, type HistoryPolicy, keptTurns } from '../../src/prompts/history.ts';
-import { WORLDS, worldPrompt } from '../../src/prompts/worlds.ts';
+import { worldPrompt } from '../../src/prompts/world-prompt.ts';
+import { localUrl } from '../../src/runtime/thread.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
 
 const runs = process.env.LONGPLAY_LONG === '1' ? 5000 : 400;
 const formats = Object.keys(FORMATS) as FormatId[];
+/** The prompts of all worlds, by id. */
+const WORLDS: Record<string, WorldPrompt> = {};
+for (const [id, url] of Object.entries(registry)) {
+  WORLDS[id] = worldPrompt(await loadWorld(localUrl(url), id), {}, 'A world.');
+}
 const worlds = Object.keys(WORLDS);
 
 /** Actions that the prompt of a world asks for. */
@@ -81,7 +89,7 @@ describe.each(formats)('the %s format', (id) => {
   it('makes an action or a stated error of any text', () => {
     fc.assert(
       fc.property(scraps, fc.constantFrom(...worlds, 'unknown'), (text, name) => {
-        const read = format.parse(text, worldPrompt(name, 'A world.'));
+        const read = format.parse(text, WORLDS[name] ?? worldPrompt({}, {}, 'A world.'));
         if ('action' in read) expect(read.action.trim()).not.toBe('');
         else expect(read.error).toMatch(/^.{10,}/s);
       }),

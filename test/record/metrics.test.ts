@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
-import { envModuleUrl } from '../../src/cli/world.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { consumedFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { type MetricsRow, metricsPage, metricTable, points } from '../../src/record/metrics.ts';
 import { type SlotTime, timeShares } from '../../src/record/slot-time.ts';
 import { earlierRows, type RolloutFacts, updateRow } from '../../src/record/update-row.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'longplay-metrics-'));
@@ -37,7 +37,7 @@ const config = checkRunConfig(
 
 describe('the table of metrics', () => {
   it('names what a run emits, and nothing else', { timeout: 60_000 }, async () => {
-    const run = await startRun({ config, dir, mode: 'async', envModule: envModuleUrl('textcraft'), learn: true });
+    const run = await startRun({ config, dir, mode: 'async', envModule: worldUrl('textcraft'), learn: true });
     await run.train();
     await run.stop();
     const rows = readFileSync(join(dir, 'metrics.jsonl'), 'utf8')

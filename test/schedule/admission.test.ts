@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Rng } from '../../src/core/rng.ts';
-import { groupsToStart, groupWithinLag, lagOf, withinLag } from '../../src/schedule/admission.ts';
+import { groupsToStart, groupWithinLag, lagOf, lagOfTokens, withinLag } from '../../src/schedule/admission.ts';
 import { group, trajectory } from '../support/trajectories.ts';
 
 /**
@@ -176,6 +176,20 @@ describe('the hard check', () => {
 
   it('refuses decisions of a version that was rolled back', () => {
     expect(withinLag(mixed, 5, 8)).toBe(false);
+  });
+
+  it('looks at every token of a run that an update came into', () => {
+    const one = trajectory({ turns: [{ tokens: 5, version: 4 }] });
+    const [turn] = one.turns;
+    const versions = Int32Array.of(4, 2, 5, 1, 7, 2); // two tokens under 4, one under 5, two under 7
+    const run = { ...one, turns: [{ ...turn!, decision: { ...turn!.decision!, versions } as never }] };
+    expect(withinLag(run, 7, 3)).toBe(true);
+    expect(withinLag(run, 7, 2)).toBe(false); // the oldest
+    expect(withinLag(run, 6, 9)).toBe(false); // the newest was rolled back
+    const choice = trajectory({ turns: [{ version: 7 }, { tokens: -1 }] });
+    const both = { ...group([]), trajectories: [run, choice] };
+    expect(lagOfTokens([both], 8)).toEqual({ min: 1, mean: (4 + 4 + 3 + 1 + 1 + 1) / 6, max: 4 });
+    expect(lagOfTokens([], 8)).toEqual({ min: 0, mean: 0, max: 0 });
   });
 
   it('has nothing against turns that no policy decided', () => {

@@ -1,11 +1,12 @@
 /** What the recordings of AgentGym's servers do not reach: Python's words for broken JSON, and play past the end. */
 import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
+import { agentgym as textcraft } from '../../envs/textcraft/agentgym.ts';
+import type { AgentGymDialect } from '../../src/core/agentgym.ts';
 import type { Draw } from '../../src/core/draw.ts';
-import { babyai } from '../../src/serve/agentgym/babyai.ts';
+import { AgentGymProtocol } from '../../src/serve/agentgym/protocol.ts';
 import { findJsonMistake } from '../../src/serve/agentgym/python-json.ts';
-import { textcraft } from '../../src/serve/agentgym/textcraft.ts';
-import { AgentGymProtocol, type AgentGymWorld } from '../../src/serve/agentgym/world.ts';
 import type { EpisodeAnswer, Episodes } from '../../src/serve/episodes.ts';
 import type { HttpRequest } from '../../src/serve/http-server.ts';
 
@@ -66,10 +67,11 @@ function hosts() {
   return { episodes, open };
 }
 
-function client(world: AgentGymWorld, limits = {}, draw?: Draw) {
+function client(dialect: AgentGymDialect, limits = {}, draw?: Draw) {
   const { episodes, open } = hosts();
   let now = 0;
-  const protocol = new AgentGymProtocol(world, episodes, world.env, limits, () => now, draw);
+  const served = { env: 'world', original: 'world/original', server: dialect.server!, draw };
+  const protocol = new AgentGymProtocol(served, episodes, limits, () => now);
   const send = async (method: string, path: string, body?: unknown) => {
     const [route, query = ''] = path.split('?');
     const request: HttpRequest = {

@@ -2,6 +2,7 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openEnvSessions } from '../../actors/env/sessions.ts';
+import { agentgym } from '../../envs/textcraft/agentgym.ts';
 import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
 import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
@@ -34,7 +35,10 @@ async function faulty(options: Partial<EnvServerOptions> = {}, isolation: 'threa
   });
   closing.push(() => episodes.stop());
   const textcraftTasks = createFaulty();
-  const worlds = [createFaulty(), { ...textcraftTasks, id: 'textcraft' }];
+  const worlds = [
+    { env: createFaulty(), world: {} },
+    { env: { ...textcraftTasks, id: 'textcraft' }, world: { agentgym } },
+  ];
   const server = await serveEnvs({ worlds, episodes, clock: systemClock, port: 0, ...options });
   closing.push(() => server.close());
   return server;

@@ -5,16 +5,14 @@ import type { EpisodeEnd } from '../../src/core/horizon.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { Decision, Group, Trajectory, Turn } from '../../src/core/trajectory.ts';
-import type { View } from '../../src/core/view.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
-import { readRendered, readTurn } from '../../src/policy/reading.ts';
-import { ACT, END, type Tokenizer } from '../../src/policy/tokenizer.ts';
+import type { Codec } from '../../src/reading/codec.ts';
+import type { Transcript } from '../../src/reading/transcript.ts';
 import { createEnv, type ToyWorld } from './toy-worlds.ts';
 
 export interface ToyGroupsOptions {
   readonly world: ToyWorld;
-  readonly view: View;
-  readonly tokenizer: Tokenizer;
+  readonly codec: Codec;
   readonly decoder: DecoderKind;
   readonly groups: number;
   readonly size: number;
@@ -36,7 +34,7 @@ export function toyGroups(options: ToyGroupsOptions): Group[] {
 }
 
 function play(
-  { world, view, tokenizer, decoder, horizon, version = 0 }: ToyGroupsOptions,
+  { world, codec, decoder, horizon, version = 0 }: ToyGroupsOptions,
   rng: Rng,
   group: number,
   episode: number,
@@ -45,22 +43,20 @@ function play(
   const session = createEnv({ world }).open(task) as Session;
   const table: string[] = [];
   const turns: Turn[] = [];
-  const seen: { action: string; observation: string }[] = [];
+  let transcript: Transcript | undefined;
   let { observation } = session.first;
   for (;;) {
     const listed = session.actions();
+    const known = table.length;
     for (const text of listed) if (!table.includes(text)) table.push(text);
+    const actions = Int32Array.from(listed, (text) => table.indexOf(text));
+    const observed = { observation, actions, newActions: table.slice(known) };
+    if (transcript) transcript.observe(turns.at(-1)!.action, observed);
+    else transcript = codec.open(observed);
     const choice = rng.int(listed.length);
     const action = listed[choice]!;
-    const last = seen.at(-1);
-    const prompt = () =>
-      readRendered(tokenizer, view.mode === 'append' ? view.prompt(session.first) : view.render(session.first, seen));
-    const whole = turns.length === 0 || view.mode === 'window';
-    const context = whole
-      ? Int32Array.from([...prompt().tokens, ACT])
-      : readTurn(tokenizer, view as View & { mode: 'append' }, last!);
-    const base = { version, context, value: Math.fround(rng.normal() / 4) };
-    const ids = [...tokenizer.encode(action), END];
+    const base = { version, context: transcript.takeContext(), value: Math.fround(rng.normal() / 4) };
+    const ids = [...codec.spell(action), codec.end];
     const logprob = () => Math.fround(-Math.log(listed.length) + rng.normal() / 10);
     const decision: Decision =
       decoder === 'choice'
@@ -69,13 +65,12 @@ function play(
             ...base,
             kind: 'tokens',
             tokens: Int32Array.from(ids),
-            logprobs: Float32Array.from(ids, (id) => (id === END ? -0.01 : logprob())),
+            logprobs: Float32Array.from(ids, (id) => (id === codec.end ? -0.01 : logprob())),
             masked: true,
           };
     const answered = session.step(action) as EnvStep; // these worlds answer at once
-    const actions = Int32Array.from(listed, (text) => table.indexOf(text));
+    if (decision.kind === 'tokens') transcript.write(ids);
     turns.push({ observation, actions, action, decision, reward: answered.reward, actMs: 0, envMs: 0 });
-    seen.push({ action, observation: answered.observation });
     observation = answered.observation;
     const step = withHorizon(answered, turns.length, horizon);
     if (step.kind === 'mid') continue;

@@ -1,17 +1,18 @@
 /**
- * Four worlds with known answers, as one env module: the option `world` chooses.
+ * Five worlds with known answers, as one env module: the option `world` chooses.
  *
  * - `bandit`: one turn, three arms that pay 1 with probability 0.2, 0.5, 0.8 (drawn from the task seed). Best: 0.8.
  * - `chain`: `right` four times in a row pays 1; `left` goes back to the start; `stop` ends it for 0.1. Best: 1.
  * - `memory`: the first observation shows a colour, the second asks for it. Best: 1; without memory 0.5.
  * - `long`: six steps `on` among idle ones pay 1, nothing else pays anything. Impossible in fewer than six turns.
+ * - `wage`: `on` pays 0.25 and `idle` nothing, for ever: only the horizon ends it.
  */
 import { type Env, type EnvStep, mid, type Session, terminated } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { AppendView } from '../../src/core/view.ts';
 
-export type ToyWorld = 'bandit' | 'chain' | 'memory' | 'long';
+export type ToyWorld = 'bandit' | 'chain' | 'memory' | 'long' | 'wage';
 
 export const view: AppendView = {
   id: 'toy@1',
@@ -83,6 +84,14 @@ const sessions: Readonly<Record<ToyWorld, (task: Task) => Session>> = {
         if (action === 'on') at++;
         return at === 6 ? terminated('over', 1) : mid(`at ${at}`);
       },
+    );
+  },
+  wage() {
+    let at = 0;
+    return session(
+      'at 0',
+      () => ['idle', 'on'],
+      (action) => mid(`at ${++at}`, action === 'on' ? 0.25 : 0),
     );
   },
 };

@@ -49,5 +49,12 @@ function decision(kind: Decision['kind'], version: number, choice: number, t: nu
   const base = { version, context: Int32Array.of(5, 6 + t), value: 0.25 * t };
   return kind === 'choice'
     ? { kind, ...base, choice, logprob: -0.5 * (t + 1) }
-    : { kind, ...base, tokens: Int32Array.of(70, 71), logprobs: Float32Array.of(-0.1, -2 - t), masked: false };
+    : {
+        kind,
+        ...base,
+        tokens: Int32Array.of(70, 71),
+        logprobs: Float32Array.of(-0.1, -2 - t),
+        masked: false,
+        versions: Int32Array.of(version, 1, version + 1, 1), // an update came in between
+      };
 }

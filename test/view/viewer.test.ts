@@ -72,6 +72,9 @@ describe('the server', () => {
     expect(await status('/', 'localhost:80')).toBe(200);
     expect(await status('/api/runs', 'evil.example')).toBe(403);
     expect(await status('/api/runs', '127.0.0.1.evil.example')).toBe(403);
+    const page = await app.request('/', { headers: { host: 'localhost' } });
+    expect(page.headers.get('x-frame-options')).toBe('DENY');
+    expect(page.headers.get('content-security-policy')).toBe("frame-ancestors 'none'");
     expect(await status('/api/runs/7/curves', 'localhost')).toBe(404);
     expect(await status('/api/runs/0/episodes/77', 'localhost')).toBe(404);
     expect(await status('/api/runs/0/episodes/-1', 'localhost')).toBe(404);

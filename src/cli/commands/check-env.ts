@@ -1,14 +1,11 @@
 /** `longplay check-env`: does a world keep the laws, what does it cost, and how far do simple agents come? */
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { type Command, InvalidArgumentError } from 'commander';
 import { parse } from 'yaml';
 import { reportLines } from '../../conformance/report.ts';
 import { checkWatched } from '../../conformance/watch.ts';
 import { UserError } from '../../core/errors.ts';
+import { worldUrl } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
-import { envModuleUrl } from '../world.ts';
 
 interface CheckFlags {
   readonly cases: number;
@@ -39,18 +36,10 @@ export function checkEnv(program: Command): void {
 async function checkCommand(target: string, flags: CheckFlags): Promise<void> {
   const { cases, seed, episodes, horizon } = flags;
   const options = Object.fromEntries(flags.option.map(keyValue));
-  const url = moduleUrl(target).href;
+  const url = worldUrl(target, options).href;
   const report = await checkWatched({ url, options, cases, seed, episodes, horizon }, flags.deadline * 1000);
   process.stdout.write(`${flags.json ? JSON.stringify(report) : reportLines(report).join('\n')}\n`);
   if (!report.ok) process.exitCode = 1;
-}
-
-/** A file where there is one or the argument looks like one, else a world of the registry. */
-function moduleUrl(target: string): URL {
-  const path = resolve(target);
-  if (existsSync(path)) return pathToFileURL(path);
-  if (/[/\\]|\.[cm]?[jt]s$/.test(target)) throw new UserError('BAD_ARGUMENT', `check-env: there is no file ${path}`);
-  return envModuleUrl(target);
 }
 
 function keyValue(text: string): [string, unknown] {

@@ -2,8 +2,10 @@
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import { columns } from '../../evaluation/table.ts';
+import { worldUrl } from '../../run/find-world.ts';
+import { localUrl } from '../../runtime/thread.ts';
+import { loadWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 /** Adds the command. */
 export function envs(program: Command): void {
@@ -15,8 +17,9 @@ export function envs(program: Command): void {
       runCommand(async () => {
         const worlds = await Promise.all(
           Object.keys(registry).map(async (id) => {
-            const { env, module } = await loadWorld(id);
-            const { tasks } = env;
+            const world = await loadWorld(localUrl(worldUrl(id)), id);
+            const env = world.createEnv?.();
+            const tasks = env?.tasks ?? world.agentgym!.client.tasks;
             return {
               id,
               tasks: tasks.count,
@@ -24,9 +27,10 @@ export function envs(program: Command): void {
               test: tasks.split('test').length,
               labels: tasks.labels,
               sets: Object.fromEntries(Object.entries(tasks.sets ?? {}).map(([name, of]) => [name, of.length])),
-              smallPolicy: module.view !== undefined,
-              oracle: module.createOracle !== undefined,
-              description: env.description,
+              rules: env !== undefined,
+              smallPolicy: world.view !== undefined,
+              oracle: world.createOracle !== undefined,
+              description: env?.description ?? world.description ?? '',
             };
           }),
         );
@@ -39,9 +43,12 @@ export function envs(program: Command): void {
           String(w.tasks),
           String(w.train),
           String(w.test),
+          w.rules ? 'here' : 'a server',
           w.oracle ? 'yes' : 'no',
         ]);
-        process.stdout.write(`${columns([['world', 'tasks', 'train', 'test', 'oracle'], ...rows]).join('\n')}\n`);
+        process.stdout.write(
+          `${columns([['world', 'tasks', 'train', 'test', 'played', 'oracle'], ...rows]).join('\n')}\n`,
+        );
         for (const { id, description, labels, sets } of worlds) {
           process.stdout.write(`\n${id}: ${description}\n  sub-tasks: ${labels.join(', ')}\n`);
           for (const [name, count] of Object.entries(sets)) {

@@ -1,6 +1,6 @@
 /** `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
@@ -8,10 +8,10 @@ import type { RunConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
+import { locatedEnv, moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { evaluateRun } from '../train-run.ts';
-import { envModuleUrl } from '../world.ts';
 
 interface EvalFlags {
   readonly set: readonly string[];
@@ -52,13 +52,15 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
       `eval: ${target} is a configuration of a policy that has to be trained first; give the run's folder`,
     );
   }
+  const changed = moduleChange(config.env);
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
   const checkpoint = isRun ? loadNewest(join(target, 'checkpoints')) : undefined;
   for (const warning of checkpoint?.warnings ?? []) process.stderr.write(`${warning}\n`);
   const run = await startRun({
     config: { ...config, trace: { ...config.trace, everyGroups: isRun ? config.trace.everyGroups : 0 } },
     dir: isRun ? target : '.',
     mode: 'async',
-    envModule: envModuleUrl(config.env.id),
+    envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: (line) => process.stderr.write(`${line}\n`),
     ...(checkpoint ? { checkpoint } : {}),
@@ -87,7 +89,8 @@ function readConfig(path: string, overrides: readonly string[]): RunConfig {
   } catch {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration`);
   }
-  return loadRunConfig(text, path, overrides);
+  const config = loadRunConfig(text, path, overrides);
+  return { ...config, env: locatedEnv(config.env, dirname(path)) };
 }
 
 function oneOf(values: readonly string[]) {

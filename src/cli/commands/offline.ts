@@ -5,10 +5,10 @@ import { registry } from '../../../envs/registry.ts';
 import { UserError } from '../../core/errors.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
+import { findWorld } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName } from '../../run/run-folder.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 interface OfflineFlags {
   readonly data: readonly string[];
@@ -19,6 +19,7 @@ interface OfflineFlags {
   readonly batch: string;
   readonly minScore?: string;
   readonly beta?: string;
+  readonly allowTest?: boolean;
   readonly json?: boolean;
 }
 
@@ -46,6 +47,7 @@ function offline(program: Command, name: string, epochs: number, description: st
     .option('--epochs <n>', 'passes over the data', String(epochs))
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', '32')
     .option('--set <key=value...>', 'override a key of the configuration', [])
+    .option('--allow-test', 'learn from episodes of the test split too: evaluations on it then say nothing')
     .option('--name <name>', `the run's name; by default <configuration>-${name}`)
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--json', 'one JSON object per line');
@@ -84,19 +86,26 @@ async function learn(
   const epochs = countOf('--epochs', flags.epochs);
   const batch = countOf('--batch', flags.batch);
   const config = readConfigFile(path, flags.set);
-  const { module, env } = await loadWorld(config.env.id, config.env.options);
+  const { world, env } = await findWorld(config.env.id, config.env.options);
   const notice = (message: string) => void process.stderr.write(`${message}\n`);
   const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));
   for (const one of demonstrations) checkWorld(one, env.id);
-  const heldOut = new Set(env.tasks.split('test'));
+  const open = new Set(env.tasks.split('train')); // a world may have one set of tasks for both
+  const heldOut = new Set(env.tasks.split('test').filter((index) => !open.has(index)));
   const held = demonstrations.filter(({ trajectory }) => trajectory && heldOut.has(trajectory.task.index)).length;
-  if (held > 0)
-    notice(`${held} of ${demonstrations.length} episodes are of the test split: evaluations on it will flatter`);
+  if (held > 0) {
+    const some = `${held} of ${demonstrations.length} episodes are of the test split`;
+    if (!flags.allowTest) {
+      const instead = 'play train tasks (rollout --split train), or pass --allow-test to learn from them all the same';
+      throw new UserError('BAD_TRACE', `${some}, which evaluations hold back: ${instead}`);
+    }
+    notice(`${some}: evaluations on it will flatter`);
+  }
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
   try {
-    const learnt = await teach({ config, dir, view: module.view, demonstrations, epochs, batch });
+    const learnt = await teach({ config, dir, view: world.view, demonstrations, epochs, batch });
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
     process.stdout.write(
       flags.json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}: ${next}\n`,

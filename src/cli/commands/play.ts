@@ -4,9 +4,11 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { drawingText } from '../../console/drawing.ts';
 import { UserError } from '../../core/errors.ts';
 import { withHorizon } from '../../core/horizon.ts';
+import type { Task } from '../../core/task.ts';
 import type { SeenTurn } from '../../core/view.ts';
+import { findWorld } from '../../run/find-world.ts';
+import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 interface PlayFlags {
   readonly task?: number;
@@ -21,7 +23,7 @@ export function play(program: Command): void {
   program
     .command('play')
     .description(`play a world yourself: ${HOW}`)
-    .argument('<env>', 'world to play')
+    .argument('<env>', 'world to play, or the path of a module')
     .option('--task <index>', 'task index', whole)
     .option('--seed <seed>', "seed of the task; by default the evaluation's", whole)
     .option('--horizon <turns>', 'turns you may take', whole, 30)
@@ -29,27 +31,37 @@ export function play(program: Command): void {
 }
 
 async function playCommand(id: string, flags: PlayFlags): Promise<void> {
-  const { env, module } = await loadWorld(id);
+  const { env, world } = await findWorld(id);
   const index = flags.task ?? env.tasks.split('test')[0]!;
   if (index >= env.tasks.count) {
     throw new UserError('BAD_ARGUMENT', `play: --task ${index}: ${id} has tasks 0 to ${env.tasks.count - 1}`);
   }
-  const task = { env: id, index, seed: flags.seed ?? env.tasks.evalSeed };
+  const task = { env: env.id, index, seed: flags.seed ?? env.tasks.evalSeed };
+  const opened = await openWorld(world, id, {}, 'play');
+  try {
+    await playTask(opened, task, flags);
+  } finally {
+    await opened.dispose();
+  }
+}
+
+async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags): Promise<void> {
   const session = await env.open(task);
-  const oracle = module.createOracle?.()(task);
+  const oracle = world.createOracle?.()(task);
   const { out, lines } = terminal();
   const turns: SeenTurn[] = [];
+  let used = 0;
   const picture = () => {
-    if (module.draw) out(`${drawingText(module.draw(task, session.first, turns)).join('\n')}\n`);
+    if (world.draw) out(`${drawingText(world.draw(task, session.first, turns)).join('\n')}\n`);
   };
   out(
-    `${id} task ${index} (${env.tasks.label(index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}\n`,
+    `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}\n`,
   );
   picture();
   let hint = oracle?.(session.first);
   try {
     for (;;) {
-      out(`\nturn ${turns.length + 1}/${flags.horizon} > `);
+      out(`\nturn ${used + 1}/${flags.horizon} > `);
       const typed = await lines.next();
       if (typed.done || typed.value.trim() === 'quit') break;
       const text = typed.value.trim();
@@ -62,17 +74,19 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
         out(`${hint ?? noHint(oracle !== undefined, turns.length)}\n`);
         continue;
       }
-      const action = /^\d+$/.test(text) ? (listed[Number(text) - 1] ?? text) : text;
+      // A listed text is itself, also where it is a number.
+      const action = listed.includes(text) || !/^\d+$/.test(text) ? text : (listed[Number(text) - 1] ?? text);
       const step = await session.step(action);
       turns.push({ action, observation: step.observation });
+      if (!(step.kind === 'mid' && step.partial)) used++;
       hint = action === hint ? oracle?.(step) : undefined; // off the oracle's path it has no plan
       out(`${step.observation}\n`);
       picture();
-      const seen = withHorizon(step, turns.length, flags.horizon);
+      const seen = withHorizon(step, used, flags.horizon);
       if (seen.kind === 'mid') continue;
       const solved = seen.kind === 'terminated' && seen.success;
       out(
-        `\n${solved ? 'solved' : seen.kind === 'truncated' ? 'out of turns' : 'over'} after ${turns.length} ${turns.length === 1 ? 'turn' : 'turns'}, reward ${seen.reward}\n`,
+        `\n${solved ? 'solved' : seen.kind === 'truncated' ? 'out of turns' : 'over'} after ${used} ${used === 1 ? 'turn' : 'turns'}, reward ${seen.reward}\n`,
       );
       break;
     }

@@ -5,14 +5,15 @@ import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
 import { Painter } from '../../console/painter.ts';
 import { render } from '../../console/text.ts';
 import type { Draw, Drawing } from '../../core/draw.ts';
-import type { EnvModule, EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import { taskName } from '../../core/task.ts';
+import type { World } from '../../core/world.ts';
 import { type Difference, recheck } from '../../record/recheck.ts';
 import type { TraceLine } from '../../record/trace.ts';
 import { TraceStore } from '../../record/trace-store.ts';
+import { type ConfiguredEnv, findWorld, moduleChange } from '../../run/find-world.ts';
+import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 interface ReplayFlags {
   readonly episode?: string;
@@ -53,18 +54,27 @@ function find(store: TraceStore, id: string, path: string): number {
 
 /** Prints the first differences and a last line with the counts. Sets the exit code to 1 when there is one. */
 async function check(store: TraceStore, only: number | undefined): Promise<void> {
+  const changed = moduleChange(tracedEnv(store.config, ''));
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
   let differing = 0;
   let steps = 0;
   const all = only === undefined ? store.episodes.map(({ at }) => at) : [only];
-  const envs = new Map<string, Awaited<ReturnType<typeof loadWorld>>>();
-  for (const at of all) {
-    const episode = store.read(at);
-    const { env: id } = episode.task;
-    const world = envs.get(id) ?? (await loadWorld(id, envOptions(store.config)));
-    envs.set(id, world);
-    steps += episode.turns.length;
-    const difference = await recheck(world.env, episode);
-    if (difference && differing++ < 5) process.stdout.write(`${told(episode, difference)}\n`);
+  const worlds = new Map<string, OpenWorld>();
+  try {
+    for (const at of all) {
+      const episode = store.read(at);
+      const { id, options } = tracedEnv(store.config, episode.task.env);
+      let opened = worlds.get(id);
+      if (!opened) {
+        const { world } = await findWorld(id, options);
+        worlds.set(id, (opened = await openWorld(world, id, options, 'replay')));
+      }
+      steps += episode.turns.length;
+      const difference = await recheck(opened.env, episode);
+      if (difference && differing++ < 5) process.stdout.write(`${told(episode, difference)}\n`);
+    }
+  } finally {
+    for (const opened of worlds.values()) await opened.dispose();
   }
   process.stdout.write(`episodes ${all.length}, steps ${steps}, differing ${differing}\n`);
   if (differing > 0) process.exitCode = 1;
@@ -78,9 +88,11 @@ function told({ episode, task }: TraceLine, { turn, what, recorded, now }: Diffe
   ].join('\n');
 }
 
-/** Options of the env as the run was configured with. */
-function envOptions(config: unknown): EnvOptions {
-  return (config as { env?: { options?: EnvOptions } } | undefined)?.env?.options ?? {};
+/** World of a trace: the run's own, with its options, else the one that the task names. */
+function tracedEnv(config: unknown, named: string): ConfiguredEnv {
+  const { env } = (config ?? {}) as { env?: Partial<ConfiguredEnv> };
+  if (typeof env?.id !== 'string') return { id: named, options: {} };
+  return { id: env.id, options: env.options ?? {}, sha256: env.sha256 };
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */
@@ -100,21 +112,20 @@ export function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: numb
 
 async function step(store: TraceStore, start: number): Promise<void> {
   const painter = new Painter(process.stdout, !process.env.NO_COLOR);
-  const modules = new Map<string, EnvModule | undefined>();
+  const worlds = new Map<string, World | undefined>();
   let at = start;
   let turn = 0;
   let episode = store.read(at);
   const show = async () => {
-    const { env } = episode.task;
-    if (!modules.has(env))
-      modules.set(
-        env,
-        await loadWorld(env).then(
-          (world) => world.module,
-          () => undefined,
-        ),
+    const { id: env, options } = tracedEnv(store.config, episode.task.env);
+    if (!worlds.has(env)) {
+      const found = await findWorld(env, options).then(
+        ({ world }) => world,
+        () => undefined,
       );
-    const drawing = drawingOf(modules.get(env)?.draw, episode, turn);
+      worlds.set(env, found);
+    }
+    const drawing = drawingOf(worlds.get(env)?.draw, episode, turn);
     const { columns: width, rows: height } = process.stdout;
     painter.paint(episodeFrame(episode, turn, drawing, { width, height }));
   };

@@ -13,13 +13,13 @@ import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { openSinks } from '../../record/sinks/open.ts';
+import { envLabel, findWorld, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { actorLines } from '../actor-lines.ts';
 import { runCommand } from '../fail.ts';
 import { number, wholeNumber } from '../flags.ts';
 import { RolloutWatch } from '../rollout-console.ts';
 import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from '../rollout-plan.ts';
-import { envModuleUrl, loadWorld } from '../world.ts';
 
 interface RolloutFlags {
   readonly env?: string;
@@ -54,7 +54,7 @@ export function rollout(program: Command): void {
     .option('--concurrency <n>', 'episodes at once', wholeNumber(1), 64)
     .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1), 20)
     .option('--temperature <t>', '0 is greedy', number(0), 1)
-    .option('--split <split>', 'train or test', 'test')
+    .option('--split <split>', 'train or test; episodes of test tasks are not learnt from', 'train')
     .option('--seed <n>', 'of tasks and sampling', wholeNumber(0), 1)
     .option('--set <key=value...>', 'a key of the configuration, e.g. policy.openai.format=code', [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
@@ -129,7 +129,7 @@ export async function playRollout(
     readonly signals?: boolean;
   },
 ) {
-  const { env } = await loadWorld(config.env.id, config.env.options);
+  const { env } = await findWorld(config.env.id, config.env.options);
   const before = finishedEpisodes(join(dir, 'traces'));
   const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
   if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
@@ -145,7 +145,7 @@ export async function playRollout(
       config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },
       dir,
       mode: 'async',
-      envModule: envModuleUrl(config.env.id),
+      envModule: worldUrl(config.env.id, config.env.options),
       learn: false,
       onNotice,
       firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
@@ -185,9 +185,11 @@ export async function playRollout(
 function fresh(flags: RolloutFlags): Prepared {
   const policyRun = flags.policy === 'openai' || flags.policy === 'random' ? undefined : flags.policy;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
-  const id = flags.env ?? trained?.env.id;
-  if (id === undefined) throw new UserError('BAD_ARGUMENT', 'rollout: say which world: --env textcraft');
-  envModuleUrl(id);
+  const id = flags.env === undefined ? trained?.env.id : resolvedEnvId(flags.env, process.cwd());
+  if (id === undefined) {
+    const known = worldIds().join(', ');
+    throw new UserError('BAD_ARGUMENT', `rollout: say which world: --env ${known}, or the path of a module`);
+  }
   if (trained && trained.env.id !== id) {
     throw new UserError('BAD_ARGUMENT', `rollout: ${policyRun} was trained on ${trained.env.id}, not on ${id}`);
   }
@@ -205,8 +207,9 @@ function fresh(flags: RolloutFlags): Prepared {
     ...flags.set,
   ];
   const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
-  const name = flags.name ?? freeRunName(flags.runs, `rollout-${id}`);
+  const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
   const dir = join(flags.runs, name);
+  worldUrl(id, config.env.options);
   createRunFolder(dir, config);
   const plan: RolloutPlan = {
     format: 1,
@@ -223,6 +226,8 @@ function fresh(flags: RolloutFlags): Prepared {
 
 function resumed(dir: string, set: readonly string[]): Prepared {
   const config = checkRunConfig(readRunConfig(dir, set), dir);
+  const changed = moduleChange(config.env);
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
   const path = join(dir, PLAN_FILE);
   if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${dir} is no rollout: it has no ${PLAN_FILE}`);
   return { dir, config, plan: JSON.parse(readFileSync(path, 'utf8')) as RolloutPlan };

@@ -3,10 +3,10 @@ import type { Command } from 'commander';
 import { openEnvSessions } from '../../../actors/tree.ts';
 import { systemClock } from '../../core/clock.ts';
 import { UserError } from '../../core/errors.ts';
-import { type EnvServer, originalId, serveEnvs, speaksAgentGym } from '../../serve/env-server.ts';
+import { findWorld } from '../../run/find-world.ts';
+import { type EnvServer, originalId, serveEnvs } from '../../serve/env-server.ts';
 import { runCommand } from '../fail.ts';
 import { untilSignal, wholeNumber } from '../flags.ts';
-import { envModuleUrl, loadWorld } from '../world.ts';
 
 interface ServeEnvFlags {
   readonly host: string;
@@ -46,15 +46,17 @@ export function serveEnv(program: Command): void {
 /** Starts hosts and server; the bench and tests use it too. */
 export async function startEnvServer(ids: readonly string[], flags: Partial<ServeEnvFlags> = {}): Promise<EnvServer> {
   if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
-  const loaded = await Promise.all(ids.map((id) => loadWorld(id)));
-  const worlds = loaded.map(({ env }) => env);
-  const draw = new Map(loaded.flatMap(({ module, env }) => (module.draw ? [[env.id, module.draw] as const] : [])));
+  const worlds = await Promise.all(ids.map((id) => findWorld(id)));
   const stepDeadlineMs = 1000 * (flags.stepSeconds ?? 10);
   const episodes = await openEnvSessions({
-    envs: ids.flatMap((id) => {
-      const url = envModuleUrl(id);
-      const original = { id: originalId(id), url, options: { fidelity: 'original' } };
-      return speaksAgentGym(id) ? [{ id, url }, original] : [{ id, url }];
+    envs: worlds.flatMap(({ env: { id }, url, world }) => {
+      const server = world.agentgym?.server;
+      return server
+        ? [
+            { id, url },
+            { id: originalId(id), url, options: server.options },
+          ]
+        : [{ id, url }];
     }),
     threads: flags.threads ?? 1,
     isolation: 'thread',
@@ -65,7 +67,6 @@ export async function startEnvServer(ids: readonly string[], flags: Partial<Serv
   try {
     const server = await serveEnvs({
       worlds,
-      draw,
       episodes,
       clock: systemClock,
       host: flags.host ?? '127.0.0.1',

@@ -3,15 +3,14 @@ import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
 import { setUpSmallPolicy } from '../../policy/setup.ts';
-import { Tokenizer } from '../../policy/tokenizer.ts';
-import { worldPrompt } from '../../prompts/worlds.ts';
+import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
+import { findWorld, moduleChange } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
 import { servePolicy as listenForPolicy } from '../../serve/policy-server.ts';
 import { runCommand } from '../fail.ts';
 import { untilSignal, wholeNumber } from '../flags.ts';
-import { envModuleUrl, loadWorld } from '../world.ts';
 
 interface ServePolicyFlags {
   readonly host: string;
@@ -46,16 +45,18 @@ export function servePolicy(program: Command): void {
 /** Starts policy and server; tests use it too. @throws {UserError} for a run without a good checkpoint */
 export async function startPolicyServer(dir: string, flags: Partial<ServePolicyFlags> = {}) {
   const config = readRunConfig(dir);
-  const { module, env } = await loadWorld(config.env.id, config.env.options);
+  const changed = moduleChange(config.env);
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewest(join(dir, 'checkpoints'));
-  const { view, model, params } = setUpSmallPolicy(config, module.view, checkpoint);
+  const { codec, model, params } = setUpSmallPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
     policy: {
       kind: 'small',
       engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
       model,
-      envModule: workerUrl(envModuleUrl(config.env.id)).href,
+      envModule: workerUrl(url).href,
       decoder,
       masked,
       maxTokens,
@@ -71,13 +72,12 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
       decisions,
       model: {
         name,
-        view,
-        tokenizer: new Tokenizer(view),
+        codec,
         decoder,
         maxTokens,
         maxPositions: model.maxPositions,
         version: params.version,
-        world: worldPrompt(env.id, env.description),
+        world: worldPrompt(world, config.env.options, env.description),
       },
       host: flags.host ?? '127.0.0.1',
       port: flags.port ?? 0,

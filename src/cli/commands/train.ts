@@ -11,13 +11,13 @@ import { openConsole } from '../../console/console.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
+import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { actorLines } from '../actor-lines.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
-import { envModuleUrl } from '../world.ts';
 
 /** A fresh run that the user's mistake kept from starting leaves nothing behind. */
 async function attempt(request: TrainRequest): Promise<TrainOutcome> {
@@ -105,7 +105,7 @@ function checkScheduleFlags(flags: TrainFlags, config: RunConfig): void {
 
 function fresh(path: string, flags: TrainFlags) {
   const config = readConfigFile(path, flags.set);
-  envModuleUrl(config.env.id);
+  worldUrl(config.env.id, config.env.options);
   const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
@@ -113,7 +113,10 @@ function fresh(path: string, flags: TrainFlags) {
 }
 
 function resumed(dir: string, flags: TrainFlags) {
-  return { config: readRunConfig(dir, flags.set), dir, resume: true };
+  const config = readRunConfig(dir, flags.set);
+  const changed = moduleChange(config.env);
+  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  return { config, dir, resume: true };
 }
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */

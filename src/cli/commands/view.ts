@@ -1,14 +1,14 @@
 /** `longplay view`: a page over runs, served on this machine or written as one file. */
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { EnvModule } from '../../core/env.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import { Tokenizer } from '../../policy/tokenizer.ts';
+import type { World } from '../../core/world.ts';
+import { codecOf } from '../../reading/codec-of.ts';
+import { findWorld } from '../../run/find-world.ts';
 import { reportHtml } from '../../view/report.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../../view/run-source.ts';
 import { serveViewer } from '../../view/server.ts';
 import { runCommand } from '../fail.ts';
-import { loadWorld } from '../world.ts';
 
 interface ViewFlags {
   readonly port: string;
@@ -59,17 +59,17 @@ function count(text: string, flag: string): number {
 export function worldTools(): WorldsOf {
   const known = new Map<string, Promise<WorldTools>>();
   const load = async (env: string): Promise<WorldTools> => {
-    let module: EnvModule;
+    let world: World;
     try {
-      module = (await loadWorld(env)).module;
+      ({ world } = await findWorld(env));
     } catch {
       return {};
     }
-    const { draw, view: read } = module;
-    const tokenizer = read ? new Tokenizer(read) : undefined;
+    const { draw } = world;
+    const codec = codecOf(world);
     return {
       ...(draw ? { draw } : {}),
-      ...(tokenizer ? { spell: (id: number) => tokenizer.decode([id]) } : {}),
+      spell: (id: number) => codec.decode([id]),
     };
   };
   return (env) => {

@@ -2,27 +2,20 @@
  * The numbered environments of one AgentGym server: each holds at most one episode on the env hosts. Requests of one
  * number are answered in the order they came; the original lets them race.
  */
+import type { AgentGymSession } from '../../core/agentgym.ts';
 import { LongplayError } from '../../core/errors.ts';
 import type { EpisodeAnswer, Episodes } from '../episodes.ts';
 
-export interface AgentGymSession {
-  readonly id: number;
+/** An environment and what the server keeps of it. */
+export interface LiveSession extends Writable<AgentGymSession> {
+  actions: string[];
   /** The running episode; undefined before the first reset and after the end. */
   episode: number | undefined;
-  /** Task index of the episode; undefined before the first reset. */
-  index: number | undefined;
-  /** Actions of the episode, in order. */
-  actions: string[];
-  /** First observation, last observation. */
-  first: string;
-  observation: string;
-  reward: number;
-  /** Sum of the rewards. */
-  score: number;
-  done: boolean;
   usedAt: number;
   busy: Promise<unknown> | undefined;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface SessionLimits {
   /** Environments at once. Default 4096. */
@@ -38,10 +31,10 @@ export class AgentGymSessions {
   readonly #episodes: Episodes;
   readonly #env: string;
   readonly #limits: SessionLimits;
-  readonly #sessions = new Map<number, AgentGymSession>();
+  readonly #sessions = new Map<number, LiveSession>();
   #next = 0;
 
-  /** @param env id under which the hosts know the world with `fidelity: original` */
+  /** @param env id under which the hosts know the world as the original is */
   constructor(episodes: Episodes, env: string, limits: SessionLimits) {
     this.#episodes = episodes;
     this.#env = env;
@@ -52,10 +45,15 @@ export class AgentGymSessions {
     return this.#sessions.size;
   }
 
+  /** Whether an environment had this number, now or before. */
+  had(id: number): boolean {
+    return Number.isInteger(id) && id >= 0 && id < this.#next;
+  }
+
   /** A new number. @returns undefined when there are as many as may be */
-  create(now: number): AgentGymSession | undefined {
+  create(now: number): LiveSession | undefined {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) return undefined;
-    const session: AgentGymSession = {
+    const session: LiveSession = {
       id: this.#next++,
       episode: undefined,
       index: undefined,
@@ -72,7 +70,7 @@ export class AgentGymSessions {
     return session;
   }
 
-  get(id: number, now: number): AgentGymSession | undefined {
+  get(id: number, now: number): LiveSession | undefined {
     const session = this.#sessions.get(id);
     if (session) session.usedAt = now;
     return session;
@@ -99,7 +97,7 @@ export class AgentGymSessions {
 
   /** Runs `work` after what the session is busy with. @returns what `done` or `failed` makes of it; never rejects */
   inOrder<T, A>(
-    session: AgentGymSession,
+    session: LiveSession,
     work: () => Promise<T>,
     done: (value: T) => A,
     failed: (thrown: unknown) => A,
@@ -121,8 +119,15 @@ export class AgentGymSessions {
     return run;
   }
 
+  /** Ends the episode; the environment stays, and says that it is done. */
+  end(session: LiveSession): void {
+    if (session.episode !== undefined) this.#episodes.close(session.episode);
+    session.episode = undefined;
+    session.done = true;
+  }
+
   /** Starts an episode; the one before ends only when the new one has started. */
-  async reset(session: AgentGymSession, index: number): Promise<void> {
+  async reset(session: LiveSession, index: number): Promise<void> {
     const task = { env: this.#env, index, seed: 0 };
     const answer = await this.#episodes.open(task, { listActions: false });
     if (session.episode !== undefined) this.#episodes.close(session.episode);
@@ -139,7 +144,7 @@ export class AgentGymSessions {
   }
 
   /** Takes an action, past the end too: the original goes on there, so the episode is played again up to it. */
-  async step(session: AgentGymSession, action: string): Promise<void> {
+  async step(session: LiveSession, action: string): Promise<void> {
     const { episode, index, actions } = session;
     const turn = actions.length + 1;
     let answer: EpisodeAnswer;

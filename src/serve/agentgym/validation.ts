@@ -1,34 +1,34 @@
 /**
- * Reads request bodies and queries as AgentGym's servers do: FastAPI 0.92 over pydantic 1.10, their conversions
- * (`"3"` is 3, `0.5` is 0, `5` is `"5"`) and the words of their 422 answers.
+ * Reads request bodies and queries as AgentGym's servers do: FastAPI over pydantic 1.10 (`"3"` is 3, `0.5` is 0, `5` is
+ * `"5"`) or pydantic 2 (`"3"` and `5.0` are integers, `0.5` is refused, only a string is a text), with the words of
+ * their 422 answers. A server that validates nothing answers a bare 500 to what it cannot read.
  *
  * Differs: a float that is whole (`5.0`) is the integer here, because JSON in JavaScript cannot tell them apart.
  */
+import type { AgentGymField, AgentGymFields, AgentGymServer, AgentGymValues } from '../../core/agentgym.ts';
 import { type HttpAnswer, type HttpRequest, json } from '../http-server.ts';
 import { findJsonMistake } from './python-json.ts';
 
-export interface Field {
-  readonly kind: 'int' | 'str';
-  /** Taken where the field is missing; without it the field is required. */
-  readonly fallback?: number | string | null;
-}
+export type Validation = AgentGymServer['validation'];
 
-export type Fields = Readonly<Record<string, Field>>;
+type Place = readonly (string | number)[];
 
-/** What the fields hold; a field without a fallback is never null. */
-export type Values<F extends Fields> = {
-  readonly [K in keyof F]: F[K]['kind'] extends 'int' ? number : string;
-};
+/** One entry of a 422 answer. */
+type Complaint = Readonly<Record<string, unknown>>;
 
-interface Complaint {
-  readonly loc: readonly (string | number)[];
-  readonly msg: string;
-  readonly type: string;
-  readonly ctx?: Readonly<Record<string, unknown>>;
-}
+/** What stands in for the values where nothing is read. */
+export const readNothing: AgentGymValues = {};
 
-/** The fields of a JSON body, or the answer that refuses it. */
-export function readBody<F extends Fields>(request: HttpRequest, fields: F): Values<F> | HttpAnswer {
+/** The fields of a JSON body, or of the query of a GET; or the answer that refuses them. */
+export function readFields(
+  request: HttpRequest,
+  fields: AgentGymFields,
+  validation: Validation,
+): AgentGymValues | HttpAnswer {
+  const words = WORDS[validation];
+  if (request.method === 'GET') {
+    return converted(Object.fromEntries(new URLSearchParams(request.query)), fields, 'query', words);
+  }
   const { body, contentType } = request;
   let parsed: unknown;
   if (body === '') parsed = null;
@@ -37,19 +37,13 @@ export function readBody<F extends Fields>(request: HttpRequest, fields: F): Val
     try {
       parsed = JSON.parse(body);
     } catch {
-      return refuse([jsonComplaint(body)]);
+      return words.refuse([words.badJson(body)]);
     }
   }
-  if (parsed === null) return refuse([missing(['body'])]);
-  if (typeof parsed !== 'object' || (Array.isArray(parsed) && parsed.length > 0)) {
-    return refuse([{ loc: ['body'], msg: 'value is not a valid dict', type: 'type_error.dict' }]);
-  }
-  return readFields(parsed as Record<string, unknown>, fields, 'body');
-}
-
-/** The fields of a query, or the answer that refuses it. */
-export function readQuery<F extends Fields>({ query }: HttpRequest, fields: F): Values<F> | HttpAnswer {
-  return readFields(Object.fromEntries(new URLSearchParams(query)), fields, 'query');
+  if (parsed === null) return words.refuse([words.missing(['body'], null)]);
+  const readable = typeof parsed === 'object' && !(Array.isArray(parsed) && (words.strictBody || parsed.length > 0));
+  if (!readable) return words.refuse([words.noObject(parsed)]);
+  return converted(parsed as Record<string, unknown>, fields, 'body', words);
 }
 
 /** True for an answer, false for the values. */
@@ -57,33 +51,115 @@ export function isRefusal(read: object): read is HttpAnswer {
   return 'status' in read && 'body' in read;
 }
 
-function readFields<F extends Fields>(given: Record<string, unknown>, fields: F, where: string) {
+function converted(
+  given: Record<string, unknown>,
+  fields: AgentGymFields,
+  where: 'body' | 'query',
+  words: Words,
+): AgentGymValues | HttpAnswer {
   const complaints: Complaint[] = [];
-  const values: Record<string, unknown> = {};
+  const values: Record<string, number | string | null> = {};
   for (const name in fields) {
-    const { kind, fallback } = fields[name]!;
+    const field = fields[name]!;
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
-    if (kind === 'str' ? typeof value === 'string' : Number.isInteger(value)) {
-      values[name] = value;
-      continue;
-    }
     const loc = [where, name];
     if (value === undefined) {
-      if (fallback === undefined) complaints.push(missing(loc));
-      else values[name] = fallback;
-    } else if (value === null) {
-      if (fallback === null) values[name] = null;
-      else complaints.push({ loc, msg: 'none is not an allowed value', type: 'type_error.none.not_allowed' });
-    } else {
-      const converted = kind === 'int' ? asInteger(value) : asString(value);
-      if (converted !== undefined) values[name] = converted;
-      else if (kind === 'int')
-        complaints.push({ loc, msg: 'value is not a valid integer', type: 'type_error.integer' });
-      else complaints.push({ loc, msg: 'str type expected', type: 'type_error.str' });
+      if (field.fallback === undefined) complaints.push(words.missing(loc, where === 'query' ? null : given));
+      else values[name] = field.fallback;
+    } else if (value === null && field.fallback === null) values[name] = null;
+    else {
+      const read = words.convert(value, field, loc);
+      if (typeof read === 'object') complaints.push(read);
+      else values[name] = read;
     }
   }
-  return complaints.length > 0 ? refuse(complaints) : (values as Values<F>);
+  return complaints.length > 0 ? words.refuse(complaints) : values;
 }
+
+/** How one framework reads a value and words a refusal. */
+interface Words {
+  /** Whether an empty array is no object. */
+  readonly strictBody: boolean;
+  /** @returns the value, or the complaint */
+  convert(value: unknown, field: AgentGymField, loc: Place): number | string | Complaint;
+  missing(loc: Place, input: unknown): Complaint;
+  noObject(body: unknown): Complaint;
+  badJson(body: string): Complaint;
+  refuse(detail: readonly Complaint[]): HttpAnswer;
+}
+
+const pydantic1: Words = {
+  strictBody: false,
+  convert(value, { kind }, loc) {
+    if (value === null) return { loc, msg: 'none is not an allowed value', type: 'type_error.none.not_allowed' };
+    const read = kind === 'int' ? asInteger(value) : asString(value);
+    if (read !== undefined) return read;
+    if (kind === 'int') return { loc, msg: 'value is not a valid integer', type: 'type_error.integer' };
+    return { loc, msg: 'str type expected', type: 'type_error.str' };
+  },
+  missing: (loc) => ({ loc, msg: 'field required', type: 'value_error.missing' }),
+  noObject: () => ({ loc: ['body'], msg: 'value is not a valid dict', type: 'type_error.dict' }),
+  badJson(doc) {
+    const { message, position } = findJsonMistake(doc) ?? { message: 'Expecting value', position: 0 };
+    const before = [...doc].slice(0, position);
+    const lineno = before.filter((char) => char === '\n').length + 1;
+    const colno = position - before.lastIndexOf('\n');
+    return {
+      loc: ['body', position],
+      msg: `${message}: line ${lineno} column ${colno} (char ${position})`,
+      type: 'value_error.jsondecode',
+      ctx: { msg: message, doc, pos: position, lineno, colno },
+    };
+  },
+  refuse: (detail) => json({ detail }, 422),
+};
+
+const pydantic2: Words = {
+  strictBody: true,
+  convert(value, { kind }, loc) {
+    if (kind === 'str') {
+      if (typeof value === 'string') return value;
+      return { type: 'string_type', loc, msg: 'Input should be a valid string', input: value };
+    }
+    if (typeof value === 'boolean') return value ? 1 : 0;
+    if (typeof value === 'number') {
+      if (Number.isInteger(value)) return value;
+      const msg = 'Input should be a valid integer, got a number with a fractional part';
+      return { type: 'int_from_float', loc, msg, input: value };
+    }
+    if (typeof value !== 'string') {
+      return { type: 'int_type', loc, msg: 'Input should be a valid integer', input: value };
+    }
+    if (/^\s*[-+]?\d+(_\d+)*(\.0+)?\s*$/.test(value)) return Number(value.replaceAll('_', ''));
+    const msg = 'Input should be a valid integer, unable to parse string as an integer';
+    return { type: 'int_parsing', loc, msg, input: value };
+  },
+  missing: (loc, input) => ({ type: 'missing', loc, msg: 'Field required', input }),
+  noObject(input) {
+    const msg = 'Input should be a valid dictionary or object to extract fields from';
+    return { type: 'model_attributes_type', loc: ['body'], msg, input };
+  },
+  badJson(doc) {
+    const { message, position } = findJsonMistake(doc) ?? { message: 'Expecting value', position: 0 };
+    return {
+      type: 'json_invalid',
+      loc: ['body', position],
+      msg: 'JSON decode error',
+      input: {},
+      ctx: { error: message },
+    };
+  },
+  refuse: (detail) => json({ detail }, 422),
+};
+
+/** No validation: values pass as they are, and what is missing raises somewhere inside. */
+const none: Words = {
+  ...pydantic2,
+  convert: (value) => (typeof value === 'number' || typeof value === 'string' ? value : String(value)),
+  refuse: () => ({ status: 500, contentType: 'text/plain; charset=utf-8', body: 'Internal Server Error' }),
+};
+
+const WORDS: Readonly<Record<Validation, Words>> = { pydantic1, pydantic2, none };
 
 function asInteger(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? Math.trunc(value) : undefined;
@@ -97,25 +173,4 @@ function asString(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   return undefined;
-}
-
-function missing(loc: readonly string[]): Complaint {
-  return { loc, msg: 'field required', type: 'value_error.missing' };
-}
-
-function jsonComplaint(doc: string): Complaint {
-  const { message, position } = findJsonMistake(doc) ?? { message: 'Expecting value', position: 0 };
-  const before = [...doc].slice(0, position);
-  const lineno = before.filter((char) => char === '\n').length + 1;
-  const colno = position - before.lastIndexOf('\n');
-  return {
-    loc: ['body', position],
-    msg: `${message}: line ${lineno} column ${colno} (char ${position})`,
-    type: 'value_error.jsondecode',
-    ctx: { msg: message, doc, pos: position, lineno, colno },
-  };
-}
-
-function refuse(detail: readonly Complaint[]): HttpAnswer {
-  return json({ detail }, 422);
 }

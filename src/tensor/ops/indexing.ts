@@ -1,5 +1,6 @@
 /** Ops that read rows or elements by index, and the sums into rows that are their gradients. Indices are i32. */
 import { LongplayError } from '../../core/errors.ts';
+import { BLOCK } from '../fixed.ts';
 import { broadcastData, elements } from '../ndarray.ts';
 import { broadcastShapes, type Shape, sameShape, sizeOf } from '../shape.ts';
 import { apply, axisOf, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
@@ -26,7 +27,16 @@ const gatherOp: OpDefinition<AxisAttrs> = {
     );
     return [scatterAdd(spread, reshape(dy, rows), axis, x!.shape), null];
   },
-  onnx: (emit, x, _y, { axis }) => emit.node('Gather', x, { axis }),
+  onnx(emit, x, _y, { axis }) {
+    const blocks = axis === 0 ? emit.blocksOf(x[0]!) : undefined;
+    if (!blocks) return emit.node('Gather', x, { axis });
+    const { rows, columns, source } = blocks;
+    const { bits } = source;
+    const codes = emit.external('u8', [rows, (columns * bits) / 8], source.codes);
+    const scales = emit.external('f32', [rows, columns / BLOCK], source.scales);
+    const attrs = { bits, block_size: BLOCK, gather_axis: 0, quantize_axis: 1 };
+    return emit.microsoft('GatherBlockQuantized', [codes, x[1]!, scales], attrs);
+  },
   reference([x, ids], shape, { axis }) {
     const width = elements(x!.shape.slice(axis + 1));
     const block = width * x!.shape[axis]!;

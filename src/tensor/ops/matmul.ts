@@ -1,4 +1,6 @@
 /** The matrix product, batched, with transposed operands. */
+import type { Emitter, OnnxBlocks } from '../emitter.ts';
+import { BLOCK } from '../fixed.ts';
 import { broadcastStrides, elements, stridesOf, walk } from '../ndarray.ts';
 import { broadcastShapes, type Dim, type Shape, sizeOf } from '../shape.ts';
 import { apply, misfit, type OpDefinition, requireDType, type Tensor } from '../tensor.ts';
@@ -42,6 +44,8 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
   },
   onnx(emit, x, y, { transposeA, transposeB, scale }) {
     const [a, b] = x as [string, string];
+    const blocks = transposeB && !transposeA ? emit.blocksOf(b) : undefined;
+    if (blocks) return byBlocks(emit, a, blocks, scale);
     if (!transposeA && !transposeB && scale === 1) return emit.node('MatMul', [a, b]);
     const [rankA, rankB] = y.inputs.map((operand) => operand.shape.length) as [number, number];
     const flags = { transA: Number(transposeA), transB: Number(transposeB), alpha: { float: scale } };
@@ -82,6 +86,25 @@ const matmulOp: OpDefinition<MatmulAttrs> = {
     return out;
   },
 };
+
+/** x·Wᵀ of two matrices by name: by W's blocks where it is quantised. */
+export function linear(emit: Emitter, x: string, w: string): string {
+  const blocks = emit.blocksOf(w);
+  return blocks ? byBlocks(emit, x, blocks, 1) : emit.node('Gemm', [x, w], { transB: 1 });
+}
+
+/**
+ * x·Wᵀ with W quantised. At level 4 the kernel rounds x to 8 bits too, row by row and block by block, so a row's result
+ * is the same whatever rows are beside it; without it, 8 bits have no fast kernel on a cpu.
+ */
+function byBlocks(emit: Emitter, x: string, { rows, columns, source }: OnnxBlocks, scale: number): string {
+  const perRow = columns / BLOCK;
+  const codes = emit.external('u8', [rows, perRow, (BLOCK * source.bits) / 8], source.codes);
+  const scales = emit.external('f32', [rows * perRow], source.scales);
+  const attrs = { K: columns, N: rows, bits: source.bits, block_size: BLOCK, accuracy_level: 4 };
+  const product = emit.microsoft('MatMulNBits', [x, codes, scales], attrs);
+  return scale === 1 ? product : emit.node('Mul', [product, emit.scalar(scale)]);
+}
 
 /**
  * Matrix product over the last two axes, op(a) [..., M, K] · op(b) [..., K, N] → [..., M, N]; the leading axes are

@@ -1,0 +1,85 @@
+/**
+ * Tags of the protocol: model output → action, in linear time whatever is written. The first closed
+ * `<search>…</search>` or `<answer>…</answer>` decides, wherever it stands and whatever surrounds it; a tag that is
+ * opened and never closed is text.
+ *
+ * @see AgentGym `agentenv_searchqa/env_wrapper.py`, Search-R1 `search_r1/llm_agent/generation.py`: the same regular
+ *   expression, which is quadratic on a run of opening tags
+ */
+import { strip } from './python-text.ts';
+
+/** The pairs of tags a conversation is made of. */
+export const TAGS = ['think', 'search', 'information', 'answer'] as const;
+export type Tag = (typeof TAGS)[number];
+
+/** What the agent asked for; its content without white space around it. */
+export interface Command {
+  readonly type: 'search' | 'answer';
+  readonly content: string;
+}
+
+interface Block {
+  readonly start: number;
+  /** Behind the closing tag. */
+  readonly end: number;
+  readonly content: string;
+}
+
+/** The first `<tag>` from `from` on that is closed, up to the first closing tag behind it. */
+function blockAt(text: string, tag: Tag, from = 0): Block | undefined {
+  const start = text.indexOf(`<${tag}>`, from);
+  if (start < 0) return undefined;
+  const inside = start + tag.length + 2;
+  const close = text.indexOf(`</${tag}>`, inside);
+  if (close < 0) return undefined;
+  return { start, end: close + tag.length + 3, content: text.slice(inside, close) };
+}
+
+/** The contents of all blocks of a tag, in order, as `re.findall('<tag>(.*?)</tag>')` finds them. */
+export function contentsOf(text: string, tag: Tag): string[] {
+  const contents: string[] = [];
+  for (let block = blockAt(text, tag); block; block = blockAt(text, tag, block.end)) contents.push(block.content);
+  return contents;
+}
+
+/** Reads the action out of any string; `undefined` where there is none. */
+export function parse(text: string): Command | undefined {
+  const search = blockAt(text, 'search');
+  const answer = blockAt(text, 'answer');
+  if (search && (!answer || search.start < answer.start)) return { type: 'search', content: strip(search.content) };
+  return answer && { type: 'answer', content: strip(answer.content) };
+}
+
+/** The text of an action; `parse` gives it back unless its content closes the tag itself. */
+export function print({ type, content }: Command): string {
+  return `<${type}>${content}</${type}>`;
+}
+
+/** The response up to the first `</search>`, else to the first `</answer>`, tag included: Search-R1 reads no further. */
+export function cutAtAction(text: string): string {
+  for (const tag of ['</search>', '</answer>']) {
+    const at = text.indexOf(tag);
+    if (at >= 0) return text.slice(0, at + tag.length);
+  }
+  return text;
+}
+
+/** The text without its closed `<think>…</think>` blocks. */
+export function withoutThoughts(text: string): string {
+  let rest = '';
+  let from = 0;
+  for (let block = blockAt(text, 'think'); block; block = blockAt(text, 'think', from)) {
+    rest += text.slice(from, block.start);
+    from = block.end;
+  }
+  return rest + text.slice(from);
+}
+
+/**
+ * The answer that a scorer sees: the content of the last answer block.
+ * @param least blocks that must be there: 2 in Search-R1, whose prompt holds an example, 1 in AgentGym
+ */
+export function extractAnswer(text: string, least = 1): string | undefined {
+  const answers = contentsOf(text, 'answer');
+  return answers.length < least ? undefined : strip(answers.at(-1)!);
+}

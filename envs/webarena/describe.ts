@@ -1,0 +1,67 @@
+/**
+ * The PREVIOUS ACTION line and the text of a turn, as AgentGym's server writes them.
+ *
+ * Source  web-arena-x/webarena at f62e0b99, `browser_env/helper_functions.py`; AgentGym `agentenv_webarena` at 3ef9235d
+ */
+import type { Action } from './grammar.ts';
+import { words } from './python.ts';
+import { type SiteBases, toPublic } from './urls.ts';
+
+/** @param lines the printed line of each element by id, those that the duplicate filter removed included */
+export function describeAction(action: Action, lines: ReadonlyMap<string, string>): string {
+  switch (action.type) {
+    case 'CLICK':
+      return onElement('click', action.id, '', lines);
+    case 'HOVER':
+      return onElement('hover', action.id, '', lines);
+    case 'TYPE':
+      return onElement('type', action.id, ` [${action.text.replaceAll('\n', ' ')}]`, lines);
+    case 'KEY_PRESS':
+      return `press [${action.key}]`;
+    case 'SCROLL':
+      return `scroll [${action.direction}]`;
+    case 'GOTO_URL':
+      return `goto [${action.url}]`;
+    case 'PAGE_FOCUS':
+      return `page_focus [${action.page}]`;
+    case 'NEW_TAB':
+      return 'new_tab';
+    case 'PAGE_CLOSE':
+      return 'close_tab';
+    case 'GO_BACK':
+      return 'go_back';
+    case 'GO_FORWARD':
+      return 'go_forward';
+    case 'STOP':
+      return `stop [${action.answer}]`;
+  }
+}
+
+function onElement(verb: string, id: string, rest: string, lines: ReadonlyMap<string, string>): string {
+  const line = lines.get(id);
+  if (line === undefined) {
+    // "perfom" is the original's spelling.
+    return `Attempt to perfom "${verb}" on element "[${id}]" but no matching element found. Please check the observation more carefully.`;
+  }
+  const element = words(line).slice(1).join(' ');
+  return `${verb} [${id}]${rest} where [${id}] is ${element}`;
+}
+
+/** One turn as the policy reads it. */
+export interface Turn {
+  readonly observation: string;
+  readonly url: string;
+  readonly objective: string;
+  readonly previousAction: string;
+}
+
+export function turnText({ observation, url, objective, previousAction }: Turn, bases: SiteBases): string {
+  return `OBSERVATION:\n${observation}\nURL: ${toPublic(url, bases)}\nOBJECTIVE: ${objective}\nPREVIOUS ACTION: ${previousAction}`;
+}
+
+const BLOCK = /```((?:[^\n]|\n)*?)```/g;
+
+/** Every text between a pair of triple backticks, in order. */
+export function blocksOf(reply: string): string[] {
+  return Array.from(reply.matchAll(BLOCK), ([, block]) => block!);
+}

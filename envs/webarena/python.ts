@@ -1,0 +1,183 @@
+/**
+ * Python's text rules that the original's outputs rest on: white space, `repr`, `str`, `urlparse`, `parse_qs`.
+ * JavaScript's own differ in single characters (`trim` cuts U+FEFF but not U+001C; `.` stops at U+2028), and a
+ * recorded answer shows each of them.
+ */
+
+/** Characters that Python's `str.strip` and `str.split` take for white space. */
+const SPACE = '\\t\\n\\v\\f\\r\\x1c-\\x1f \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
+const LEADING = new RegExp(`^[${SPACE}]+`);
+const TRAILING = new RegExp(`[${SPACE}]$`);
+const RUNS = new RegExp(`[${SPACE}]+`);
+const SPACE_CHAR = new RegExp(`[${SPACE}]`);
+
+/** `str.strip()`; linear in the text's length. */
+export function strip(text: string): string {
+  const left = text.replace(LEADING, '');
+  let end = left.length;
+  while (end > 0 && SPACE_CHAR.test(left[end - 1]!)) end--;
+  return left.slice(0, end);
+}
+
+/** `str.split()`: words between runs of white space. */
+export function words(text: string): string[] {
+  const inner = strip(text);
+  return inner === '' ? [] : inner.split(RUNS);
+}
+
+/** True if a character is white space to Python. */
+export function endsInSpace(text: string): boolean {
+  return TRAILING.test(text);
+}
+
+const UNPRINTABLE = /[\p{C}\p{Z}]/u;
+
+/** `repr(text)`: single quotes unless the text has `'` and no `"`; unprintable characters escaped. */
+export function repr(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  if (/^[ -&(-[\]-~]*$/.test(text)) return `'${text}'`;
+  let out = quote;
+  for (const char of text) out += escaped(char, quote);
+  return out + quote;
+}
+
+function escaped(char: string, quote: string): string {
+  if (char === '\\' || char === quote) return `\\${char}`;
+  if (char === '\n') return '\\n';
+  if (char === '\r') return '\\r';
+  if (char === '\t') return '\\t';
+  if (char === ' ' || !UNPRINTABLE.test(char)) return char;
+  const code = char.codePointAt(0)!;
+  const hex = code.toString(16);
+  if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
+  return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
+}
+
+/** A Python float in recorded or evaluated values, where JSON alone would make it an integer. */
+export class Float {
+  readonly value: number;
+  constructor(value: number) {
+    this.value = value;
+  }
+}
+
+/** `str(value)` of a value that came from a page: `None`, `True`, `5`, `['a', 'b']`. */
+export function str(value: unknown): string {
+  return typeof value === 'string' ? value : literal(value);
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'None';
+  if (typeof value === 'string') return repr(value);
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (value instanceof Float) return float(value.value);
+  if (typeof value === 'number') return Number.isInteger(value) ? integer(value) : float(value);
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
+  if (typeof value !== 'object') return String(value);
+  return `{${Object.entries(value)
+    .map(([key, item]) => `${repr(key)}: ${literal(item)}`)
+    .join(', ')}}`;
+}
+
+function integer(value: number): string {
+  return Number.isSafeInteger(value) ? String(value) : BigInt(value).toString();
+}
+
+function float(value: number): string {
+  if (Number.isNaN(value)) return 'nan';
+  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
+  const [digits, exponent] = value.toExponential().split('e') as [string, string];
+  const power = Number(exponent);
+  if (power < -4 || power >= 16) {
+    return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
+  }
+  const plain = Object.is(value, -0) ? '-0' : value.toFixed(Math.max(0, mantissaDigits(digits) - power));
+  return plain.includes('.') ? plain : `${plain}.0`;
+}
+
+function mantissaDigits(digits: string): number {
+  return digits.replace('-', '').replace('.', '').length - 1;
+}
+
+/** The parts of `urllib.parse.urlparse` that the evaluators use; `;parameters` are cut off the path. */
+export interface ParsedUrl {
+  readonly scheme: string;
+  readonly netloc: string;
+  readonly path: string;
+  readonly query: string;
+}
+
+const WITH_PARAMETERS = new Set([
+  '',
+  'ftp',
+  'hdl',
+  'prospero',
+  'http',
+  'https',
+  'shttp',
+  'rtsp',
+  'rtsps',
+  'rtspu',
+  'sip',
+  'sips',
+  'mms',
+  'sftp',
+  'tel',
+]);
+
+/**
+ * `urllib.parse.urlparse`.
+ * @throws {RangeError} for a bracket without its partner in the host, as Python's ValueError
+ */
+export function urlparse(url: string): ParsedUrl {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: Python strips just these
+  let rest = url.replace(/^[\x00-\x20]+/, '').replace(/[\t\r\n]/g, '');
+  let scheme = '';
+  const named = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(rest);
+  if (named) {
+    scheme = named[1]!.toLowerCase();
+    rest = rest.slice(named[0].length);
+  }
+  let netloc = '';
+  if (rest.startsWith('//')) {
+    const end = rest.slice(2).search(/[/?#]/);
+    netloc = end < 0 ? rest.slice(2) : rest.slice(2, 2 + end);
+    rest = end < 0 ? '' : rest.slice(2 + end);
+    if (netloc.includes('[') !== netloc.includes(']')) throw new RangeError('Invalid IPv6 URL');
+  }
+  const [beforeFragment] = cut(rest, '#');
+  const [path, query] = cut(beforeFragment, '?');
+  return { scheme, netloc, path: WITH_PARAMETERS.has(scheme) ? withoutParameters(path) : path, query };
+}
+
+function withoutParameters(path: string): string {
+  const at = path.indexOf(';', path.lastIndexOf('/') + 1);
+  return at < 0 ? path : path.slice(0, at);
+}
+
+function cut(text: string, mark: string): [before: string, after: string] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** `urllib.parse.parse_qs`: values by key; blank ones are left out. */
+export function parseQuery(query: string): Map<string, string[]> {
+  const values = new Map<string, string[]>();
+  for (const pair of query.split('&')) {
+    const at = pair.indexOf('=');
+    if (at < 0 || at === pair.length - 1) continue;
+    const key = unquote(pair.slice(0, at));
+    const known = values.get(key);
+    if (known) known.push(unquote(pair.slice(at + 1)));
+    else values.set(key, [unquote(pair.slice(at + 1))]);
+  }
+  return values;
+}
+
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+function unquote(text: string): string {
+  return text.replace(/\+/g, ' ').replace(/(?:%[0-9A-Fa-f]{2})+/g, (run) => {
+    return utf8.decode(Uint8Array.from(run.slice(1).split('%'), (hex) => Number.parseInt(hex, 16)));
+  });
+}

@@ -1,0 +1,227 @@
+/** Inputs of the graphs that rollout and learner build alike, packed and padded as the graphs declare them. */
+import type { HostTensor } from '../engine/engine.ts';
+import type { Codec } from '../reading/codec.ts';
+import { type Candidate, MAX_MENTIONS, type Prompt } from '../reading/transcript.ts';
+import type { ModelConfig } from './config.ts';
+
+/** Id that stands before the first token where the model looks back (`tokenShift`), and pads layouts. */
+export const PAD = 0;
+
+/** Spelling of action texts: all that feeds need of a codec. */
+export type Speller = Pick<Codec, 'spell'>;
+
+/** An i32 feed. */
+export function i32(shape: readonly number[], data: Int32Array): HostTensor {
+  return { dtype: 'i32', shape, data };
+}
+
+/** An f32 feed; of a pool that is longer than the shape, the first values. */
+export function f32(shape: readonly number[], data: Float32Array): HostTensor {
+  const size = shape.reduce((a, b) => a * b, 1);
+  return { dtype: 'f32', shape, data: size === data.length ? data : data.subarray(0, size) };
+}
+
+/** 0, 1, … n − 1. */
+export function steps(n: number): HostTensor {
+  return i32(
+    [n],
+    Int32Array.from({ length: n }, (_, t) => t),
+  );
+}
+
+/** Feeds of the prompt part: packed tokens and layout for prompts padded to `longest`. */
+export function promptFeeds(
+  config: ModelConfig,
+  prompts: readonly Pick<Prompt, 'tokens' | 'focus'>[],
+  longest: number,
+): Record<string, HostTensor> {
+  const N = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const ids = new Int32Array(N);
+  const previous = [new Int32Array(N), new Int32Array(N)] as const;
+  const focus = new Float32Array(N);
+  const positions = new Int32Array(N);
+  const index = new Int32Array(prompts.length * longest).fill(-1);
+  const inverse = new Int32Array(N);
+  const mask = new Float32Array(prompts.length * longest).fill(-1e9);
+  let n = 0;
+  prompts.forEach((prompt, g) => {
+    const { previous1, previous2 } = previousTokens(prompt.tokens);
+    ids.set(prompt.tokens, n);
+    previous[0].set(previous1, n);
+    previous[1].set(previous2, n);
+    prompt.tokens.forEach((id, t) => {
+      focus[n] = prompt.focus.has(id) ? 1 : 0;
+      positions[n] = t;
+      index[g * longest + t] = n;
+      inverse[n] = g * longest + t;
+      mask[g * longest + t] = 0;
+      n++;
+    });
+  });
+  const feeds: Record<string, HostTensor> = {
+    'prompt.ids': { dtype: 'i32', shape: [N], data: ids },
+    'prompt.positions': { dtype: 'i32', shape: [N], data: positions },
+    'prompt.index': { dtype: 'i32', shape: [prompts.length, longest], data: index },
+    'prompt.inverse': { dtype: 'i32', shape: [N], data: inverse },
+    'prompt.mask': { dtype: 'f32', shape: [prompts.length, longest], data: mask },
+  };
+  for (let i = 0; i < config.tokenShift; i++) {
+    feeds[`prompt.previous${i + 1}`] = { dtype: 'i32', shape: [N], data: previous[i]! };
+  }
+  if (config.focusBit) feeds['prompt.focus'] = { dtype: 'f32', shape: [N, 1], data: focus };
+  if (!config.prefixBidirectional) {
+    feeds['prompt.steps'] = steps(longest);
+  }
+  return feeds;
+}
+
+/** Feeds of the action texts, padded to the longest; an empty text is all padding. */
+export function actionFeeds(
+  config: ModelConfig,
+  speller: Speller,
+  actions: readonly { readonly text: string; readonly focus: ReadonlySet<number> }[],
+): Record<string, HostTensor> {
+  const encoded = actions.map(({ text }) => speller.spell(text));
+  const W = Math.max(1, ...encoded.map((tokens) => tokens.length));
+  const N = actions.length * W;
+  const ids = new Int32Array(N);
+  const previous = [new Int32Array(N), new Int32Array(N)] as const;
+  const focus = new Float32Array(N);
+  const valid = new Float32Array(N);
+  encoded.forEach((tokens, row) => {
+    const { previous1, previous2 } = previousTokens(tokens);
+    ids.set(tokens, row * W);
+    previous[0].set(previous1, row * W);
+    previous[1].set(previous2, row * W);
+    tokens.forEach((id, t) => {
+      focus[row * W + t] = actions[row]!.focus.has(id) ? 1 : 0;
+    });
+    valid.fill(1, row * W, row * W + tokens.length);
+  });
+  const feeds: Record<string, HostTensor> = {
+    'actions.ids': { dtype: 'i32', shape: [actions.length, W], data: ids },
+    'actions.valid': { dtype: 'f32', shape: [actions.length, W], data: valid },
+  };
+  for (let i = 0; i < config.tokenShift; i++) {
+    feeds[`actions.previous${i + 1}`] = { dtype: 'i32', shape: [actions.length, W], data: previous[i]! };
+  }
+  if (config.focusBit) feeds['actions.focus'] = { dtype: 'f32', shape: [actions.length, W], data: focus };
+  return feeds;
+}
+
+/** Prompt and the candidates that can be chosen after it. */
+export interface Choosable {
+  readonly prompt: Prompt;
+  readonly candidates: readonly Candidate[];
+}
+
+/**
+ * Feeds of the candidates: every different text once, which text each candidate is, and the packed rows of the prompt
+ * that mention it. Lists are padded to the longest; a padding candidate has no mention.
+ */
+export function candidateFeeds(
+  config: ModelConfig,
+  speller: Speller,
+  groups: readonly Choosable[],
+): Record<string, HostTensor> {
+  const G = groups.length;
+  const C = Math.max(1, ...groups.map(({ candidates }) => candidates.length));
+  const different = new DifferentTexts(speller);
+  const texts = new Int32Array(G * C);
+  const mentions = groups.map(({ candidates, prompt }) => candidates.map(({ action }) => prompt.mentions(action)));
+  const M = Math.max(1, ...mentions.flatMap((lists) => lists.map((list) => Math.min(list.length, MAX_MENTIONS))));
+  const rows = new Int32Array(G * C * M);
+  const mentionMask = new Float32Array(rows.length).fill(-1e9);
+  let offset = 0; // where the group's prompt begins among the packed prompt tokens
+  groups.forEach(({ candidates, prompt }, g) => {
+    candidates.forEach(({ read }, c) => {
+      const list = mentions[g]![c]!;
+      texts[g * C + c] = different.row(read, prompt.focus);
+      for (let m = 0; m < Math.min(list.length, M); m++) {
+        rows[(g * C + c) * M + m] = offset + list[m]!;
+        mentionMask[(g * C + c) * M + m] = 0;
+      }
+    });
+    offset += prompt.tokens.length;
+  });
+  if (different.texts.length === 0) different.row('', new Set());
+  return {
+    ...actionFeeds(config, speller, different.texts),
+    'candidates.texts': i32([G * C], texts),
+    'candidates.mentions': i32([rows.length], rows),
+    'candidates.mentionMask': f32([G, C, M], mentionMask),
+  };
+}
+
+/** Candidate texts that differ in what the model reads of them: their tokens, and which of them carry the focus bit. */
+class DifferentTexts {
+  readonly texts: { readonly text: string; readonly focus: ReadonlySet<number> }[] = [];
+  readonly #speller: Speller;
+  readonly #rows = new Map<string, number>();
+
+  constructor(speller: Speller) {
+    this.#speller = speller;
+  }
+
+  row(text: string, focus: ReadonlySet<number>): number {
+    let key = `${text}\n`;
+    for (const id of this.#speller.spell(text)) key += focus.has(id) ? '1' : '0';
+    const known = this.#rows.get(key);
+    if (known !== undefined) return known;
+    const row = this.texts.push({ text, focus }) - 1;
+    this.#rows.set(key, row);
+    return row;
+  }
+}
+
+/** Window: a prompt that is read whole, and the one token after it, which decides. */
+export interface Window extends Choosable {
+  readonly deciding: number;
+}
+
+/** Feeds of windows. */
+export function windowFeeds(
+  config: ModelConfig,
+  speller: Speller,
+  windows: readonly Window[],
+): Record<string, HostTensor> {
+  const n = windows.length;
+  const lengths = windows.map(({ prompt }) => prompt.tokens.length);
+  const each = (value: (window: Window) => number) => i32([n], Int32Array.from(windows, value));
+  const feeds: Record<string, HostTensor> = {
+    ...promptFeeds(
+      config,
+      windows.map(({ prompt }) => prompt),
+      Math.max(...lengths),
+    ),
+    'tokens.ids': each(({ deciding }) => deciding),
+    'tokens.positions': i32([n], Int32Array.from(lengths)),
+    'episodes.index': i32([n, 1, 1], steps(n).data as Int32Array),
+    'episodes.inverse': steps(n),
+    'episodes.steps': steps(1),
+    'decisions.index': i32([n, 1], steps(n).data as Int32Array),
+    'decisions.inverse': steps(n),
+    ...candidateFeeds(config, speller, windows),
+  };
+  if (config.tokenShift > 0) feeds['tokens.previous1'] = each(({ prompt }) => prompt.tokens.at(-1) ?? PAD);
+  if (config.tokenShift > 1) feeds['tokens.previous2'] = each(({ prompt }) => prompt.tokens.at(-2) ?? PAD);
+  if (config.focusBit) {
+    feeds['tokens.focus'] = f32(
+      [n, 1],
+      Float32Array.from(windows, ({ prompt, deciding }) => (prompt.focus.has(deciding) ? 1 : 0)),
+    );
+  }
+  return feeds;
+}
+
+/** Previous and one-before-previous token of each position of a sequence. */
+function previousTokens(tokens: ArrayLike<number>) {
+  const n = tokens.length;
+  const previous1 = new Int32Array(n);
+  const previous2 = new Int32Array(n);
+  for (let i = 0; i < n; i++) {
+    previous1[i] = i > 0 ? tokens[i - 1]! : PAD;
+    previous2[i] = i > 1 ? tokens[i - 2]! : PAD;
+  }
+  return { previous1, previous2 };
+}

@@ -1,0 +1,459 @@
+/**
+ * Cached policy: the KV cache and the compiled programs of a local model behind the `Policy` interface. Episodes come to
+ * it as transcripts, so it knows neither views nor templates.
+ *
+ * Each call runs one batch. Members that wait for an action join the call with whatever tokens they have not read yet; a
+ * member that has read its last one decides. A choice is then out; a run of tokens feeds the sampled token back and goes
+ * on in the next call, next to whoever has arrived meanwhile (continuous batching).
+ *
+ * Cached of an episode are its prompt (once per group, where the group shares it) and the tokens after it. A transcript
+ * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over.
+ */
+import { UserError } from '../core/errors.ts';
+import { Rng, seedFrom } from '../core/rng.ts';
+import { type Decision, versionsKept } from '../core/trajectory.ts';
+import type { Engine, HostTensor, Program } from '../engine/engine.ts';
+import { headSize, type ModelConfig } from '../model/config.ts';
+import { actionFeeds, promptFeeds } from '../model/feeds.ts';
+import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
+import { nextInTrie } from '../reading/action-trie.ts';
+import type { Codec } from '../reading/codec.ts';
+import { follow } from '../reading/follow.ts';
+import { OutsideTranscript } from '../reading/outside.ts';
+import type { Transcript } from '../reading/transcript.ts';
+import { cachedCandidates, decisionFeeds, keepPast, readingOf } from './decision-feeds.ts';
+import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
+import { KvCache } from './kv-cache.ts';
+import type { Acted, ActRequest, Policy } from './policy.ts';
+import { drawFrom } from './sampling.ts';
+
+export interface CachedPolicyOptions {
+  readonly config: ModelConfig;
+  readonly codec: Codec;
+  readonly decoder: DecoderKind;
+  /** With the tokens decoder: sample only spellings of listed actions. Ignored where an env lists none. */
+  readonly masked: boolean;
+  /** Longest run of tokens of one turn. */
+  readonly maxTokens: number;
+  /** Turns per engine call, at most. */
+  readonly maxBatch: number;
+  /** Effect of a weight update on running episodes: keep their cache (cheap, a little off-policy) or recompute it. */
+  readonly cacheOnUpdate: 'keep' | 'recompute';
+  /** Milliseconds, for the stages of a turn; without it turns carry none. */
+  readonly now?: () => number;
+}
+
+export class CachedPolicy implements Policy {
+  readonly maxBatch: number;
+  readonly #options: CachedPolicyOptions;
+  readonly #prefill: Program;
+  readonly #vectors: Program | undefined;
+  readonly #decide: Program;
+  readonly #batches: RunningBatch[] = [];
+  readonly #groups = new Map<string, GroupState>();
+  readonly #members = new Map<number, MemberState>();
+  #weights: Record<string, HostTensor> = {};
+  #version = 0;
+  /** Members in the middle of a run of tokens. */
+  #runs = 0;
+  #tokens = 0;
+
+  private constructor(options: CachedPolicyOptions, prefill: Program, decide: Program, vectors: Program | undefined) {
+    this.#options = options;
+    this.#prefill = prefill;
+    this.#decide = decide;
+    this.#vectors = vectors;
+    this.maxBatch = options.maxBatch;
+  }
+
+  /** Compiles the programs. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
+  static async create(engine: Engine, options: CachedPolicyOptions, params: ParamSet): Promise<CachedPolicy> {
+    const { config, decoder, codec } = options;
+    checkVocabulary(config, codec);
+    const prefill = await engine.compile(prefillGraph(config));
+    const decide = await engine.compile(decoder === 'choice' ? chooseGraph(config) : decodeGraph(config));
+    const vectors = decoder === 'choice' ? await engine.compile(actionsGraph(config)) : undefined;
+    const policy = new CachedPolicy(options, prefill, decide, vectors);
+    policy.load(params);
+    return policy;
+  }
+
+  load(params: ParamSet): void {
+    checkParams(this.#options.config, params);
+    this.#version = params.version;
+    this.#weights = {};
+    for (const { name, shape } of parameterSpecs(this.#options.config)) {
+      this.#weights[name] = { dtype: 'f32', shape, data: params.values[name]! };
+    }
+    if (this.#options.cacheOnUpdate === 'keep') return;
+    for (const group of this.#groups.values()) {
+      group.dirty = true;
+      group.vectors = 0;
+    }
+    for (const { group, row } of this.#members.values()) group.batch.cache.setPast(row, 0);
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get waiting(): number {
+    let waiting = 0;
+    for (const batch of this.#batches) waiting += batch.waiting.size;
+    return waiting;
+  }
+
+  get complete(): boolean {
+    return this.#runs > 0 || this.#batches.some(({ live, waiting }) => live > 0 && waiting.size === live);
+  }
+
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  submit(requests: readonly ActRequest[]): void {
+    for (const request of requests) this.#submit(request);
+  }
+
+  #submit(request: ActRequest): void {
+    const { codec, decoder } = this.#options;
+    const { given, actions } = request;
+    const known = this.#members.get(request.episode);
+    const transcript =
+      given && !known ? new OutsideTranscript(given, request) : follow(codec, known?.transcript, request);
+    const member = known ?? this.#open(request, transcript);
+    if (known) this.#followPrompt(known);
+    if (decoder === 'choice') {
+      if (actions.length === 0) {
+        throw new RangeError(
+          `policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`,
+        );
+      }
+      const { group, candidates } = member;
+      for (const action of actions) {
+        const text = transcript.table[action]!;
+        const read = transcript.candidate(text);
+        if (candidates[action]?.read !== read) candidates[action] = { read, row: candidateRow(group, text, read) };
+      }
+    }
+    member.request = request;
+    member.since = this.#now();
+    member.prefillMs = member.decodeMs = 0;
+    member.group.batch.waiting.add(member);
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) {
+      const member = this.#members.get(episode);
+      if (!member) continue;
+      this.#members.delete(episode);
+      if (member.run) this.#runs--;
+      member.group.batch.waiting.delete(member);
+      this.#leave(member.group);
+    }
+  }
+
+  forget(): void {
+    this.#members.clear();
+    this.#groups.clear();
+    this.#batches.length = 0;
+    this.#runs = 0;
+  }
+
+  async step(): Promise<readonly Acted[]> {
+    const batch = this.#busiestBatch();
+    if (!batch) return [];
+    const ready = [...batch.waiting].sort((a, b) => a.row - b.row);
+    const groups = [...new Set(ready.map((member) => member.group))];
+    const start = this.#now();
+    await this.#readPrompts(
+      batch.cache,
+      groups.filter((group) => group.dirty),
+    );
+    if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.candidates.length));
+    const read = this.#now();
+    const acted = await this.#decideFor(batch.cache, ready);
+    if (!this.#options.now) return acted;
+    const end = this.#now();
+    for (const member of ready) {
+      member.prefillMs += read - start;
+      member.decodeMs += end - read;
+    }
+    return acted.map((one) => {
+      const { since, prefillMs, decodeMs } = this.#members.get(one.episode)!;
+      return { ...one, stages: { waitMs: Math.max(0, end - since - prefillMs - decodeMs), prefillMs, decodeMs } };
+    });
+  }
+
+  #now(): number {
+    return this.#options.now?.() ?? 0;
+  }
+
+  async dispose(): Promise<void> {
+    await this.#prefill.dispose();
+    await this.#decide.dispose();
+    await this.#vectors?.dispose();
+  }
+
+  // --- episodes -------------------------------------------------------------------------------------------------
+
+  #open({ episode, group: id, member: index, groupSize }: ActRequest, transcript: Transcript): MemberState {
+    const { shared } = transcript.prompt;
+    const group = shared ? this.#groupOf(`g${id}`, groupSize, transcript) : this.#groupOf(`e${episode}`, 1, transcript);
+    const member: MemberState = {
+      episode,
+      group,
+      row: group.slot * group.batch.cache.members + (shared ? index : 0),
+      transcript,
+      prompt: transcript.prompt,
+      candidates: [],
+      request: undefined,
+      since: 0,
+      prefillMs: 0,
+      decodeMs: 0,
+      run: undefined,
+    };
+    this.#members.set(episode, member);
+    group.batch.cache.setPast(member.row, 0);
+    return member;
+  }
+
+  /** Keeps a member beside its prompt: nothing that was cached under another one holds. */
+  #followPrompt(member: MemberState): void {
+    const { prompt } = member.transcript;
+    if (prompt === member.prompt) return;
+    member.prompt = prompt;
+    if (member.group.batch.cache.members > 1 || prompt.shared !== member.group.prompt.shared) {
+      // The others go on under the old prompt: this one gets a slot of its own.
+      this.#leave(member.group);
+      member.group = this.#groupOf(`e${member.episode}`, 1, member.transcript);
+      member.row = member.group.slot;
+    } else resetGroup(member.group, prompt);
+    member.candidates.length = 0;
+    member.group.batch.cache.setPast(member.row, 0);
+  }
+
+  /** Slot of a group, opened where it is new, with one more member in it. @param members K of the slot */
+  #groupOf(key: string, members: number, { prompt }: Transcript): GroupState {
+    let group = this.#groups.get(key);
+    if (!group) {
+      const batch = this.#batchOf(members);
+      const slot = batch.cache.acquire();
+      const empty = { promptKeys: undefined, dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
+      group = { key, batch, slot, prompt, ...empty };
+      batch.cache.clearActions(slot);
+      this.#groups.set(key, group);
+    }
+    group.live++;
+    group.batch.live++;
+    return group;
+  }
+
+  /** Batch with a free slot for `members` members. */
+  #batchOf(members: number): RunningBatch {
+    const free = this.#batches.find(({ cache }) => !cache.full && cache.members === members);
+    if (free) return free;
+    const { config, maxBatch } = this.#options;
+    const cache = new KvCache(config, Math.max(1, Math.floor(maxBatch / members)), members);
+    const batch = { cache, live: 0, waiting: new Set<MemberState>() };
+    this.#batches.push(batch);
+    return batch;
+  }
+
+  #leave(group: GroupState): void {
+    group.batch.live--;
+    group.live--;
+    if (group.live > 0) return;
+    group.batch.cache.release(group.slot);
+    this.#groups.delete(group.key);
+  }
+
+  // --- calls ----------------------------------------------------------------------------------------------------
+
+  #busiestBatch(): RunningBatch | undefined {
+    let best: RunningBatch | undefined;
+    for (const batch of this.#batches) if (batch.waiting.size > (best?.waiting.size ?? 0)) best = batch;
+    return best;
+  }
+
+  async #readPrompts(cache: KvCache, groups: readonly GroupState[]): Promise<void> {
+    if (groups.length === 0) return;
+    const { config } = this.#options;
+    const longest = Math.max(...groups.map(({ prompt }) => prompt.tokens.length));
+    cache.reservePrompt(longest);
+    const feeds = promptFeeds(
+      config,
+      groups.map(({ prompt }) => prompt),
+      longest,
+    );
+    const out = await this.#prefill.run({ ...this.#weights, ...feeds });
+    const dh = headSize(config);
+    const width = config.kvHeads * longest * dh;
+    let packed = 0;
+    groups.forEach((group, g) => {
+      const { length } = group.prompt.tokens;
+      for (let layer = 0; layer < config.layers; layer++) {
+        const k = floats(out[`k${layer}`]).subarray(g * width, (g + 1) * width);
+        const v = floats(out[`v${layer}`]).subarray(g * width, (g + 1) * width);
+        cache.writePrompt(group.slot, layer, k, v, longest, length);
+      }
+      if (config.choiceHead) {
+        const d = config.hiddenSize;
+        group.promptKeys = floats(out.pointerKeys).slice(packed * d, (packed + length) * d);
+      }
+      packed += length;
+      group.dirty = false;
+    });
+    this.#tokens += packed;
+  }
+
+  /** Vectors of the candidates that have none yet: all groups' texts in one call. */
+  async #embedActions(groups: readonly GroupState[]): Promise<void> {
+    const { config, codec } = this.#options;
+    const pending = groups.flatMap((group) =>
+      group.candidates
+        .slice(group.vectors)
+        .map(({ action, read }, i) => ({ group, row: group.vectors + i, action, text: read })),
+    );
+    if (pending.length === 0) return;
+    const feeds = actionFeeds(
+      config,
+      codec,
+      pending.map(({ text, group }) => ({ text, focus: group.prompt.focus })),
+    );
+    const out = await this.#vectors!.run({ ...this.#weights, ...feeds });
+    const bags = floats(out.bags);
+    const d = config.hiddenSize;
+    for (const { batch, candidates } of groups) batch.cache.reserveActions(candidates.length);
+    pending.forEach(({ group, row, action }, i) => {
+      const mentions = group.prompt.mentions(action);
+      group.batch.cache.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), mentions, group.promptKeys!);
+      group.vectors = row + 1;
+    });
+  }
+
+  async #decideFor(cache: KvCache, ready: readonly MemberState[]): Promise<readonly Acted[]> {
+    const { config, decoder } = this.#options;
+    const readings = ready.map((member) => readingOf(member, cache));
+    const { feeds, tokens } = decisionFeeds(config, cache, readings);
+    if (decoder === 'choice') Object.assign(feeds, cachedCandidates(config, cache, ready.at(-1)!.group.slot + 1));
+    this.#tokens += tokens;
+    const out = await this.#decide.run({ ...this.#weights, ...feeds });
+    keepPast(config, cache, readings, out);
+
+    const values = config.valueHead ? floats(out.values) : undefined;
+    const scores = floats(decoder === 'choice' ? out.scores : out.logits);
+    const width = decoder === 'choice' ? cache.actions : config.vocabSize;
+    const acted: Acted[] = [];
+    for (const { member, decides } of readings) {
+      const { request, row } = member;
+      if (!decides || !request) continue;
+      const value = values ? values[row]! : 0;
+      const own = scores.subarray(row * width, (row + 1) * width);
+      const finished =
+        decoder === 'choice' ? this.#choose(member, request, own, value) : this.#sample(member, request, own, value);
+      if (!finished) continue;
+      acted.push(finished);
+      member.request = undefined;
+      member.group.batch.waiting.delete(member);
+    }
+    return acted;
+  }
+
+  #choose(member: MemberState, request: ActRequest, scores: Float32Array, value: number): Acted {
+    const { candidates, transcript } = member;
+    const { actions } = request;
+    const listed = new Float32Array(actions.length);
+    for (let i = 0; i < actions.length; i++) listed[i] = scores[candidates[actions[i]!]!.row]!;
+    const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
+    const decision: Decision = {
+      kind: 'choice',
+      version: this.#version,
+      context: transcript.takeContext(),
+      value,
+      choice: at,
+      logprob,
+    };
+    return { episode: member.episode, turn: request.turn, action: transcript.table[actions[at]!]!, decision };
+  }
+
+  /** Samples the next token; the turn is finished when the run ends. */
+  #sample(member: MemberState, request: ActRequest, logits: Float32Array, value: number): Acted | undefined {
+    const { codec, maxTokens } = this.#options;
+    const { transcript } = member;
+    const masked = this.#options.masked && request.actions.length > 0;
+    let { run } = member;
+    if (!run) {
+      const context = transcript.takeContext();
+      member.run = run = { tokens: [], logprobs: [], versions: [], value, context, rng: drawOf(request) };
+      this.#runs++;
+    }
+    const { id, logprob } = masked
+      ? this.#drawSpelling(member, request, logits, run)
+      : drawToken(codec, logits, request.temperature, run.rng);
+    run.tokens.push(id);
+    run.logprobs.push(logprob);
+    run.versions.push(this.#version);
+    transcript.write([id]); // read in the next call, or on the next turn before what the env says
+    const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
+    const ended = codec.ends(run.tokens) || (!masked && run.tokens.length >= most);
+    if (!ended) return undefined;
+    member.run = undefined;
+    this.#runs--;
+    const decision: Decision = {
+      kind: 'tokens',
+      ...versionsKept(run.versions),
+      context: run.context,
+      value: run.value,
+      tokens: Int32Array.from(run.tokens),
+      logprobs: Float32Array.from(run.logprobs),
+      masked,
+    };
+    const { action, ...said } = codec.answer(run.tokens);
+    const acted = { episode: member.episode, turn: request.turn, action, decision };
+    if (said.text === undefined) return acted;
+    const used = { promptTokens: transcript.prompt.tokens.length + transcript.tokens.length - run.tokens.length };
+    return { ...acted, response: { ...said, text: said.text, ...used, completionTokens: run.tokens.length } };
+  }
+
+  #drawSpelling(
+    { transcript }: MemberState,
+    { actions, temperature }: ActRequest,
+    logits: Float32Array,
+    run: NonNullable<MemberState['run']>,
+  ) {
+    const { codec } = this.#options;
+    const spellings = Array.from(actions, (action) => codec.spell(transcript.table[action]!));
+    const allowed = nextInTrie(spellings, run.tokens, codec.end);
+    const { at, logprob } = drawFrom(
+      Float32Array.from(allowed, (id) => logits[id]!),
+      temperature,
+      run.rng,
+    );
+    return { id: allowed[at]!, logprob };
+  }
+}
+
+function drawToken({ sampled: { from, to } }: Codec, logits: Float32Array, temperature: number, rng: Rng) {
+  const { at, logprob } = drawFrom(logits.subarray(from, to), temperature, rng);
+  return { id: from + at, logprob };
+}
+
+/** Generator of a turn's draw. */
+export function drawOf({ given, samplingSeed, turn }: ActRequest): Rng {
+  return Rng.fromSeed(given ? given.seed : seedFrom(samplingSeed, turn));
+}
+
+/** @throws {UserError} BAD_WEIGHTS for a model of another vocabulary */
+export function checkVocabulary({ vocabSize }: ModelConfig, codec: Codec): void {
+  if (vocabSize === codec.vocabSize) return;
+  throw new UserError(
+    'BAD_WEIGHTS',
+    `policy: the model has ${vocabSize} tokens, the world's vocabulary ${codec.vocabSize}; train a new policy for this world`,
+  );
+}
+
+function floats(tensor: HostTensor | undefined): Float32Array {
+  return tensor!.data as Float32Array;
+}

@@ -1,0 +1,65 @@
+/** Opening a policy from its specification: the one place that knows which kind is which class. */
+import type { Clock } from '../core/clock.ts';
+import type { EngineOptions } from '../engine/engine.ts';
+import { openEngine } from '../engine/open.ts';
+import { timed } from '../engine/timed.ts';
+import type { ModelConfig } from '../model/config.ts';
+import type { ParamSet } from '../model/parameters.ts';
+import type { DecoderKind } from '../model/programs.ts';
+import { codecOf } from '../reading/codec-of.ts';
+import { loadWorld } from '../world/open-world.ts';
+import { CachedPolicy } from './cached-policy.ts';
+import type { Policy } from './policy.ts';
+import { RandomPolicy } from './random-policy.ts';
+import { WindowPolicy } from './window-policy.ts';
+
+/** Policy that answers in this process; plain data. */
+export type PolicySpec = LocalPolicySpec | { readonly kind: 'random' };
+
+/** Policy with weights of its own. */
+export interface LocalPolicySpec {
+  readonly kind: 'small';
+  readonly engine: EngineOptions;
+  readonly model: ModelConfig;
+  /** URL of the world's module; the policy reads through its view. */
+  readonly envModule: string;
+  readonly decoder: DecoderKind;
+  readonly masked: boolean;
+  readonly maxTokens: number;
+  readonly cacheOnUpdate: 'keep' | 'recompute';
+  /** Requests bring prompts that their clients rendered (`ActRequest.given`). */
+  readonly givenPrompts?: boolean;
+  readonly params: ParamSet;
+}
+
+export interface OpenedPolicy {
+  readonly policy: Policy;
+  /** Name and device of its engine; `none` where nothing is computed. */
+  readonly engine: string;
+  /** Milliseconds inside the engine so far. */
+  readonly computing: { readonly ms: number };
+  /** Closes the engine; the policy is disposed of first, by its owner. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens a policy and its engine.
+ * @throws {UserError} BAD_WEIGHTS when the weights do not fit the model or the world's vocabulary
+ */
+export async function openPolicy(
+  spec: PolicySpec,
+  { maxBatch, clock }: { readonly maxBatch: number; readonly clock: Clock },
+): Promise<OpenedPolicy> {
+  if (spec.kind === 'random') {
+    return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
+  }
+  const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params } = spec;
+  const codec = codecOf(await loadWorld(new URL(spec.envModule)));
+  const { engine, computing } = timed(await openEngine(spec.engine), clock);
+  const common = { config, codec, maxBatch, now: () => clock.now() };
+  const policy =
+    codec.rendersAnew && decoder === 'choice' && !spec.givenPrompts
+      ? await WindowPolicy.create(engine, common, params)
+      : await CachedPolicy.create(engine, { ...common, decoder, masked, maxTokens, cacheOnUpdate }, params);
+  return { policy, engine: `${engine.name}/${engine.device}`, computing, close: () => engine.dispose() };
+}

@@ -1,0 +1,12 @@
+/** The frozen base of a pretrained model: its weights as fixed tensors, as they lie in its files. */
+import type { ModelConfig } from '../model/config.ts';
+import { weightSpecs } from '../model/parameters.ts';
+import type { PretrainedModel } from './folder.ts';
+
+/** The model with every weight frozen where it lies. */
+export function frozen({ config, shards }: PretrainedModel): ModelConfig {
+  const weights = Object.fromEntries(
+    weightSpecs({ ...config, valueHead: false }).map(({ name }) => [name, shards.weights.get(name)!.source]),
+  );
+  return { ...config, base: { hash: shards.hash, weights } };
+}

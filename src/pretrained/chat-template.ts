@@ -1,0 +1,86 @@
+/** Conversations → text by a model's own Jinja chat template, as transformers renders it. */
+import { Template } from '@huggingface/jinja';
+import { messageOf, UserError } from '../core/errors.ts';
+import type { Json } from './model-config.ts';
+
+/** One message; templates may read more fields than these. */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: unknown;
+  readonly [field: string]: unknown;
+}
+
+export interface RenderOptions {
+  readonly tools?: readonly unknown[] | null;
+  /** Ends with the opening of an assistant's turn. */
+  readonly addGenerationPrompt?: boolean;
+  /** More names that the template may read. */
+  readonly variables?: Json;
+}
+
+export class ChatTemplate {
+  readonly #template: Template;
+  readonly #source: string;
+  readonly #tokens: Json;
+
+  /**
+   * @param text   the Jinja text
+   * @param tokens `bos_token`, `eos_token` and the like, as the template sees them
+   * @param source named in errors
+   * @throws {UserError} BAD_CHECKPOINT for a template that cannot be read
+   */
+  constructor(text: string, tokens: Json, source: string) {
+    this.#source = source;
+    this.#tokens = tokens;
+    try {
+      this.#template = new Template(text);
+    } catch (thrown) {
+      throw new UserError('BAD_CHECKPOINT', `${source}: the chat template cannot be read: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+  }
+
+  /** @throws {UserError} BAD_CHECKPOINT with what the template itself raises */
+  render(
+    messages: readonly ChatMessage[],
+    { tools = null, addGenerationPrompt = false, variables = {} }: RenderOptions = {},
+  ): string {
+    try {
+      return this.#template.render({
+        messages,
+        tools,
+        add_generation_prompt: addGenerationPrompt,
+        ...this.#tokens,
+        ...variables,
+      });
+    } catch (thrown) {
+      throw new UserError('BAD_CHECKPOINT', `${this.#source}: the chat template fails: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+  }
+}
+
+/**
+ * The template's text in a `tokenizer_config.json`: a string, or a list of named ones of which `default` is taken
+ * (`tool_use` for conversations with tools, where there is one).
+ * @returns `undefined` where there is none
+ */
+export function templateText(value: unknown, withTools = false): string | undefined {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) return undefined;
+  const named = new Map(value.map((one: { name?: string; template?: string }) => [one?.name, one?.template]));
+  return (withTools ? named.get('tool_use') : undefined) ?? named.get('default');
+}
+
+/** The special tokens that templates read, as text, from a `tokenizer_config.json`. */
+export function templateTokens(config: Json): Json {
+  const tokens: Record<string, string> = {};
+  for (const [name, value] of Object.entries(config)) {
+    if (!/^(bos|eos|pad|unk|sep|cls|mask)_token$/.test(name)) continue;
+    const text = typeof value === 'string' ? value : (value as { content?: unknown } | null)?.content;
+    if (typeof text === 'string') tokens[name] = text;
+  }
+  return tokens;
+}

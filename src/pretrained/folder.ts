@@ -1,0 +1,101 @@
+/**
+ * A model folder as Hugging Face writes it: `config.json`, weights, `tokenizer.json`, `tokenizer_config.json`,
+ * `generation_config.json`, maybe `chat_template.jinja`.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { messageOf, UserError } from '../core/errors.ts';
+import type { ModelConfig } from '../model/config.ts';
+import { weightSpecs } from '../model/parameters.ts';
+import { ChatTemplate, templateText, templateTokens } from './chat-template.ts';
+import { type Json, readModelConfig } from './model-config.ts';
+import { findShards, type Shards } from './shards.ts';
+import { BpeTokenizer } from './tokenizer.ts';
+
+/** A model and where its weights lie; nothing of them is read yet. */
+export interface PretrainedModel {
+  /** Absolute path of the folder. */
+  readonly folder: string;
+  readonly config: ModelConfig;
+  readonly shards: Shards;
+  /** Ids that end a turn, by `generation_config.json` and `config.json`; empty where neither says. */
+  readonly endTokens: readonly number[];
+}
+
+/**
+ * Opens the model of a folder and checks that its weights are all there, in the right shapes.
+ * @param maxPositions longest sequence wanted; the model's own limit by default
+ * @throws {UserError} BAD_CHECKPOINT naming the file or the field
+ */
+export function openModel(folder: string, maxPositions?: number): PretrainedModel {
+  const path = resolve(folder);
+  if (!existsSync(path) || !statSync(path).isDirectory()) {
+    throw new UserError(
+      'BAD_CHECKPOINT',
+      `${folder} is no folder; expected a model's, with config.json and safetensors`,
+    );
+  }
+  const json = readJson(path, 'config.json');
+  const config = readModelConfig(json, join(path, 'config.json'), maxPositions);
+  const shards = findShards(path);
+  for (const { name, shape } of weightSpecs(config)) {
+    const stored = shards.weights.get(name);
+    if (!stored) {
+      throw new UserError('BAD_CHECKPOINT', `${path}: weight ${name} [${shape.join(', ')}] is missing from its files`);
+    }
+    if (stored.shape.join() !== shape.join()) {
+      throw new UserError(
+        'BAD_CHECKPOINT',
+        `${path}: weight ${name} is [${stored.shape.join(', ')}], expected [${shape.join(', ')}] by config.json`,
+      );
+    }
+  }
+  const known = new Set(weightSpecs(config).map(({ name }) => name));
+  const extra = [...shards.weights.keys()].find((name) => !known.has(name) && !ignored(name, config));
+  if (extra) {
+    throw new UserError(
+      'BAD_CHECKPOINT',
+      `${path}: weight ${extra} is no part of the model that config.json describes`,
+    );
+  }
+  const generation = existsSync(join(path, 'generation_config.json')) ? readJson(path, 'generation_config.json') : {};
+  return { folder: path, config, shards, endTokens: endTokens(generation.eos_token_id ?? json.eos_token_id) };
+}
+
+/** A model's tokenizer and, where it has one, its chat template. */
+export interface PretrainedText {
+  readonly tokenizer: BpeTokenizer;
+  readonly template: ChatTemplate | undefined;
+}
+
+/** Opens tokenizer and template of a folder. @throws {UserError} BAD_CHECKPOINT naming the file */
+export function openText(folder: string): PretrainedText {
+  const path = resolve(folder);
+  const config = readJson(path, 'tokenizer_config.json');
+  const tokenizer = new BpeTokenizer(readJson(path, 'tokenizer.json'), config, path);
+  const file = join(path, 'chat_template.jinja');
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : templateText(config.chat_template);
+  return { tokenizer, template: text === undefined ? undefined : new ChatTemplate(text, templateTokens(config), path) };
+}
+
+/** @throws {UserError} BAD_CHECKPOINT for a file that is missing or holds no JSON object */
+export function readJson(folder: string, name: string): Json {
+  const path = join(folder, name);
+  if (!existsSync(path)) throw new UserError('BAD_CHECKPOINT', `${folder}: ${name} is missing`);
+  try {
+    const json: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new TypeError('expected an object');
+    return json as Json;
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', `${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** Stored values that follow from others: rotary tables of old files, and a head that is the embedding table. */
+function ignored(name: string, { tieEmbeddings }: ModelConfig): boolean {
+  return name.endsWith('.rotary_emb.inv_freq') || (tieEmbeddings && name === 'lm_head.weight');
+}
+
+function endTokens(value: unknown): readonly number[] {
+  return (Array.isArray(value) ? value : [value]).filter((id): id is number => Number.isInteger(id));
+}

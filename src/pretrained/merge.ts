@@ -1,0 +1,82 @@
+/** Merged models: adapters folded into the weights they stand beside. */
+import { closeSync, copyFileSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, writeSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { UserError } from '../core/errors.ts';
+import type { LoraConfig } from '../model/config.ts';
+import { adapterNames, loraScale } from '../model/lora.ts';
+import { type DenseSource, toBfloat16, toFloat16 } from '../tensor/fixed.ts';
+import type { PretrainedModel } from './folder.ts';
+import { readWeight } from './shards.ts';
+
+/**
+ * W + scale·B·A as float32, computed in float64; the weight itself where no adapter stands beside it.
+ * @param values the adapter's matrices by name
+ */
+export function mergedWeight(
+  { shards }: Pick<PretrainedModel, 'shards'>,
+  lora: LoraConfig,
+  values: Readonly<Record<string, Float32Array>>,
+  name: string,
+): Float32Array {
+  const stored = shards.weights.get(name)!;
+  const weight = readWeight(stored);
+  const { down, up } = adapterNames(name.replace(/\.weight$/, ''));
+  const [a, b] = [values[down], values[up]];
+  if (!a || !b || !name.endsWith('.weight')) return weight;
+  const [rows, columns] = stored.shape as [number, number];
+  const { rank } = lora;
+  const scale = loraScale(lora);
+  const row = new Float64Array(columns);
+  for (let r = 0; r < rows; r++) {
+    row.fill(0);
+    for (let k = 0; k < rank; k++) {
+      const factor = scale * b[r * rank + k]!;
+      for (let c = 0; c < columns; c++) row[c]! += factor * a[k * columns + c]!;
+    }
+    for (let c = 0; c < columns; c++) weight[r * columns + c] = weight[r * columns + c]! + row[c]!;
+  }
+  return weight;
+}
+
+/**
+ * Writes a folder like the model's with the adapter folded in: weights rounded to the type they are stored in, every
+ * other file copied.
+ * @param folder new or empty
+ * @throws {UserError} BAD_ARGUMENT for a folder that holds something
+ */
+export function writeMerged(
+  model: PretrainedModel,
+  lora: LoraConfig,
+  values: Readonly<Record<string, Float32Array>>,
+  folder: string,
+): void {
+  mkdirSync(folder, { recursive: true });
+  if (readdirSync(folder).length > 0) {
+    throw new UserError('BAD_ARGUMENT', `${folder}: expected a new or empty folder, it holds files`);
+  }
+  for (const name of readdirSync(model.folder)) {
+    const from = join(model.folder, name);
+    if (statSync(from).isFile()) copyFileSync(from, join(folder, name));
+  }
+  for (const [name, { source }] of model.shards.weights) {
+    const { down } = adapterNames(name.replace(/\.weight$/, ''));
+    if (!values[down]) continue;
+    const bytes = narrowed(mergedWeight(model, lora, values, name), source.dtype);
+    // A link of a hub's cache was copied as the file it names, under the link's own name.
+    const file = join(folder, nameOf(model, source.file));
+    const fd = openSync(file, 'r+');
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, source.offset + at);
+    fsyncSync(fd);
+    closeSync(fd);
+  }
+}
+
+/** The name of a shard in its folder; its real path may lie elsewhere. */
+function nameOf({ shards }: PretrainedModel, file: string): string {
+  return shards.names.get(file) ?? basename(file);
+}
+
+function narrowed(values: Float32Array, dtype: DenseSource['dtype']): Uint8Array {
+  const stored = dtype === 'f32' ? values : dtype === 'bf16' ? toBfloat16(values) : toFloat16(values);
+  return new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
+}

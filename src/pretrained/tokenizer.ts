@@ -1,0 +1,59 @@
+/** Text ↔ token ids by a model's own `tokenizer.json`. */
+import { Tokenizer } from '@huggingface/tokenizers';
+import { messageOf, UserError } from '../core/errors.ts';
+import type { Json } from './model-config.ts';
+
+interface AddedToken {
+  readonly id: number;
+  readonly content: string;
+  readonly special?: boolean;
+}
+
+/** Encodes text of two kinds: what we write ourselves, and what a world or a model wrote. */
+export class BpeTokenizer {
+  readonly #trusted: Tokenizer;
+  readonly #plain: Tokenizer;
+
+  /**
+   * @param json   parsed `tokenizer.json`
+   * @param config parsed `tokenizer_config.json`
+   * @param source named in errors: the folder
+   * @throws {UserError} BAD_CHECKPOINT for a tokenizer that cannot be built
+   */
+  constructor(json: Json, config: Json, source: string) {
+    try {
+      this.#trusted = new Tokenizer(json, config);
+      const added = (json.added_tokens ?? []) as readonly AddedToken[];
+      this.#plain = new Tokenizer({ ...json, added_tokens: added.filter(({ special }) => !special) }, config);
+    } catch (thrown) {
+      throw new UserError('BAD_CHECKPOINT', `${source}: tokenizer.json cannot be used: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+  }
+
+  /** Ids of text of ours: special tokens in it are what they say. Nothing is put before or behind. */
+  encode(text: string): number[] {
+    return ids(this.#trusted, text);
+  }
+
+  /** Ids of text that a world or a model wrote: special tokens in it are spelt out as letters, so that none is forged. */
+  encodePlain(text: string): number[] {
+    return ids(this.#plain, text);
+  }
+
+  /** Text of ids; an id that the tokenizer does not have decodes to nothing. */
+  decode(tokens: ArrayLike<number>, { special = true }: { readonly special?: boolean } = {}): string {
+    const list = Array.from(tokens);
+    return list.length === 0 ? '' : this.#trusted.decode(list, { skip_special_tokens: !special });
+  }
+
+  /** The id of one token; undefined where there is none. */
+  idOf(token: string): number | undefined {
+    return this.#trusted.token_to_id(token);
+  }
+}
+
+function ids(tokenizer: Tokenizer, text: string): number[] {
+  return text === '' ? [] : tokenizer.encode(text, { add_special_tokens: false }).ids.map(Number);
+}

@@ -1,0 +1,70 @@
+/**
+ * Transcripts from outside: an episode whose prompt a client rendered and sent, as plain data. Token prompting makes
+ * them, the policy server reads them.
+ */
+import { MAX_MENTIONS, type Observed, type Prompt, type Transcript } from './transcript.ts';
+
+/** Transcript as plain data; one turn of an episode. */
+export interface RenderedPrompt {
+  /** [P] token ids of the prompt, P ≥ 1. */
+  readonly prompt: Int32Array;
+  /** [T] token ids after it, up to the position that decides, T ≥ 1. */
+  readonly after: Int32Array;
+  /** Token ids that carry the focus bit. */
+  readonly focus: readonly number[];
+  /** By action text: positions in the prompt that mention it; none counts as position 0. */
+  readonly mentions: ReadonlyMap<string, readonly number[]>;
+}
+
+/** A transcript as it stands, for sending. @param actions texts that can be chosen */
+export function renderedPrompt({ prompt, tokens }: Transcript, actions: readonly string[]): RenderedPrompt {
+  return {
+    prompt: prompt.tokens,
+    after: Int32Array.from(tokens),
+    focus: [...prompt.focus],
+    mentions: new Map(actions.map((action) => [action, prompt.mentions(action)])),
+  };
+}
+
+/** Transcript of what a client sent; it has this one turn. */
+export class OutsideTranscript implements Transcript {
+  readonly prompt: Prompt;
+  readonly tokens: number[];
+  readonly table: string[];
+  #told = 0;
+
+  constructor({ prompt, after, focus, mentions }: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'>) {
+    this.prompt = {
+      tokens: prompt,
+      shared: false,
+      focus: new Set(focus),
+      mentions(action) {
+        const places = mentions.get(action)?.slice(0, MAX_MENTIONS) ?? [];
+        return places.length > 0 ? places : [0];
+      },
+    };
+    this.tokens = [...after];
+    this.table = [...newActions];
+  }
+
+  candidate(action: string): string {
+    return action;
+  }
+
+  takeContext(): Int32Array {
+    const head = this.#told === 0 ? this.prompt.tokens : [];
+    const context = Int32Array.from([...head, ...this.tokens.slice(this.#told)]);
+    this.#told = this.tokens.length;
+    return context;
+  }
+
+  write(ids: Iterable<number>): void {
+    for (const id of ids) this.tokens.push(id);
+    this.#told = this.tokens.length;
+  }
+
+  /** @throws {RangeError} always: who rendered the first turn has to render the next one too */
+  observe(): void {
+    throw new RangeError('policy: an episode of given prompts has one turn');
+  }
+}

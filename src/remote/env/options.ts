@@ -1,0 +1,58 @@
+/** Options that both kinds of remote environment take, checked. */
+import type { EnvOptions } from '../../core/env.ts';
+import { UserError } from '../../core/errors.ts';
+
+export interface RemoteEnvOptions {
+  /** Of the server (for AgentGym's the place where `/create` is). */
+  readonly url: string;
+  /** The world it serves; names prompts and, on a uniform server, the env. */
+  readonly world: string;
+  /** Milliseconds of one attempt. Default 5000. */
+  readonly attemptMs: number;
+  /**
+   * Milliseconds of an action with all its attempts; opening gets three times as long. Keep it below
+   * `rollout.stepDeadlineMs`, which ends the whole host. Default 9000.
+   */
+  readonly deadlineMs: number;
+  /** Times a request is sent at most. Default 5. */
+  readonly attempts: number;
+  /** Bearer token of the server, from this environment variable. Default LONGPLAY_SERVER_TOKEN. */
+  readonly tokenEnv: string;
+}
+
+const DEFAULTS = { attemptMs: 5000, deadlineMs: 9000, attempts: 5, tokenEnv: 'LONGPLAY_SERVER_TOKEN' };
+
+/**
+ * @param env for messages
+ * @param further names of options that are the caller's to check
+ * @throws {UserError} BAD_CONFIG
+ */
+export function remoteEnvOptions(env: string, options: EnvOptions, further: readonly string[]): RemoteEnvOptions {
+  const known = ['url', 'world', ...Object.keys(DEFAULTS), ...further];
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    throw new UserError('BAD_CONFIG', `${env} has no option '${unknown}'; it has: ${known.join(', ')}`);
+  }
+  const { url, world } = options;
+  if (typeof url !== 'string' || !URL.canParse(url)) {
+    throw new UserError('BAD_CONFIG', `${env}: url: expected e.g. http://127.0.0.1:36001, got ${JSON.stringify(url)}`);
+  }
+  if (typeof world !== 'string' || world === '') {
+    throw new UserError('BAD_CONFIG', `${env}: world: say which world the server has (\`longplay envs\` lists them)`);
+  }
+  const { tokenEnv = DEFAULTS.tokenEnv } = options;
+  const count = (key: 'attemptMs' | 'deadlineMs' | 'attempts') => {
+    const value = options[key] ?? DEFAULTS[key];
+    if (typeof value === 'number' && value >= 1) return value;
+    throw new UserError('BAD_CONFIG', `${env}: ${key}: expected a number of at least 1, got ${JSON.stringify(value)}`);
+  };
+  if (typeof tokenEnv !== 'string') throw new UserError('BAD_CONFIG', `${env}: tokenEnv must be a variable's name`);
+  return {
+    url,
+    world,
+    attemptMs: count('attemptMs'),
+    deadlineMs: count('deadlineMs'),
+    attempts: count('attempts'),
+    tokenEnv,
+  };
+}

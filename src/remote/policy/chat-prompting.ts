@@ -1,0 +1,165 @@
+/** Episodes as conversations, for language models. */
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import type { WorldPrompt } from '../../core/prompt.ts';
+import { seedFrom } from '../../core/rng.ts';
+import type { Decision, ModelResponse } from '../../core/trajectory.ts';
+import type { Acted, ActRequest } from '../../policy/policy.ts';
+import { renderChat } from '../../prompts/chat-template.ts';
+import { conversation, instructions, type Message, type ToldTurn, tell } from '../../prompts/conversation.ts';
+import { FORMATS, type PromptFormat } from '../../prompts/formats.ts';
+import { estimateTokens } from '../../prompts/history.ts';
+import type { Completion } from './openai-client.ts';
+import type { Prompt, Prompting } from './prompting.ts';
+
+interface Talk {
+  readonly table: string[];
+  readonly turns: ToldTurn[];
+  /** What the model was told and has not answered. */
+  told: string;
+  error: string | undefined;
+  /** Prompt and completion tokens used. */
+  spent: number;
+  /** Our guess of the last prompt's tokens, for servers that tell none. */
+  asked: number;
+  /** Prompt and answer of the last turn as token ids, where the server tells them. */
+  read: readonly number[];
+}
+
+export class ChatPrompting implements Prompting {
+  readonly #config: OpenAIConfig;
+  readonly #model: string;
+  readonly #world: WorldPrompt;
+  readonly #format: PromptFormat;
+  readonly #start: string;
+  readonly #talks = new Map<number, Talk>();
+
+  constructor(config: OpenAIConfig, model: string, world: WorldPrompt) {
+    this.#config = config;
+    this.#model = model;
+    this.#world = world;
+    this.#format = FORMATS[config.format === 'world' ? world.format : config.format];
+    this.#start = instructions(world, this.#format);
+  }
+
+  ask(request: ActRequest): Prompt {
+    const talk = this.#talks.get(request.episode) ?? this.#open(request);
+    for (const text of request.newActions) talk.table.push(text);
+    const actions = Array.from(request.actions, (index) => talk.table[index]!);
+    const { listActions, history, system, guided } = this.#config;
+    talk.told = tell(request.observation, talk.error, listActions ? actions : undefined);
+    const talked = conversation(this.#start, talk.turns, talk.told, history);
+    const messages: readonly Message[] =
+      system === undefined ? talked : [{ role: 'system', content: system }, ...talked];
+    const maxTokens = this.#allowance(talk, messages);
+    if (maxTokens < 1) {
+      const formatError = 'the token budget of the episode is spent';
+      talk.turns.push({ told: talk.told, answer: '' });
+      return { decided: { action: '', response: { text: '', formatError, promptTokens: 0, completionTokens: 0 } } };
+    }
+    const choices =
+      guided === 'none' || actions.length === 0
+        ? undefined
+        : actions.map((action) => this.#format.print('', action, this.#world));
+    return { api: this.#config.api, body: this.#body(request, messages, maxTokens, choices) };
+  }
+
+  read(request: ActRequest, completion: Completion): Acted {
+    const { episode, turn } = request;
+    const talk = this.#talks.get(episode)!;
+    const { text, promptTokens, completionTokens, finish } = completion;
+    talk.spent += (promptTokens || talk.asked) + (completionTokens || estimateTokens(text));
+    const parsed = this.#format.parse(text, this.#world);
+    const cut = finish === 'length' ? ' The answer was cut off: be shorter.' : '';
+    const formatError = 'error' in parsed ? parsed.error + cut : undefined;
+    talk.error = formatError;
+    talk.turns.push({ told: talk.told, answer: withoutReasoning(text) });
+    const response: ModelResponse = {
+      text,
+      promptTokens,
+      completionTokens,
+      ...(formatError === undefined ? {} : { formatError }),
+    };
+    const decision = decisionOf(talk, completion);
+    const action = 'action' in parsed ? parsed.action : '';
+    return { episode, turn, action, response, ...(decision ? { decision } : {}) };
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) this.#talks.delete(episode);
+  }
+
+  forget(): void {
+    this.#talks.clear();
+  }
+
+  /** An episode that comes with a history has lost the model's words; its actions are put in their place. */
+  #open(request: ActRequest): Talk {
+    const turns = (request.history ?? []).map(({ observation, action }) => ({
+      told: observation,
+      answer: this.#format.print('', action, this.#world),
+    }));
+    const talk: Talk = { table: [], turns, told: '', error: undefined, spent: 0, asked: 0, read: [] };
+    this.#talks.set(request.episode, talk);
+    return talk;
+  }
+
+  /** Tokens the answer may have. */
+  #allowance(talk: Talk, messages: readonly Message[]): number {
+    const { maxTokens, episodeTokens } = this.#config;
+    talk.asked = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+    if (episodeTokens === undefined) return maxTokens;
+    return Math.min(maxTokens, episodeTokens - talk.spent - talk.asked);
+  }
+
+  #body(
+    { samplingSeed, turn, temperature }: ActRequest,
+    messages: readonly Message[],
+    maxTokens: number,
+    choices: readonly string[] | undefined,
+  ): Record<string, unknown> {
+    const { api, topP, logprobs, tokenIds, guided, template, body } = this.#config;
+    const rendered = api === 'completions' ? renderChat(template, messages) : undefined;
+    return {
+      model: this.#model,
+      ...(rendered ? { prompt: rendered.prompt, stop: rendered.stop } : { messages }),
+      temperature,
+      top_p: topP,
+      max_tokens: maxTokens,
+      seed: seedFrom(samplingSeed, turn),
+      ...(logprobs ? { logprobs: api === 'chat' ? true : 1 } : {}),
+      ...(tokenIds ? { return_token_ids: true } : {}),
+      ...(choices
+        ? guided === 'guided_choice'
+          ? { guided_choice: choices }
+          : { structured_outputs: { choice: choices } }
+        : {}),
+      ...body,
+    };
+  }
+}
+
+/**
+ * What was sampled, for whoever trains on it: only where the server told ids and log-probabilities of the same tokens.
+ * The context is what the model had not read before; the whole prompt where it was rendered anew.
+ */
+function decisionOf(talk: Talk, { tokens, promptTokenIds, logprobs, longplay }: Completion): Decision | undefined {
+  if (!tokens || !promptTokenIds || !logprobs || tokens.length !== logprobs.length) return undefined;
+  const { read } = talk;
+  const continues = read.length <= promptTokenIds.length && read.every((id, i) => id === promptTokenIds[i]);
+  talk.read = [...promptTokenIds, ...tokens];
+  return {
+    kind: 'tokens',
+    version: longplay?.version ?? 0,
+    context: continues ? promptTokenIds.slice(read.length) : promptTokenIds,
+    value: longplay?.value ?? 0,
+    tokens,
+    logprobs,
+    masked: false,
+  };
+}
+
+/** A model is not shown its own reasoning again: servers leave it out, and it would eat the context. */
+function withoutReasoning(text: string): string {
+  const end = text.startsWith('<think>') ? text.indexOf('</think>') : -1;
+  return end < 0 ? text : text.slice(end + '</think>'.length).trimStart();
+}

@@ -1,0 +1,127 @@
+/**
+ * An OpenAI-compatible server: `/models`, `/completions`, `/chat/completions`. Answers are checked by hand, field by
+ * field: what a server leaves out stays out, and what has another shape is a `malformed` answer, which is asked for again.
+ *
+ * @see https://platform.openai.com/docs/api-reference; `token_ids`, `prompt_token_ids` as vLLM gives them
+ */
+import { HttpClient, type HttpClientOptions, parseAnswer } from '../http-client.ts';
+import { RemoteError } from '../retry.ts';
+
+export type Api = 'chat' | 'completions';
+
+export interface Completion {
+  readonly text: string;
+  /** `stop`, `length`, … as the server calls it. */
+  readonly finish: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** [T] ids of the answer's tokens. */
+  readonly tokens?: Int32Array;
+  readonly promptTokenIds?: Int32Array;
+  /** [T] log π of each token of the answer. */
+  readonly logprobs?: Float32Array;
+  /** What our own policy server adds. */
+  readonly longplay?: { readonly version: number; readonly value: number };
+}
+
+export interface ServedModel {
+  readonly id: string;
+  /** Of our own policy server: what its token ids mean. */
+  readonly view?: string;
+  readonly vocabulary?: string;
+  readonly decoder?: string;
+}
+
+const PATHS: Readonly<Record<Api, string>> = { chat: 'chat/completions', completions: 'completions' };
+
+export class OpenAIClient {
+  readonly #http: HttpClient;
+
+  constructor(options: HttpClientOptions) {
+    this.#http = new HttpClient(options);
+  }
+
+  /** One attempt. @throws {RemoteError} */
+  async complete(api: Api, body: object, deadlineMs: number): Promise<Completion> {
+    const answer = await this.#http.send('POST', PATHS[api], JSON.stringify(body), deadlineMs);
+    return readCompletion(api, parseAnswer(answer.body));
+  }
+
+  /** One attempt. @throws {RemoteError} */
+  async models(deadlineMs: number): Promise<readonly ServedModel[]> {
+    const answer = await this.#http.send('GET', 'models', undefined, deadlineMs);
+    const { data } = (parseAnswer(answer.body) ?? {}) as { data?: unknown };
+    if (!Array.isArray(data)) throw malformed('a list of models without "data"');
+    return data.filter((one): one is ServedModel => typeof (one as ServedModel | null)?.id === 'string');
+  }
+
+  close(): void {
+    this.#http.close();
+  }
+}
+
+/** @throws {RemoteError} malformed */
+export function readCompletion(api: Api, answer: unknown): Completion {
+  const root = record(answer) ?? {};
+  const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
+  if (!choice) throw malformed(`an answer without "choices": ${JSON.stringify(answer)?.slice(0, 120)}`);
+  const text = textOf(api, choice);
+  const usage = record(root.usage) ?? {};
+  const tokens = ids(choice.token_ids);
+  const promptTokenIds = ids(choice.prompt_token_ids ?? root.prompt_token_ids);
+  const logprobs = logprobsOf(api, record(choice.logprobs));
+  const ours = record(choice.longplay);
+  return {
+    text,
+    finish: typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop',
+    promptTokens: whole(usage.prompt_tokens),
+    completionTokens: whole(usage.completion_tokens),
+    ...(tokens ? { tokens } : {}),
+    ...(promptTokenIds ? { promptTokenIds } : {}),
+    ...(logprobs ? { logprobs } : {}),
+    ...(ours ? { longplay: { version: whole(ours.version), value: Number(ours.value) || 0 } } : {}),
+  };
+}
+
+function textOf(api: Api, choice: Record<string, unknown>): string {
+  if (api === 'completions') {
+    if (typeof choice.text === 'string') return choice.text;
+    throw malformed('a completion without "text"');
+  }
+  const message = record(choice.message);
+  if (!message) throw malformed('a chat completion without "message"');
+  const { content, reasoning_content: reasoning } = message;
+  const said = typeof content === 'string' ? content : '';
+  if (typeof reasoning === 'string' && reasoning !== '') return `<think>${reasoning}</think>\n${said}`;
+  if (typeof content !== 'string' && content !== null) throw malformed('a message without "content"');
+  return said;
+}
+
+function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Float32Array | undefined {
+  const list =
+    api === 'completions'
+      ? logprobs?.token_logprobs
+      : Array.isArray(logprobs?.content)
+        ? logprobs.content.map((token) => record(token)?.logprob)
+        : undefined;
+  if (!Array.isArray(list) || !list.every((value) => typeof value === 'number')) return undefined;
+  return Float32Array.from(list);
+}
+
+function ids(value: unknown): Int32Array | undefined {
+  return Array.isArray(value) && value.every(Number.isInteger) ? Int32Array.from(value as number[]) : undefined;
+}
+
+function whole(value: unknown): number {
+  return typeof value === 'number' && value >= 0 ? Math.floor(value) : 0;
+}
+
+function record(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}
+
+function malformed(message: string): RemoteError {
+  return new RemoteError('malformed', message);
+}

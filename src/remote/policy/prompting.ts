@@ -1,0 +1,20 @@
+/** The two ways to put an episode to a server: as a conversation, or as token ids of the world's view. */
+import type { Acted, ActRequest } from '../../policy/policy.ts';
+import type { Api, Completion } from './openai-client.ts';
+
+/** What is sent, or the answer that needs no sending. */
+export type Prompt =
+  | { readonly api: Api; readonly body: Readonly<Record<string, unknown>> }
+  | { readonly decided: Omit<Acted, 'episode' | 'turn'> };
+
+/** Remembers running episodes; no I/O. */
+export interface Prompting {
+  /** Takes a turn in. Asked once per turn. */
+  ask(request: ActRequest): Prompt;
+  /** Takes its answer in. @throws {RemoteError} mismatch for an answer to another question */
+  read(request: ActRequest, completion: Completion): Acted;
+  /** Drops episodes. */
+  release(episodes: readonly number[]): void;
+  /** Drops all of them. */
+  forget(): void;
+}

@@ -1,0 +1,219 @@
+/**
+ * Remote policy: a model behind a server. The server batches, so every turn is a request of its own, at most `maxBatch`
+ * of them in flight; answers of episodes that were released meanwhile are dropped.
+ */
+import type { OpenAIConfig } from '../../config/run-config.ts';
+import type { Clock } from '../../core/clock.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Rng } from '../../core/rng.ts';
+import type { Acted, ActRequest, Policy } from '../../policy/policy.ts';
+import { attempt } from '../attempts.ts';
+import { RemoteError } from '../retry.ts';
+import type { Completion, OpenAIClient } from './openai-client.ts';
+import type { Prompting } from './prompting.ts';
+import type { RemoteUsage } from './usage.ts';
+
+export interface RemotePolicyOptions {
+  readonly openai: OpenAIConfig;
+  readonly client: OpenAIClient;
+  readonly prompting: Prompting;
+  readonly clock: Clock;
+  /** Spreads retries. */
+  readonly rng: Rng;
+  /** Wraps what is awaited outside the actor system, so that a serial run waits for it. */
+  readonly outside?: <T>(work: Promise<T>) => Promise<T>;
+  /** Called whenever `take` has something to give. */
+  readonly onSettled?: () => void;
+}
+
+/** Turn that no attempt answered. */
+export interface Unanswered {
+  readonly episode: number;
+  readonly message: string;
+}
+
+interface Settled {
+  readonly request: ActRequest;
+  readonly outcome: { readonly completion: Completion; readonly ms: number } | { readonly error: string };
+}
+
+export class RemotePolicy implements Policy {
+  /** The server's weights are its own. */
+  readonly version = 0;
+  /** Requests in flight at most. */
+  readonly maxBatch: number;
+  readonly #options: RemotePolicyOptions;
+  /** Turns that wait for a place, oldest first, and those in flight, by episode. */
+  readonly #queue = new Map<number, ActRequest>();
+  readonly #flying = new Map<number, ActRequest>();
+  #inFlight = 0;
+  readonly #settled: Settled[] = [];
+  /** Decided without asking the server. */
+  readonly #decided: Acted[] = [];
+  #wake: (() => void) | undefined;
+  #turns = 0;
+  readonly #used = {
+    requests: 0,
+    failures: 0,
+    formatErrors: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    latencyMs: 0,
+  };
+  readonly #retries: Record<string, number> = {};
+
+  constructor(options: RemotePolicyOptions) {
+    this.#options = options;
+    this.maxBatch = options.openai.concurrency;
+  }
+
+  load(): void {}
+
+  get waiting(): number {
+    return this.#queue.size + this.#flying.size + this.#decided.length;
+  }
+
+  /** Requests do not wait for each other. */
+  get complete(): boolean {
+    return true;
+  }
+
+  get tokens(): number {
+    return this.#used.promptTokens + this.#used.completionTokens;
+  }
+
+  /** Turns answered so far. */
+  get turns(): number {
+    return this.#turns;
+  }
+
+  get usage(): RemoteUsage {
+    const { promptTokens, completionTokens } = this.#used;
+    const { price } = this.#options.openai;
+    const cost = (promptTokens * price.prompt + completionTokens * price.completion) / 1e6;
+    return { ...this.#used, retries: { ...this.#retries }, cost, inFlight: this.#inFlight };
+  }
+
+  submit(requests: readonly ActRequest[]): void {
+    for (const request of requests) this.#queue.set(request.episode, request);
+    this.#send();
+  }
+
+  /** Waits until some turn is answered. @throws {RemoteError} for one that no attempt answered */
+  async step(): Promise<readonly Acted[]> {
+    for (;;) {
+      const { acted, unanswered } = this.take();
+      if (unanswered[0]) throw new RemoteError('network', unanswered[0].message);
+      if (acted.length > 0 || this.waiting === 0) return acted;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** Takes what has been settled since the last time, and sends what now has a place. Never waits. */
+  take(): { readonly acted: readonly Acted[]; readonly unanswered: readonly Unanswered[] } {
+    const acted = this.#decided.splice(0);
+    const unanswered: Unanswered[] = [];
+    for (const { request, outcome } of this.#settled.splice(0)) {
+      this.#inFlight--;
+      const wanted = this.#flying.get(request.episode) === request;
+      if (wanted) this.#flying.delete(request.episode);
+      const read = this.#read(request, outcome, wanted);
+      if (read && 'turn' in read) acted.push(read);
+      else if (read) unanswered.push(read);
+    }
+    for (const { response } of acted) if (response?.formatError !== undefined) this.#used.formatErrors++;
+    this.#turns += acted.length;
+    this.#used.failures += unanswered.length;
+    this.#options.prompting.release(unanswered.map(({ episode }) => episode));
+    this.#send();
+    return { acted, unanswered };
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) {
+      this.#queue.delete(episode);
+      this.#flying.delete(episode);
+      const at = this.#decided.findIndex((acted) => acted.episode === episode);
+      if (at >= 0) this.#decided.splice(at, 1);
+    }
+    this.#options.prompting.release(episodes);
+  }
+
+  forget(): void {
+    this.#options.prompting.forget();
+    this.#queue.clear();
+    this.#flying.clear();
+    this.#decided.length = 0;
+  }
+
+  dispose(): void {
+    this.#options.client.close();
+  }
+
+  #read(request: ActRequest, outcome: Settled['outcome'], wanted: boolean): Acted | Unanswered | undefined {
+    const { episode } = request;
+    if ('error' in outcome) return wanted ? { episode, message: outcome.error } : undefined;
+    const { completion, ms } = outcome;
+    this.#used.requests++;
+    this.#used.promptTokens += completion.promptTokens;
+    this.#used.completionTokens += completion.completionTokens;
+    this.#used.latencyMs += ms;
+    if (!wanted) return undefined;
+    try {
+      return this.#options.prompting.read(request, completion);
+    } catch (thrown) {
+      if (!(thrown instanceof RemoteError)) throw thrown;
+      return { episode, message: thrown.message };
+    }
+  }
+
+  #send(): void {
+    for (const [episode, request] of this.#queue) {
+      if (this.#inFlight >= this.maxBatch) return;
+      this.#queue.delete(episode);
+      this.#ask(request);
+    }
+  }
+
+  #ask(request: ActRequest): void {
+    const { openai, client, prompting, clock, rng, outside = (work) => work } = this.#options;
+    const prompt = prompting.ask(request);
+    if ('decided' in prompt) {
+      this.#decided.push({ episode: request.episode, turn: request.turn, ...prompt.decided });
+      this.#notify();
+      return;
+    }
+    this.#flying.set(request.episode, request);
+    this.#inFlight++;
+    const began = clock.now();
+    const onRetry = ({ fault, status }: RemoteError) => {
+      const why = status === undefined ? fault : String(status);
+      this.#retries[why] = (this.#retries[why] ?? 0) + 1;
+    };
+    const limits = {
+      attempts: openai.attempts,
+      minMs: openai.minRetryMs,
+      maxMs: openai.maxRetryMs,
+      attemptMs: openai.attemptMs,
+      totalMs: openai.turnMs,
+    };
+    const answer = attempt(limits, { clock, rng, onRetry }, (deadlineMs) =>
+      client.complete(prompt.api, prompt.body, deadlineMs),
+    ).then(
+      (completion) => ({ completion, ms: clock.now() - began }),
+      (thrown) => ({ error: messageOf(thrown) }),
+    );
+    void outside(answer).then((outcome) => {
+      this.#settled.push({ request, outcome });
+      this.#notify();
+    });
+  }
+
+  #notify(): void {
+    this.#options.onSettled?.();
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Analyzers: text → the tokens that are indexed and searched. The same one must read passages and queries, so an index
+ * keeps the name of its own.
+ */
+import { stemmer } from 'stemmer';
+
+/** `plain`: runs of letters and digits, lower case. `english`: like Lucene's English chain, which Pyserini's indexes use. */
+export type AnalyzerName = 'plain' | 'english';
+/** Tokens of a text in order, each well-formed and of at most 255 UTF-16 units; what is longer is cut. */
+export type Analyzer = (text: string) => string[];
+
+const RUNS = /[\p{L}\p{N}]+/gu;
+const ASCII_RUNS = /[a-z0-9]+/g;
+/** Words, an apostrophe inside one kept. */
+const WORDS = /[\p{L}\p{N}\p{M}_]+(?:['’][\p{L}\p{N}\p{M}_]+)*/gu;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII's
+const ASCII = /^[\x00-\x7f]*$/;
+const MAX_UNITS = 255;
+
+/** Lucene's 33 English stop words. */
+const STOP_WORDS = new Set(
+  (
+    'a an and are as at be but by for if in into is it no not of on or such that the their then there these they this ' +
+    'to was will with'
+  ).split(' '),
+);
+
+/** Runs of letters and digits of any script, lower case. */
+function plain(text: string): string[] {
+  const lower = text.toLowerCase();
+  return bounded(lower.match(ASCII.test(lower) ? ASCII_RUNS : RUNS) ?? []);
+}
+
+/** Words without a possessive 's, lower case, without stop words, stemmed by Porter's algorithm. */
+function english(text: string): string[] {
+  const tokens: string[] = [];
+  for (const word of bounded(text.match(WORDS) ?? [])) {
+    const token = word.replace(/['’][sS]$/, '').toLowerCase();
+    if (!STOP_WORDS.has(token)) tokens.push(token.length > 2 ? stemmer(token) : token);
+  }
+  return bounded(tokens);
+}
+
+/** Cuts what is too long, never inside a surrogate pair. */
+function bounded(tokens: string[]): string[] {
+  for (let i = 0; i < tokens.length; i++) {
+    const token = tokens[i]!;
+    if (token.length <= MAX_UNITS) continue;
+    const last = token.charCodeAt(MAX_UNITS - 1);
+    tokens[i] = token.slice(0, last >= 0xd800 && last < 0xdc00 ? MAX_UNITS - 1 : MAX_UNITS);
+  }
+  return tokens;
+}
+
+export const ANALYZERS: Readonly<Record<AnalyzerName, Analyzer>> = { plain, english };

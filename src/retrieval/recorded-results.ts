@@ -1,0 +1,62 @@
+/**
+ * Results of a live retriever kept in a folder, a file a query, so that an episode can be played again: the first
+ * answer to a query is the answer from then on, for all hosts that share the folder.
+ */
+import { createHash } from 'node:crypto';
+import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, UserError } from '../core/errors.ts';
+import type { Hit } from './retriever.ts';
+
+export class RecordedResults {
+  readonly #folder: string;
+  readonly #writer: string;
+  #written = 0;
+
+  /**
+   * @param writer something that no other host of the folder is called, a process id and a path, say
+   * @throws {UserError} for a folder that cannot be made
+   */
+  constructor(folder: string, writer: string) {
+    this.#folder = folder;
+    this.#writer = createHash('sha256').update(writer).digest('hex').slice(0, 16);
+    try {
+      mkdirSync(folder, { recursive: true });
+    } catch (thrown) {
+      throw new UserError('BAD_ARGUMENT', `cannot record results in ${folder}: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+  }
+
+  /** What was found for a query, by whichever host asked first. */
+  get(query: string, topk: number): readonly Hit[] | undefined {
+    let text: string;
+    try {
+      text = readFileSync(this.#file(query, topk), 'utf8');
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw thrown;
+    }
+    return (JSON.parse(text) as { hits: Hit[] }).hits;
+  }
+
+  /** Keeps an answer unless one is kept already. @returns the one that counts */
+  keep(query: string, topk: number, hits: readonly Hit[]): readonly Hit[] {
+    const draft = join(this.#folder, `.${this.#writer}-${this.#written++}`);
+    writeFileSync(draft, JSON.stringify({ query, topk, hits }));
+    try {
+      linkSync(draft, this.#file(query, topk)); // fails where another host was first, and is never half written
+      return hits;
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
+      return this.get(query, topk)!;
+    } finally {
+      unlinkSync(draft);
+    }
+  }
+
+  #file(query: string, topk: number): string {
+    return join(this.#folder, `${createHash('sha256').update(`${topk} ${query}`).digest('hex')}.json`);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Search-R1's retrieval protocol as a server speaks it: `POST /retrieve {queries, topk, return_scores}`, one list of
+ * passages a query. Bodies are read as FastAPI over pydantic 2 reads them, with its 422 answers.
+ *
+ * Differs: `return_scores: false` answers lists of bare documents, which is what the original's code means; it takes
+ * the answer apart as if it had scores, and fails unless there are exactly two queries. `fidelity: 'original'` does
+ * that.
+ *
+ * @see Search-R1 `search_r1/search/retrieval_server.py`
+ */
+import type { MaybePromise } from '../core/env.ts';
+import { type HttpAnswer, type HttpHandler, type HttpRequest, json } from '../serve/http-server.ts';
+import type { Hit, Retriever } from './retriever.ts';
+
+export type { HttpAnswer, HttpHandler, HttpRequest } from '../serve/http-server.ts';
+
+export interface RetrieveServerOptions {
+  /** Passages a query where the request names none. Default 3. */
+  readonly topk?: number;
+  /** Passages a query at most. Default 1000. */
+  readonly maxTopk?: number;
+  /** Default `corrected`. */
+  readonly fidelity?: 'corrected' | 'original';
+}
+
+interface Complaint {
+  readonly type: string;
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly input: unknown;
+  readonly ctx?: unknown;
+}
+
+interface RetrieveRequest {
+  readonly queries: readonly string[];
+  readonly topk: number | null;
+  readonly scores: boolean;
+}
+
+/** Answers requests from a retriever. */
+export function retrieveHandler(retriever: Retriever, options: RetrieveServerOptions = {}): HttpHandler {
+  const { topk: fallback = 3, maxTopk = 1000, fidelity = 'corrected' } = options;
+  return (request) => {
+    if (request.path !== '/retrieve') return json({ detail: 'Not Found' }, 404);
+    if (request.method !== 'POST') return json({ detail: 'Method Not Allowed' }, 405);
+    const read = readRequest(request);
+    if (Array.isArray(read)) return json({ detail: read }, 422);
+    const { queries, topk, scores } = read as RetrieveRequest;
+    const k = Math.min(maxTopk, topk || fallback);
+    if (k < 1) return broken();
+    const found = queries.map((query) => retriever.search(query, k));
+    const answer = (lists: readonly (readonly Hit[])[]): HttpAnswer => {
+      if (scores) return json({ result: lists });
+      const documents = lists.map((list) => list.map(({ document }) => document));
+      if (fidelity === 'corrected') return json({ result: documents });
+      return documents.length === 2 ? json({ result: documents[0] }) : broken();
+    };
+    return isSettled(found) ? answer(found) : Promise.all(found).then(answer, broken);
+  };
+}
+
+function isSettled(found: readonly MaybePromise<readonly Hit[]>[]): found is readonly (readonly Hit[])[] {
+  return !found.some((list) => list instanceof Promise);
+}
+
+function broken(): HttpAnswer {
+  return { status: 500, contentType: 'text/plain; charset=utf-8', body: 'Internal Server Error' };
+}
+
+function readRequest({ body }: HttpRequest): RetrieveRequest | Complaint[] {
+  if (body === '') return [missing(['body'], null)];
+  let given: unknown;
+  try {
+    given = JSON.parse(body);
+  } catch (thrown) {
+    const at = /position (\d+)/.exec(String(thrown))?.[1];
+    const msg = 'JSON decode error';
+    return [{ type: 'json_invalid', loc: ['body', Number(at ?? 0)], msg, input: {}, ctx: { error: String(thrown) } }];
+  }
+  if (given === null) return [missing(['body'], null)];
+  if (typeof given !== 'object' || Array.isArray(given)) {
+    const msg = 'Input should be a valid dictionary or object to extract fields from';
+    return [{ type: 'model_attributes_type', loc: ['body'], msg, input: given }];
+  }
+  return readFields(given as Record<string, unknown>);
+}
+
+function readFields(given: Record<string, unknown>): RetrieveRequest | Complaint[] {
+  const complaints: Complaint[] = [];
+  const { queries, topk = null, return_scores: asked = false } = given;
+  if (queries === undefined) complaints.push(missing(['body', 'queries'], given));
+  else if (!Array.isArray(queries)) {
+    complaints.push({
+      type: 'list_type',
+      loc: ['body', 'queries'],
+      msg: 'Input should be a valid list',
+      input: queries,
+    });
+  } else {
+    for (const [i, query] of queries.entries()) {
+      if (typeof query === 'string') continue;
+      const msg = 'Input should be a valid string';
+      complaints.push({ type: 'string_type', loc: ['body', 'queries', i], msg, input: query });
+    }
+  }
+  const k = topk === null ? null : asInteger(topk);
+  if (k === undefined) {
+    const type = typeof topk === 'string' ? 'int_parsing' : typeof topk === 'number' ? 'int_from_float' : 'int_type';
+    complaints.push({ type, loc: ['body', 'topk'], msg: 'Input should be a valid integer', input: topk });
+  }
+  const scores = asBoolean(asked);
+  if (scores === undefined) {
+    const type = typeof asked === 'string' ? 'bool_parsing' : 'bool_type';
+    complaints.push({ type, loc: ['body', 'return_scores'], msg: 'Input should be a valid boolean', input: asked });
+  }
+  if (complaints.length > 0) return complaints;
+  return { queries: queries as string[], topk: k!, scores: scores! };
+}
+
+function missing(loc: readonly string[], input: unknown): Complaint {
+  return { type: 'missing', loc, msg: 'Field required', input };
+}
+
+function asInteger(value: unknown): number | undefined {
+  if (typeof value === 'boolean') return Number(value);
+  if (typeof value === 'string')
+    return /^\s*[-+]?\d+(?:_\d+)*\s*$/.test(value) ? Number(value.replaceAll('_', '')) : undefined;
+  return Number.isInteger(value) ? (value as number) : undefined;
+}
+
+const BOOLEANS: Readonly<Record<string, boolean>> = {
+  true: true, t: true, yes: true, y: true, on: true, '1': true,
+  false: false, f: false, no: false, n: false, off: false, '0': false,
+}; // biome-ignore format: a table
+
+function asBoolean(value: unknown): boolean | undefined {
+  if (typeof value === 'boolean') return value;
+  if (value === 0 || value === 1) return value === 1;
+  const word = typeof value === 'string' ? value.toLowerCase() : '';
+  return Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : undefined;
+}

@@ -1,0 +1,136 @@
+/** Worlds by name, for every command: an id of the registry, `agentgym`, or the path of a user's own module. */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { closest } from 'fastest-levenshtein';
+import { registry } from '../../envs/registry.ts';
+import type { Env, EnvOptions } from '../core/env.ts';
+import { UserError } from '../core/errors.ts';
+import type { World } from '../core/world.ts';
+import { localUrl } from '../runtime/thread.ts';
+import { describeEnv, loadWorld } from '../world/open-world.ts';
+
+/** Any world behind an AgentGym server; `options.world` names it. */
+const AGENTGYM = 'agentgym';
+const MODULE_NAMES = ['index.mjs', 'index.js'];
+
+/** A world that was found. */
+export interface FoundWorld {
+  /** URL of its module, for hosts and threads. */
+  readonly url: URL;
+  readonly world: World;
+  /** Facts only (see `World.createEnv`): open sessions through hosts or `openWorld`. */
+  readonly env: Env;
+}
+
+/** Whether an env id is the path of a module: ids have neither slashes nor dots. */
+export function isModulePath(id: string): boolean {
+  return /[\\/.:]/.test(id);
+}
+
+/**
+ * An env id with a module's path made absolute; an id of the registry stays as it is.
+ * @param folder that relative paths start from
+ */
+export function resolvedEnvId(id: string, folder: string): string {
+  if (!isModulePath(id)) return id;
+  if (id.startsWith('file:')) return fileURLToPath(id);
+  return isAbsolute(id) ? id : resolve(folder, id);
+}
+
+/** The world of a configuration. */
+export interface ConfiguredEnv {
+  readonly id: string;
+  readonly options: EnvOptions;
+  /** Hash of a user's module as it was when the run was made. */
+  readonly sha256?: string | undefined;
+}
+
+/**
+ * A configuration's world with paths of modules made absolute.
+ * @param folder of the configuration's file
+ */
+export function locatedEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
+  const { world } = env.options;
+  const located = { ...env, id: resolvedEnvId(env.id, folder) };
+  if (env.id !== AGENTGYM || typeof world !== 'string') return located;
+  return { ...located, options: { ...env.options, world: resolvedEnvId(world, folder) } };
+}
+
+/** A configuration's world with the hash of its module, where that is a user's own. */
+export function pinnedEnv<E extends ConfiguredEnv>(env: E): E {
+  if (!isModulePath(env.id) || env.sha256 !== undefined) return env;
+  return { ...env, sha256: hashOf(moduleUrl(env.id)) };
+}
+
+/** Says that a user's module is no longer the one that a run was made with; undefined where nothing has changed. */
+export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
+  if (sha256 === undefined || hashOf(moduleUrl(id)) === sha256) return undefined;
+  return `${id} has changed since the run was made: its episodes may differ from those recorded`;
+}
+
+/** Short name of a world, for names of runs: an id, or the module's file name (its folder's, of an `env` or `index`). */
+export function envLabel(id: string): string {
+  if (!isModulePath(id)) return id;
+  const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
+  return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
+}
+
+/** Ids of the worlds that this package ships. */
+export function worldIds(): readonly string[] {
+  return Object.keys(registry);
+}
+
+/**
+ * Finds a world's module.
+ * @param id of the registry, `agentgym`, or a module's path (relative to the working folder)
+ * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` is not told which world
+ */
+export function worldUrl(id: string, options: EnvOptions = {}): URL {
+  if (id === AGENTGYM) return agentGymUrl(options);
+  if (Object.hasOwn(registry, id)) return registry[id]!;
+  if (isModulePath(id)) return moduleUrl(id);
+  const ids = [...Object.keys(registry), AGENTGYM];
+  throw new UserError(
+    'UNKNOWN_ENV',
+    `unknown env '${id}'; did you mean '${closest(id, ids)}'? Known: ${ids.join(', ')}, or the path of a module (./my/env.mjs)`,
+  );
+}
+
+/**
+ * Finds and loads a world with rules, and reads its facts.
+ * @throws {UserError} UNKNOWN_ENV, BAD_ARGUMENT, BAD_CONFIG
+ */
+export async function findWorld(id: string, options: EnvOptions = {}): Promise<FoundWorld> {
+  const url = worldUrl(id, options);
+  const world = await loadWorld(localUrl(url), id);
+  return { url, world, env: describeEnv(world, id, options) };
+}
+
+/** The AgentGym client, told in its query which world's dialect it speaks. */
+function agentGymUrl({ world }: EnvOptions): URL {
+  if (typeof world !== 'string' || world === '' || world === AGENTGYM) {
+    const known = Object.keys(registry).join(', ');
+    throw new UserError(
+      'BAD_CONFIG',
+      `agentgym: options.world: say which world the server has: ${known}, or the path of a module`,
+    );
+  }
+  const url = new URL('../remote/env/agentgym.js', import.meta.url);
+  url.searchParams.set('world', worldUrl(world).href);
+  return url;
+}
+
+function hashOf(url: URL): string {
+  return createHash('sha256').update(readFileSync(url)).digest('hex');
+}
+
+/** @throws {UserError} UNKNOWN_ENV where there is no such file */
+function moduleUrl(id: string): URL {
+  const path = resolvedEnvId(id, process.cwd());
+  const candidates = [path, ...MODULE_NAMES.map((name) => join(path, name))];
+  const file = candidates.find((one) => existsSync(one) && statSync(one).isFile());
+  if (file !== undefined) return pathToFileURL(file);
+  throw new UserError('UNKNOWN_ENV', `there is no module at ${path}; write one with \`longplay new-env\``);
+}

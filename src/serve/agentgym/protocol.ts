@@ -1,0 +1,182 @@
+/**
+ * AgentGym's HTTP protocol, as a world's dialect describes it (`src/core/agentgym.ts`): routes, sessions, order, and
+ * the errors of the frameworks that the originals run on.
+ *
+ * Differs: an environment that breaks (a thread that dies, a deadline that passes) is a 500, and a full server a 503, so
+ * that no trainer takes either for a score of 0.
+ */
+import type {
+  AgentGymMistake,
+  AgentGymReply,
+  AgentGymRoute,
+  AgentGymServer,
+  AgentGymValues,
+} from '../../core/agentgym.ts';
+import type { Draw } from '../../core/draw.ts';
+import type { MaybePromise } from '../../core/env.ts';
+import { messageOf } from '../../core/errors.ts';
+import { EpisodeFailed, type Episodes } from '../episodes.ts';
+import { type HttpAnswer, type HttpRequest, json } from '../http-server.ts';
+import { pictureOf } from './picture.ts';
+import { AgentGymSessions, type LiveSession, type SessionLimits } from './sessions.ts';
+import { isRefusal, readFields, readNothing } from './validation.ts';
+
+/** A world as its server knows it. */
+export interface ServedWorld {
+  /** Env id. */
+  readonly env: string;
+  /** Id under which the hosts know it with the dialect's options. */
+  readonly original: string;
+  readonly server: AgentGymServer;
+  /** Without it nothing is rendered. */
+  readonly draw?: Draw | undefined;
+}
+
+const INTERNAL_ERROR: AgentGymReply = { status: 500, text: 'Internal Server Error' };
+
+export class AgentGymProtocol {
+  readonly sessions: AgentGymSessions;
+  readonly #world: ServedWorld;
+  readonly #now: () => number;
+  /** By method and path, e.g. `POST /step`. */
+  readonly #routes = new Map<string, AgentGymRoute>();
+  readonly #paths = new Set<string>();
+
+  constructor(world: ServedWorld, episodes: Episodes, limits: SessionLimits, now: () => number) {
+    this.#world = world;
+    this.#now = now;
+    this.sessions = new AgentGymSessions(episodes, world.original, limits);
+    for (const route of world.server.routes) {
+      if (route.does === 'render' && !world.draw) continue;
+      this.#routes.set(`${methodOf(route)} ${route.path}`, route);
+      this.#paths.add(route.path);
+    }
+  }
+
+  /** @param path below the world's own root */
+  handle(path: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
+    const route = this.#routes.get(`${request.method} ${path}`);
+    if (route) return this.#serve(route, request);
+    if (this.#paths.has(path)) return json({ detail: 'Method Not Allowed' }, 405);
+    const bare = path.slice(0, -1);
+    if (path.endsWith('/') && bare !== '' && this.#paths.has(bare)) {
+      const location = `..${bare.slice(bare.lastIndexOf('/'))}`;
+      return { status: 307, contentType: '', headers: { location }, body: '' };
+    }
+    return json({ detail: 'Not Found' }, 404);
+  }
+
+  #serve(route: AgentGymRoute, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
+    if (route.does === 'tell') return replied(route.reply);
+    const { idField, validation } = this.#world.server;
+    const isCreate = route.does === 'create';
+    const fields = isCreate ? (route.fields ?? {}) : { [idField]: { kind: 'int' } as const, ...route.fields };
+    const read = isCreate && route.body === false ? readNothing : readFields(request, fields, validation);
+    if (isRefusal(read)) return read;
+    const values: AgentGymValues = read;
+    if (isCreate) return this.#create(route, values);
+    const id = Number(values[idField]);
+    if (route.does === 'close') return answered(() => route.answer(this.sessions.close(id), id));
+    const session = this.sessions.get(id, this.#now());
+    if (!session) return this.#mistaken({ kind: 'unknown-id', path: route.path, id, closed: this.sessions.had(id) });
+    if (route.does === 'reset') return this.#reset(route, session, values);
+    const { does, path } = route;
+    if (does === 'step') {
+      return this.#ordered(session, path, async () => {
+        const refusal = this.#refusal(session, path);
+        if (refusal) return refusal;
+        await this.sessions.step(session, route.action(values));
+        return answered(() => route.answer(session));
+      });
+    }
+    const refusal = this.#refusal(session, path);
+    if (refusal) return refusal;
+    return answered(() => (does === 'render' ? this.#picture(session) : route.answer(session)));
+  }
+
+  #create(route: AgentGymRoute & { does: 'create' }, values: AgentGymValues): HttpAnswer | Promise<HttpAnswer> {
+    const session = this.sessions.create(this.#now());
+    if (!session) return json({ error: 'This server holds as many environments as it may; close some.' }, 503);
+    if (!route.index) return answered(() => route.answer(session));
+    let index: number;
+    try {
+      index = route.index(session.id, values);
+    } catch (thrown) {
+      this.sessions.close(session.id);
+      return this.#mistaken({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
+    }
+    return this.#ordered(session, route.path, async () => {
+      await this.sessions.reset(session, index);
+      return answered(() => route.answer(session));
+    });
+  }
+
+  #reset(route: AgentGymRoute & { does: 'reset' }, session: LiveSession, values: AgentGymValues): Promise<HttpAnswer> {
+    return this.#ordered(session, route.path, async () => {
+      let index: number;
+      try {
+        index = route.index(values);
+      } catch (thrown) {
+        if (this.#world.server.badResetEnds) this.sessions.end(session);
+        return this.#mistaken({ kind: 'bad-index', path: route.path, message: messageOf(thrown) });
+      }
+      await this.sessions.reset(session, index);
+      return answered(() => route.answer(session));
+    });
+  }
+
+  #refusal(session: LiveSession, path: string): HttpAnswer | undefined {
+    const message = this.#world.server.refuses?.(session, path);
+    return message === undefined ? undefined : this.#mistaken({ kind: 'refused', path, message });
+  }
+
+  /** Drawn in this thread, from the actions. */
+  #picture({ index, first: observation, actions }: LiveSession): string | undefined {
+    const turns = actions.map((action) => ({ action, observation: '' }));
+    const task = { env: this.#world.env, index: index!, seed: 0 };
+    return pictureOf(this.#world.draw!(task, { kind: 'first', observation }, turns));
+  }
+
+  #ordered(session: LiveSession, path: string, work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+    return this.sessions.inOrder(
+      session,
+      work,
+      (answer) => answer,
+      (thrown) => {
+        const reply = this.#world.server.mistake?.({ kind: 'failed', path, message: messageOf(thrown) });
+        if (reply) return replied(reply);
+        const cause = thrown instanceof EpisodeFailed ? { cause: thrown.failure.cause } : {};
+        return json({ error: messageOf(thrown), ...cause }, 500);
+      },
+    );
+  }
+
+  #mistaken(mistake: AgentGymMistake): HttpAnswer {
+    const reply = this.#world.server.mistake?.(mistake);
+    if (reply) return replied(reply);
+    return json({ error: mistake.kind === 'unknown-id' ? `The id ${mistake.id} is not valid.` : mistake.message });
+  }
+}
+
+function methodOf({ does, method }: AgentGymRoute): 'GET' | 'POST' {
+  return method ?? (does === 'look' || does === 'tell' ? 'GET' : 'POST');
+}
+
+/** The answer that a dialect makes, or a 500 where it cannot. */
+function answered(make: () => MaybePromise<unknown>): HttpAnswer | Promise<HttpAnswer> {
+  try {
+    const value = make();
+    if (!(value instanceof Promise)) return json(value ?? null);
+    return value.then(
+      (later) => json(later ?? null),
+      () => replied(INTERNAL_ERROR),
+    );
+  } catch {
+    return replied(INTERNAL_ERROR);
+  }
+}
+
+function replied({ status, text, json: value }: AgentGymReply): HttpAnswer {
+  if (text === undefined) return json(value ?? null, status);
+  return { status, contentType: 'text/plain; charset=utf-8', body: text };
+}

@@ -1,0 +1,140 @@
+/**
+ * Log-probabilities over a large frozen vocabulary, part by part: what a loss reads of [R, V] are two numbers a row, and
+ * in the backward pass each part is computed again instead of being kept.
+ */
+import type { Emitter } from '../emitter.ts';
+import { fixedAttrs } from '../fixed.ts';
+import type { NdArray } from '../ndarray.ts';
+import { apply, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
+import { linear } from './matmul.ts';
+
+interface ChunkAttrs {
+  readonly chunks: number;
+}
+
+const tokenScoresOp: OpDefinition<ChunkAttrs> = {
+  name: 'tokenScores',
+  infer(inputs) {
+    const [hidden, table, chosen] = inputs as [Tensor, Tensor, Tensor];
+    if (!fixedAttrs(table))
+      throw misfit('tokenScores', 'the table must be a fixed tensor: no gradient reaches it', inputs);
+    if (
+      hidden.shape.length !== 2 ||
+      hidden.shape[1] !== table.shape[1] ||
+      chosen.shape.join() !== `${hidden.shape[0]},1`
+    ) {
+      throw misfit('tokenScores', 'expected hidden [R, d], table [V, d], chosen i32 [R, 1]', inputs);
+    }
+    return { shape: [hidden.shape[0]!, 2], dtype: 'f32' };
+  },
+  gradient: (y, dy, inputs, attrs) => [apply(tokenScoresGradientOp, [...inputs, y, dy], attrs), null, null],
+  onnx(emit, [hidden, table, chosen], y, { chunks }) {
+    const part = parts(emit, y.inputs[0]!, chunks);
+    const scores = Array.from({ length: chunks }, (_, i) => {
+      const { logprobs, p } = distribution(emit, part(hidden!, i), table!);
+      const logprob = emit.node('GatherElements', [logprobs, part(chosen!, i)], { axis: 1 });
+      const sum = emit.node('ReduceSum', [emit.node('Mul', [p, finite(emit, logprobs)]), emit.i64([1])], {
+        keepdims: 1,
+      });
+      return emit.node('Concat', [logprob, emit.node('Neg', [sum])], { axis: 1 });
+    });
+    return emit.node('Concat', scores, { axis: 0 });
+  },
+  reference([hidden, table, chosen]) {
+    const out: number[] = [];
+    eachRow(hidden!, table!, (logprobs, r) => {
+      let entropy = 0;
+      for (const logprob of logprobs) entropy -= Math.exp(logprob) * logprob;
+      out.push(logprobs[chosen!.data[r]!]!, entropy);
+    });
+    return Float64Array.from(out);
+  },
+};
+
+/**
+ * d loss / d hidden. With a = d loss/d logprob, b = d loss/d entropy and H the entropy,
+ *
+ *   dh = a·W[chosen] − Σⱼ pⱼ·(a + b·(log pⱼ + H))·Wⱼ
+ */
+const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
+  name: 'tokenScoresGradient',
+  infer: ([hidden]) => ({ shape: hidden!.shape, dtype: 'f32' }),
+  onnx(emit, [hidden, table, chosen, y, dy], node, { chunks }) {
+    const part = parts(emit, node.inputs[0]!, chunks);
+    const column = (x: string, at: number) =>
+      emit.node('Slice', [x, emit.i64([at]), emit.i64([at + 1]), emit.i64([1])]);
+    const gradients = Array.from({ length: chunks }, (_, i) => {
+      const a = column(part(dy!, i), 0);
+      const b = column(part(dy!, i), 1);
+      // Reads a too, so that it cannot be mistaken for what the forward pass computed and be kept since then.
+      const again = emit.node('Add', [part(hidden!, i), emit.node('Mul', [a, emit.scalar(0)])]);
+      const { logprobs, p } = distribution(emit, again, table!);
+      const surprise = emit.node('Add', [finite(emit, logprobs), column(part(y!, i), 1)]);
+      const slope = emit.node('Mul', [p, emit.node('Add', [emit.node('Mul', [surprise, b]), a])]);
+      const rows = emit.node('Squeeze', [part(chosen!, i), emit.i64([1])]);
+      const towards = emit.node('Mul', [emit.node('Gather', [table!, rows], { axis: 0 }), a]);
+      return emit.node('Sub', [towards, emit.node('MatMul', [slope, table!])]);
+    });
+    return emit.node('Concat', gradients, { axis: 0 });
+  },
+  reference([hidden, table, chosen, y, dy], shape) {
+    const d = shape[1]!;
+    const out = new Float64Array(shape[0]! * d);
+    eachRow(hidden!, table!, (logprobs, r) => {
+      const [a, b, entropy] = [dy!.data[2 * r]!, dy!.data[2 * r + 1]!, y!.data[2 * r + 1]!];
+      for (const [j, logprob] of logprobs.entries()) {
+        const slope = (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (logprob + entropy));
+        for (let k = 0; k < d; k++) out[r * d + k]! += slope * table!.data[j * d + k]!;
+      }
+    });
+    return out;
+  },
+};
+
+/**
+ * Log-probability of each row's chosen token and entropy of its distribution softmax(hidden·tableᵀ).
+ * @param hidden f32 [R, d]
+ * @param table  [V, d], a fixed tensor
+ * @param chosen i32 [R, 1] in [0, V)
+ * @param chunks parts of nearly equal size that the rows are taken in; only one part's [R/chunks, V] lives at a time
+ * @returns [R, 2]: log-probability, entropy
+ */
+export function tokenScores(hidden: Tensor, table: Tensor, chosen: Tensor, chunks: number): Tensor {
+  return apply(tokenScoresOp, [hidden, table, chosen], { chunks });
+}
+
+/** Part i of a value's rows. */
+function parts(emit: Emitter, hidden: Tensor, chunks: number): (x: string, i: number) => string {
+  const rows = emit.dims([hidden.shape[0]!]);
+  const size = emit.node('Div', [emit.node('Add', [rows, emit.i64([chunks - 1])]), emit.i64([chunks])]);
+  const at = (i: number) => emit.node('Mul', [size, emit.i64([i])]);
+  return (x, i) => emit.node('Slice', [x, at(i), at(i + 1), emit.i64([0])]);
+}
+
+function distribution(emit: Emitter, hidden: string, table: string) {
+  const logprobs = emit.node('LogSoftmax', [linear(emit, hidden, table)], { axis: -1 });
+  return { logprobs, p: emit.node('Exp', [logprobs]) };
+}
+
+/** Log-probabilities that times a vanished probability are 0, not NaN. */
+function finite(emit: Emitter, logprobs: string): string {
+  return emit.node('Max', [logprobs, emit.scalar(-1000)]);
+}
+
+/** The log-probabilities [V] of each row, in float64. */
+function eachRow(hidden: NdArray, table: NdArray, visit: (logprobs: Float64Array, row: number) => void): void {
+  const [rows, d] = hidden.shape as [number, number];
+  const vocabulary = table.shape[0]!;
+  for (let r = 0; r < rows; r++) {
+    const logits = new Float64Array(vocabulary);
+    for (let j = 0; j < vocabulary; j++) {
+      for (let k = 0; k < d; k++) logits[j]! += hidden.data[r * d + k]! * table.data[j * d + k]!;
+    }
+    const peak = logits.reduce((a, b) => Math.max(a, b));
+    const norm = peak + Math.log(logits.reduce((sum, z) => sum + Math.exp(z - peak), 0));
+    visit(
+      logits.map((z) => z - norm),
+      r,
+    );
+  }
+}

@@ -1,0 +1,80 @@
+/** Worlds loaded and opened: module, resources, rules. Env hosts, conformance checks and commands all open them here. */
+import type { Env, EnvOptions } from '../core/env.ts';
+import { messageOf, UserError } from '../core/errors.ts';
+import type { Resources, World } from '../core/world.ts';
+import { localUrl } from '../runtime/thread.ts';
+
+/** A world with rules, ready to open sessions. */
+export interface OpenWorld {
+  readonly world: World;
+  readonly env: Env;
+  /** Fresh rules over the same resources. */
+  createEnv(): Env;
+  /** Releases what `start` made; twice does no harm. */
+  dispose(): Promise<void>;
+}
+
+/** A module that stands before another world and plays it in its own way. */
+interface Front {
+  before(world: World): World;
+}
+
+/**
+ * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `before(world)` is
+ * the World.
+ * @param url of a module that can run here (see `localUrl`)
+ * @param name as messages should call it; default the URL
+ * @throws {UserError} UNKNOWN_ENV where nothing is there or it cannot be loaded; BAD_ARGUMENT where it is no world
+ */
+export async function loadWorld(url: URL, name = url.href): Promise<World> {
+  const behind = url.searchParams.get('world');
+  let module: World;
+  try {
+    const loaded: unknown = await import(behind === null ? url.href : url.href.replace(url.search, ''));
+    module =
+      behind === null ? (loaded as World) : (loaded as Front).before(await loadWorld(localUrl(new URL(behind)), name));
+  } catch (thrown) {
+    if (thrown instanceof UserError) throw thrown;
+    throw new UserError('UNKNOWN_ENV', `${name}: the module cannot be loaded: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') return module;
+  const exported = Object.keys(module).join(', ') || 'nothing';
+  throw new UserError(
+    'BAD_ARGUMENT',
+    `${name}: expected a module that exports createEnv, got one that exports ${exported}`,
+  );
+}
+
+/**
+ * The rules of a world as facts: tasks, bounds, description. No session can be opened of a world that is started.
+ * @throws {UserError} UNKNOWN_ENV for a world without rules; BAD_CONFIG for an option it does not have
+ */
+export function describeEnv(world: World, name: string, options: EnvOptions = {}): Env {
+  if (!world.createEnv) {
+    throw new UserError('UNKNOWN_ENV', `'${name}' has no rules here: it is played through an AgentGym server`);
+  }
+  return world.createEnv(options);
+}
+
+/**
+ * Starts a world and makes its rules.
+ * @param where path for its messages, e.g. `/env-hosts/2`
+ * @throws what the world's `start` or `createEnv` throws
+ */
+export async function openWorld(world: World, name: string, options: EnvOptions, where: string): Promise<OpenWorld> {
+  if (!world.createEnv) describeEnv(world, name); // throws the reason
+  let resources: Resources | undefined = await world.start?.(options, { where });
+  const started = resources;
+  const dispose = async () => {
+    const held = resources;
+    resources = undefined;
+    await held?.dispose();
+  };
+  const createEnv = () => world.createEnv!(options, started);
+  try {
+    return { world, env: createEnv(), createEnv, dispose };
+  } catch (thrown) {
+    await dispose().catch(() => {}); // the first mistake is the one to tell
+    throw thrown;
+  }
+}

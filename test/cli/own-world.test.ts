@@ -1,0 +1,154 @@
+/**
+ * A world of the user's own, by its path: the README's whole environment keeps the laws and trains, and every command
+ * takes it. An empty project beside the repository, with this package linked into it.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
+import { temporaryFolder } from '../support/small-run.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+const root = fileURLToPath(packageRoot);
+const project = temporaryFolder('own-world');
+const world = join(project, 'guess', 'env.mjs');
+
+beforeAll(() => {
+  mkdirSync(join(project, 'node_modules'), { recursive: true });
+  symlinkSync(root, join(project, 'node_modules/longplay'));
+  mkdirSync(join(project, 'guess'));
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const code = /```ts\n([\s\S]*?export function createEnv[\s\S]*?)```/.exec(readme)![1]!;
+  writeFileSync(join(project, 'guess', 'env.mts'), code);
+  const tsc = [join(root, 'node_modules/typescript/bin/tsc'), 'guess/env.mts', '--module', 'nodenext', '--strict'];
+  const { stdout } = spawnSync(process.execPath, [...tsc, '--target', 'es2022', '--skipLibCheck', '--types', ''], {
+    cwd: project,
+    encoding: 'utf8',
+  });
+  expect(stdout).toBe('');
+  writeFileSync(join(project, 'guess', 'train.yaml'), CONFIG);
+}, 60_000);
+afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+const CONFIG = `
+env: { id: ./env.mjs }
+tasks: { sampling: { type: uniform } }
+horizon: { type: fixed, rounds: 3 }
+policy: { model: { hiddenSize: 16, layers: 1, heads: 2 } }
+rollout: { groupSize: 4, concurrentGroups: 2, maxBatch: 8, envThreads: 1 }
+learner: { groupsPerUpdate: 2, epochs: 1 }
+stop: { updates: 2 }
+checkpoint: { everyUpdates: 1 }
+evaluation: { horizons: [3], episodesPerTask: 1, greedy: false, randomBaseline: false }
+trace: { maxShare: 1 }
+`;
+
+async function longplay(args: readonly string[], input = '') {
+  const child = spawn(process.execPath, [join(root, 'dist/src/cli/main.js'), ...args], { cwd: project });
+  child.stdin.end(input);
+  const [out, err] = [child.stdout, child.stderr].map(async (stream) => {
+    let text = '';
+    for await (const chunk of stream) text += chunk;
+    return text;
+  });
+  const status = await new Promise((resolve) => child.on('close', resolve));
+  return { status, out: await out!, err: await err! };
+}
+
+it("the README's environment keeps the laws, in 40 lines", async () => {
+  expect(readFileSync(world, 'utf8').split('\n').length).toBeLessThan(40);
+  const { status, out, err } = await longplay(['check-env', './guess/env.mjs', '--cases', '60', '--episodes', '200']);
+  expect(err).toBe('');
+  expect(out).not.toMatch(/broken/);
+  expect(status).toBe(0);
+});
+
+it('trains by a path relative to the configuration, through the default view, and says so', async () => {
+  const { status, out, err } = await longplay(['train', 'guess/train.yaml', '--name', 'first']);
+  expect(err + out).toMatch(/guess has no view of its own.*default/);
+  expect(status).toBe(0);
+  const recorded = readFileSync(join(project, 'runs/first/config.yaml'), 'utf8');
+  expect(recorded).toContain(`id: ${world}`);
+  expect(recorded).toMatch(/sha256: [0-9a-f]{64}/);
+});
+
+it('is found again by eval, --resume, replay --check and the report of a run', async () => {
+  const evaluated = await longplay(['eval', 'runs/first', '--json']);
+  expect(JSON.parse(evaluated.out)).toMatchObject({ split: 'test' });
+  const checked = await longplay(['replay', 'runs/first', '--check']);
+  expect(checked.out).toMatch(/^episodes \d+, steps \d+, differing 0$/m);
+  expect(checked).toMatchObject({ status: 0, err: '' });
+  const resumed = await longplay(['train', '--resume', 'runs/first', '--set', 'stop.updates=3']);
+  expect(resumed.status).toBe(0);
+  const report = await longplay(['view', 'runs/first', '--out', 'report.html']);
+  expect(report.status).toBe(0);
+});
+
+it('is played by hand', async () => {
+  const { out, status } = await longplay(['play', './guess/env.mjs', '--task', '5', '--horizon', '4'], '?\n9\n5\n');
+  expect(out).toContain('Lower.');
+  expect(out).toContain('solved after 2 turns');
+  expect(status).toBe(0);
+});
+
+it('is rolled out by a random policy and by a language model with a prompt of its own', async () => {
+  const random = await longplay([
+    'rollout',
+    '--env',
+    './guess/env.mjs',
+    '--policy',
+    'random',
+    '--episodes',
+    '4',
+    '--horizon',
+    '2',
+    '--json',
+  ]);
+  expect(JSON.parse(random.out.trim().split('\n').at(-1)!)).toMatchObject({ finished: 4, run: 'runs/rollout-guess' });
+  appendFileSync(
+    world,
+    "export const prompt = { role: 'You guess like a clown.', forms: [], hints: [], format: 'react' };\n",
+  );
+  const model = await misbehavingServer(
+    async ({ path }: Exchange) =>
+      path === '/v1/models'
+        ? { status: 200, json: { data: [{ id: 'tiny' }] } }
+        : { status: 200, json: { choices: [{ message: { content: 'Thought: twelve.\nAction: 12' } }] } },
+    () => 'ok',
+  );
+  try {
+    const { status, out } = await longplay([
+      ...['rollout', '--env', './guess/env.mjs', '--policy', 'openai', '--base-url', `${model.url}/v1`],
+      ...['--split', 'test', '--episodes', '4', '--horizon', '2', '--json', '--name', 'told'],
+    ]);
+    expect(status).toBe(0);
+    const { summary } = JSON.parse(out.trim().split('\n').at(-1)!);
+    expect(summary.all).toMatchObject({ episodes: 4, success: { value: 0.25 } }); // the held-out numbers are 12 to 15
+    const { messages } = model.log.find(({ body }) => body)!.body as { messages: { content: string }[] };
+    expect(messages[0]!.content).toContain('You guess like a clown.');
+  } finally {
+    await model.close();
+  }
+});
+
+it('a change of the module since the run was made is said', async () => {
+  const { err } = await longplay(['replay', 'runs/first', '--check']);
+  expect(err).toMatch(/env\.mjs has changed since the run was made/);
+});
+
+it.each([
+  [['train', 'guess/nowhere.yaml'], /cannot read/],
+  [['rollout', '--env', './nowhere.mjs', '--policy', 'random'], /no module at .*nowhere\.mjs.*new-env/],
+  [['play', './guess/train.yaml'], /cannot be loaded|expected a module/],
+  [['rollout', '--env', 'sciworld', '--policy', 'random'], /played through an AgentGym server/],
+  [['play', 'gess'], /unknown env 'gess'.*path of a module/],
+])('%j is one helpful line', async (args, message) => {
+  const { status, err } = await longplay(args);
+  expect(err).toMatch(message);
+  expect(err.trim().split('\n')).toHaveLength(1);
+  expect(status).toBe(2);
+  expect(existsSync(join(project, 'runs/rollout-nowhere'))).toBe(false);
+});

@@ -1,0 +1,134 @@
+/** Policies of this process under the laws, and planted bugs that the laws must notice. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as babyai from '../../envs/babyai/index.ts';
+import * as textcraft from '../../envs/textcraft/index.ts';
+import type { View } from '../../src/core/view.ts';
+import type { Engine } from '../../src/engine/engine.ts';
+import { openEngine } from '../../src/engine/open.ts';
+import { smallModel } from '../../src/model/config.ts';
+import { initialParams } from '../../src/model/parameters.ts';
+import type { DecoderKind } from '../../src/model/programs.ts';
+import { CachedPolicy } from '../../src/policy/cached-policy.ts';
+import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
+import { RandomPolicy } from '../../src/policy/random-policy.ts';
+import { WindowPolicy } from '../../src/policy/window-policy.ts';
+import type { Codec } from '../../src/reading/codec.ts';
+import { codecOf } from '../../src/reading/codec-of.ts';
+import { OverflowingCodec } from '../support/overflowing-codec.ts';
+import { type PolicySubject, policyLaws, testPolicyLaws } from './laws.ts';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openEngine({ name: 'auto', device: 'cpu', threads: 1 });
+});
+afterAll(() => engine.dispose());
+
+const random = { open: (maxBatch = 64) => new RandomPolicy(maxBatch), env: textcraft.createEnv(), groupSize: 2 };
+
+/** A local policy with a tiny model. */
+function local(
+  world: { readonly createEnv: () => PolicySubject['env']; readonly view?: View },
+  groupSize: number,
+  open: 'cached' | 'window',
+  decoder: DecoderKind = 'choice',
+  codec: Codec = codecOf(world),
+): PolicySubject {
+  const config = smallModel(codec.vocabSize, { layers: 1, hiddenSize: 16, choiceHead: decoder === 'choice' });
+  const params = initialParams(config, 3);
+  const rest = { decoder, masked: true, maxTokens: 24, cacheOnUpdate: 'recompute' } as const;
+  return {
+    open: (maxBatch = 64) =>
+      open === 'window'
+        ? WindowPolicy.create(engine, { config, codec, maxBatch }, params)
+        : CachedPolicy.create(engine, { config, codec, maxBatch, ...rest }, params),
+    env: world.createEnv(),
+    groupSize,
+    weights: { ...initialParams(config, 4), version: 1 },
+  };
+}
+
+const { createEnv } = textcraft;
+testPolicyLaws('random', () => random);
+testPolicyLaws('cached (append view, choices)', () => local(textcraft, 3, 'cached'));
+testPolicyLaws('cached (append view, spelt actions)', () => local(textcraft, 2, 'cached', 'tokens'));
+testPolicyLaws('cached (window view)', () => local(babyai, 2, 'cached'));
+testPolicyLaws('cached (a context that fills up)', () =>
+  local(textcraft, 3, 'cached', 'choice', new OverflowingCodec(codecOf(textcraft), 12)),
+);
+testPolicyLaws('window', () => local(babyai, 2, 'window'));
+testPolicyLaws('window (default view)', () => local({ createEnv }, 2, 'window'));
+
+/** A random policy with one bug. */
+class Planted extends RandomPolicy {
+  readonly bug: string;
+  #last: readonly ActRequest[] = [];
+  #turns = 0;
+
+  constructor(bug: string, maxBatch: number) {
+    super(maxBatch);
+    this.bug = bug;
+  }
+
+  override submit(requests: readonly ActRequest[]): void {
+    const { bug } = this;
+    this.#last = requests;
+    this.#turns += requests.length;
+    if (bug === 'seeds by arrival') super.submit(requests.map((one) => ({ ...one, samplingSeed: this.#turns })));
+    else if (bug === 'ignores the history') super.submit(requests.map((one) => this.#offset(one)));
+    else super.submit(requests);
+  }
+
+  /** Draws otherwise for what it has not seen from the start. */
+  #offset(request: ActRequest): ActRequest {
+    return request.history ? { ...request, samplingSeed: request.samplingSeed + 1 } : request;
+  }
+
+  override step(): readonly Acted[] {
+    const acted = super.step();
+    if (this.bug === 'answers twice') return [...acted, ...acted.slice(0, 1)];
+    if (this.bug === 'answers what is not listed') return acted.map((one) => ({ ...one, action: 'x' }));
+    if (this.bug === 'loses a turn') return acted.slice(1);
+    if (this.bug === 'batch decides' && this.maxBatch === 2)
+      return acted.map((one) => ({ ...one, action: this.#first(one) }));
+    return acted;
+  }
+
+  #first({ episode, action }: Acted): string {
+    const request = this.#last.find((one) => one.episode === episode);
+    return request?.newActions[0] ?? action;
+  }
+
+  override release(episodes: readonly number[]): void {
+    if (this.bug === 'release is for those it knows' && episodes.includes(10_000)) throw new Error('unknown');
+    if (this.bug !== 'never releases') super.release(episodes);
+  }
+
+  override forget(): void {
+    if (this.bug !== 'remembers') super.forget();
+  }
+
+  override get complete(): boolean {
+    return this.bug !== 'never complete';
+  }
+}
+
+describe('the laws', () => {
+  it.each([
+    'answers twice',
+    'answers what is not listed',
+    'loses a turn',
+    'seeds by arrival',
+    'batch decides',
+    'ignores the history',
+    'release is for those it knows',
+    'never releases',
+    'remembers',
+    'never complete',
+  ])('notice a policy that %s', { timeout: 30_000 }, async (bug) => {
+    const planted = { ...random, open: (maxBatch = 64): Policy => new Planted(bug, maxBatch) };
+    const verdicts = await Promise.allSettled(
+      policyLaws.filter(({ name }) => !name.includes('weights')).map(({ holds }) => holds(planted, 1)),
+    );
+    expect(verdicts.filter(({ status }) => status === 'rejected')).not.toEqual([]);
+  });
+});

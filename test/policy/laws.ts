@@ -1,0 +1,322 @@
+/** Laws of every policy, whatever computes it. `testPolicyLaws` holds a policy to all of them. */
+import { deepStrictEqual } from 'node:assert/strict';
+import { describe, it } from 'vitest';
+import type { Env, MaybePromise, Session } from '../../src/core/env.ts';
+import { Rng } from '../../src/core/rng.ts';
+
+import type { Decision } from '../../src/core/trajectory.ts';
+import type { ParamSet } from '../../src/model/parameters.ts';
+import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
+
+/** Policy under test. */
+export interface PolicySubject {
+  /** A fresh policy, always with the same weights. @param maxBatch default 64 */
+  open(maxBatch?: number): MaybePromise<Policy>;
+  /** World that lists its actions. */
+  readonly env: Env;
+  /** Members of a group, ≥ 1. */
+  readonly groupSize: number;
+  /** Other weights, of a version of their own, where the policy takes some. */
+  readonly weights?: ParamSet;
+}
+
+export interface PolicyLaw {
+  readonly name: string;
+  /** @throws where it does not hold */
+  readonly holds: (subject: PolicySubject, seed: number) => Promise<void>;
+}
+
+/** Seeds that every law is tried with. */
+const SEEDS = process.env.LONGPLAY_LONG === '1' ? [1, 2, 3, 4] : [1];
+const GROUPS = 3;
+const TURNS = 4;
+
+/** One episode as the rollouts keep it. */
+class Seat {
+  readonly table: string[] = [];
+  readonly past: { observation: string; action: string; actions: Int32Array; decision?: Decision }[] = [];
+  readonly episode: number;
+  readonly group: number;
+  readonly member: number;
+  readonly size: number;
+  readonly session: Session;
+  observation: string;
+  listed: Int32Array = new Int32Array(0);
+  waiting = false;
+  over = false;
+
+  constructor(episode: number, size: number, session: Session) {
+    this.episode = episode;
+    this.group = Math.floor(episode / size);
+    this.member = episode % size;
+    this.size = size;
+    this.session = session;
+    this.observation = session.first.observation;
+  }
+
+  /** The next turn. @param recall send it with the whole history */
+  request(recall = false): ActRequest {
+    const known = this.table.length;
+    this.listed = Int32Array.from(this.session.actions(), (text) => {
+      const at = this.table.indexOf(text);
+      return at >= 0 ? at : this.table.push(text) - 1;
+    });
+    this.waiting = true;
+    const last = this.past.at(-1);
+    return {
+      episode: this.episode,
+      group: this.group,
+      member: this.member,
+      groupSize: this.size,
+      turn: this.past.length,
+      observation: this.observation,
+      actions: this.listed,
+      newActions: recall ? [...this.table] : this.table.slice(known),
+      samplingSeed: 1000 + this.episode,
+      temperature: 1,
+      ...(last ? { lastAction: last.action } : {}),
+      ...(recall && last ? { history: [...this.past] } : {}),
+    };
+  }
+
+  async take({ turn, action, decision }: Acted): Promise<void> {
+    need(this.waiting && turn === this.past.length, `turn ${turn} of episode ${this.episode} is answered, unasked`);
+    need(
+      [...this.listed].some((at) => this.table[at] === action),
+      `'${action}' of episode ${this.episode} is not listed`,
+    );
+    this.waiting = false;
+    const { observation, listed: actions } = this;
+    this.past.push({ observation, action, actions, ...(decision ? { decision } : {}) });
+    const step = await this.session.step(action);
+    this.observation = step.observation;
+    this.over = step.kind === 'terminated' || this.past.length === TURNS;
+  }
+}
+
+async function seats({ env, groupSize }: PolicySubject, seed: number): Promise<Map<number, Seat>> {
+  const all = new Map<number, Seat>();
+  for (let episode = 0; episode < GROUPS * groupSize; episode++) {
+    const group = Math.floor(episode / groupSize);
+    const index = (seed + 7 * group) % env.tasks.count;
+    const session = await env.open({ env: env.id, index, seed: seed + group });
+    all.set(episode, new Seat(episode, groupSize, session));
+  }
+  return all;
+}
+
+/**
+ * Plays episodes to their end or by `until` turns: again and again some that are idle send their turn, or the policy
+ * makes a call.
+ * @param order draws who sends and when; absent: everyone at once, before every call
+ */
+async function play(policy: Policy, table: Map<number, Seat>, order?: Rng, until = TURNS): Promise<void> {
+  for (;;) {
+    const idle = [...table.values()].filter(({ waiting, over, past }) => !waiting && !over && past.length < until);
+    const send = order ? order.shuffle(idle).slice(0, order.int(idle.length + 1)) : idle;
+    if (send.length > 0) policy.submit(send.map((seat) => seat.request()));
+    const waiting = [...table.values()].filter((seat) => seat.waiting).length;
+    need(policy.waiting === waiting, `${waiting} turns wait, and it says ${policy.waiting}`);
+    if (waiting === 0 && idle.length === 0) return;
+    if (waiting === 0) continue;
+    await call(policy, table);
+  }
+}
+
+async function call(policy: Policy, table: ReadonlyMap<number, Seat>): Promise<void> {
+  for (const acted of await policy.step()) {
+    const seat = table.get(acted.episode);
+    need(seat, `episode ${acted.episode} is answered, and nobody has asked for it`);
+    await seat!.take(acted);
+  }
+}
+
+const decided = (table: ReadonlyMap<number, Seat>) => new Map([...table].map(([id, { past }]) => [id, past]));
+
+/** Equal but for the last bits of numbers, which the make-up of a batch moves. */
+function needAlike(found: ReturnType<typeof decided>, expected: ReturnType<typeof decided>): void {
+  const rounded = (table: ReturnType<typeof decided>) =>
+    [...table].map(([episode, past]) => ({
+      episode,
+      past: past.map(({ observation, action, decision }) => {
+        if (!decision) return { observation, action };
+        const { logprob, logprobs, value, ...rest } = { logprob: 0, logprobs: [], ...decision };
+        return { observation, action, decision: rest };
+      }),
+    }));
+  deepStrictEqual(rounded(found), rounded(expected));
+  for (const [episode, past] of found) {
+    past.forEach(({ decision }, t) => {
+      const other = numbers(expected.get(episode)![t]!.decision);
+      for (const [i, number] of numbers(decision).entries()) {
+        need(Math.abs(number - other[i]!) < 1e-4, `episode ${episode}, turn ${t}: ${number} instead of ${other[i]}`);
+      }
+    });
+  }
+}
+
+function numbers(decision: Decision | undefined): number[] {
+  if (!decision) return [];
+  return [...(decision.kind === 'choice' ? [decision.logprob] : decision.logprobs), decision.value];
+}
+
+function need(ok: unknown, message: string): void {
+  if (!ok) throw new Error(message);
+}
+
+/** What an undisturbed policy decides. */
+async function undisturbed(subject: PolicySubject, seed: number): Promise<ReturnType<typeof decided>> {
+  return withPolicy(subject, async (policy) => {
+    const table = await seats(subject, seed);
+    await play(policy, table);
+    return decided(table);
+  });
+}
+
+async function withPolicy<T>(
+  subject: PolicySubject,
+  use: (policy: Policy) => Promise<T>,
+  maxBatch?: number,
+): Promise<T> {
+  const policy = await subject.open(maxBatch);
+  try {
+    return await use(policy);
+  } finally {
+    await policy.dispose();
+  }
+}
+
+export const policyLaws: readonly PolicyLaw[] = [
+  {
+    name: 'answers every submitted turn once, with a listed action',
+    holds: (subject, seed) =>
+      withPolicy(subject, async (policy) => {
+        const table = await seats(subject, seed);
+        await play(policy, table, Rng.fromSeed(seed));
+        need(policy.waiting === 0, 'turns are left over');
+        deepStrictEqual([...(await policy.step())], [], 'without a waiting turn it answers some');
+        need(
+          [...table.values()].every(({ over }) => over),
+          'an episode never ended',
+        );
+      }),
+  },
+  {
+    name: 'decides alike whatever comes together, in whatever batches',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      for (const maxBatch of [1, 2, 64]) {
+        await withPolicy(
+          subject,
+          async (policy) => {
+            const table = await seats(subject, seed);
+            await play(policy, table, Rng.fromSeed(seed + maxBatch));
+            needAlike(decided(table), expected);
+          },
+          maxBatch,
+        );
+      }
+    },
+  },
+  {
+    name: 'is complete when nobody is left who could join the call',
+    holds: (subject, seed) =>
+      withPolicy(subject, async (policy) => {
+        const table = await seats(subject, seed);
+        policy.submit([...table.values()].map((seat) => seat.request()));
+        need(policy.complete, 'everyone waits, and it is not complete');
+        await play(policy, table);
+      }),
+  },
+  {
+    name: 'drops who is released, twice or unknown alike, and nobody else notices',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      await withPolicy(subject, async (policy) => {
+        const table = await seats(subject, seed);
+        const rng = Rng.fromSeed(seed);
+        await play(policy, table, undefined, 1 + rng.int(TURNS - 2));
+        policy.submit([...table.values()].filter(({ over }) => !over).map((seat) => seat.request()));
+        const gone = rng.shuffle([...table.keys()]).slice(0, 1 + rng.int(table.size - 1));
+        policy.release([...gone, 10_000]);
+        policy.release(gone);
+        for (const episode of gone) table.delete(episode);
+        await play(policy, table);
+        for (const episode of gone) expected.delete(episode);
+        needAlike(decided(table), expected);
+      });
+    },
+  },
+  {
+    name: 'is as a fresh one once it has forgotten everything',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      await withPolicy(subject, async (policy) => {
+        const before = await seats(subject, seed + 1);
+        await play(policy, before, undefined, 2);
+        policy.submit([...before.values()].filter(({ over }) => !over).map((seat) => seat.request()));
+        policy.forget();
+        need(policy.waiting === 0, 'turns still wait');
+        const table = await seats(subject, seed);
+        await play(policy, table);
+        needAlike(decided(table), expected);
+      });
+    },
+  },
+  {
+    name: 'goes on with an episode that comes with its history as if it had never left',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      await withPolicy(subject, async (first) => {
+        const table = await seats(subject, seed);
+        await play(first, table, undefined, 1 + Rng.fromSeed(seed).int(TURNS - 2));
+        await withPolicy(subject, async (second) => {
+          second.submit([...table.values()].filter(({ over }) => !over).map((seat) => seat.request(true)));
+          await play(second, table);
+          needAlike(decided(table), expected);
+        });
+      });
+    },
+  },
+  {
+    name: 'decides by new weights from the next call on, and says so',
+    async holds(subject, seed) {
+      const weights = subject.weights!;
+      const expected = await undisturbed(subject, seed);
+      await withPolicy(subject, async (policy) => {
+        const table = await seats(subject, seed);
+        await play(policy, table, undefined, 1);
+        const old = policy.version;
+        policy.load(weights);
+        need(policy.version === weights.version && old !== weights.version, `its version is ${policy.version}`);
+        await play(policy, table);
+        for (const { past } of table.values()) {
+          past.forEach(({ decision }, t) => {
+            need(
+              decision!.version === (t === 0 ? old : weights.version),
+              `turn ${t} says version ${decision!.version}`,
+            );
+          });
+        }
+        const moved = [...table].some(([episode, { past }]) => {
+          const [now, before] = [past[1]?.decision, expected.get(episode)![1]?.decision];
+          return numbers(now).some((number, i) => number !== numbers(before)[i]);
+        });
+        need(moved, 'no number of a later turn has changed');
+      });
+    },
+  },
+];
+
+/** Tests of all laws for one policy. */
+export function testPolicyLaws(name: string, subject: () => MaybePromise<PolicySubject>): void {
+  describe(`${name} policy`, { timeout: 60_000 }, () => {
+    for (const { name: law, holds } of policyLaws) {
+      it(law, async ({ skip }) => {
+        const opened = await subject();
+        if (law.includes('weights') && !opened.weights) skip('it takes no weights');
+        for (const seed of SEEDS) await holds(opened, seed);
+      });
+    }
+  });
+}

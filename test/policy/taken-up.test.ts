@@ -1,0 +1,154 @@
+/** An episode under new weights, and one taken up in the middle: both read what was, as it was. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Engine } from '../../src/engine/engine.ts';
+import { openEngine } from '../../src/engine/open.ts';
+import { smallModel } from '../../src/model/config.ts';
+import { initialParams } from '../../src/model/parameters.ts';
+import type { DecoderKind } from '../../src/model/programs.ts';
+import { CachedPolicy } from '../../src/policy/cached-policy.ts';
+import type { Acted, ActRequest } from '../../src/policy/policy.ts';
+import { ViewCodec } from '../../src/reading/view-codec.ts';
+import { view } from '../support/toy-worlds.ts';
+
+const codec = new ViewCodec(view);
+const config = smallModel(codec.vocabSize, { layers: 2, hiddenSize: 16 });
+const before = initialParams(config, 3);
+const after = { ...initialParams(config, 4), version: 1 };
+const table = ['left', 'right', 'stop'];
+const observations = ['at 0', 'at 1', 'which red', 'over at 0'];
+let engine: Engine;
+
+beforeAll(async () => {
+  engine = await openEngine({ name: 'reference' });
+});
+afterAll(() => engine.dispose());
+
+interface Setting {
+  readonly decoder: DecoderKind;
+  readonly masked: boolean;
+  readonly cacheOnUpdate?: 'keep' | 'recompute';
+}
+
+function policyOf({ decoder, masked, cacheOnUpdate = 'keep' }: Setting, params = before): Promise<CachedPolicy> {
+  const options = { config, codec, decoder, masked, maxTokens: 3, maxBatch: 4, cacheOnUpdate };
+  return CachedPolicy.create(engine, options, params);
+}
+
+function request(turn: number, turns: readonly Acted[]): ActRequest {
+  const last = turns.at(-1);
+  return {
+    episode: 1,
+    group: 1,
+    member: 0,
+    groupSize: 1,
+    turn,
+    observation: observations[turn]!,
+    ...(last ? { lastAction: last.action } : {}),
+    actions: Int32Array.of(0, 1, 2),
+    newActions: turn === 0 ? table : [],
+    samplingSeed: 9,
+    temperature: 1,
+  };
+}
+
+/** The same turn for a policy that has not seen the episode. */
+function recalled(turn: number, turns: readonly Acted[]): ActRequest {
+  const history = turns.map(({ action, decision }, t) => ({
+    observation: observations[t]!,
+    action,
+    ...(decision ? { decision } : {}),
+  }));
+  return { ...request(turn, turns), newActions: table, history };
+}
+
+async function decide(policy: CachedPolicy, asked: ActRequest): Promise<Acted> {
+  policy.submit([asked]);
+  for (;;) {
+    const [acted] = await policy.step();
+    if (acted) return acted;
+  }
+}
+
+/** Three turns under the first weights. */
+async function begun(policy: CachedPolicy): Promise<Acted[]> {
+  const turns: Acted[] = [];
+  for (let turn = 0; turn < 3; turn++) turns.push(await decide(policy, request(turn, turns)));
+  return turns;
+}
+
+/** Log π and V, told apart to the last bits that a batch's make-up moves. */
+function numbers({ decision }: Acted): number[] {
+  const logprobs = decision!.kind === 'choice' ? [decision!.logprob] : [...decision!.logprobs];
+  return [...logprobs, decision!.value];
+}
+
+const settings: readonly (readonly [string, Setting])[] = [
+  ['choices', { decoder: 'choice', masked: true }],
+  ['runs under the trie', { decoder: 'tokens', masked: true }],
+  ['free runs', { decoder: 'tokens', masked: false }],
+];
+
+describe.each(settings)('%s', (_, setting) => {
+  it('an episode taken up in the middle goes on as if it had never stopped', async () => {
+    const policy = await policyOf(setting);
+    const turns = await begun(policy);
+    const whole = await decide(policy, request(3, turns));
+    const taken = await decide(await policyOf(setting), recalled(3, turns));
+    expect(taken.action).toBe(whole.action);
+    expect(numbers(taken)).toHaveLength(numbers(whole).length);
+    numbers(taken).forEach((value, i) => {
+      expect(value).toBeCloseTo(numbers(whole)[i]!, 9);
+    });
+  });
+
+  it('under `recompute` an episode reads on as new weights would have read it from its start', async () => {
+    const policy = await policyOf({ ...setting, cacheOnUpdate: 'recompute' });
+    const turns = await begun(policy);
+    policy.load(after);
+    const next = await decide(policy, request(3, turns));
+    const anew = await decide(await policyOf(setting, after), recalled(3, turns));
+    expect(next.decision!.version).toBe(1);
+    expect(next.action).toBe(anew.action);
+    numbers(next).forEach((value, i) => {
+      expect(value).toBeCloseTo(numbers(anew)[i]!, 9);
+    });
+  });
+
+  it('under `keep` it goes on from what the old weights made of its past', async () => {
+    const policy = await policyOf({ ...setting, cacheOnUpdate: 'keep' });
+    const turns = await begun(policy);
+    policy.load(after);
+    const next = await decide(policy, request(3, turns));
+    const anew = await decide(await policyOf(setting, after), recalled(3, turns));
+    expect(next.decision!.version).toBe(1);
+    expect(Math.abs(numbers(next)[0]! - numbers(anew)[0]!)).toBeGreaterThan(1e-6);
+  });
+});
+
+it('free runs of random weights are not spelt as the codec would spell their text', async () => {
+  const turns = await begun(await policyOf({ decoder: 'tokens', masked: false }));
+  const spelt = turns.map(({ action }) => [...codec.spell(action)].join());
+  const sampled = turns.map(({ decision }) => (decision!.kind === 'tokens' ? [...decision!.tokens].join() : ''));
+  expect(sampled).not.toEqual(spelt); // or taking them up again from text would pass too
+});
+
+it('a run of tokens that an update comes into keeps the version of each of its tokens', async () => {
+  const policy = await policyOf({ decoder: 'tokens', masked: true });
+  const calls = async (n: number) => {
+    for (let i = 0; i < n; i++) {
+      const [acted] = await policy.step();
+      if (acted) return acted.decision!;
+    }
+    return undefined;
+  };
+  policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
+  expect(await calls(2)).toBeUndefined();
+  policy.load(after); // version 1
+  expect(await calls(1)).toBeUndefined();
+  policy.load({ ...after, version: 5 });
+  const decision = await calls(9);
+  if (decision?.kind !== 'tokens') throw new Error('expected a run of tokens');
+  const length = decision.tokens.length;
+  expect(decision.version).toBe(0);
+  expect(decision.versions).toEqual(Int32Array.of(0, 2, 1, 1, 5, length - 3));
+});
