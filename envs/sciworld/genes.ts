@@ -12,20 +12,17 @@ export function randomGenes(table: string, random: JavaRandom, traits = Object.k
   return { table, traits, first, second: set() };
 }
 
-/**
- * Genes that show `trait` as asked in both sets, the other traits being random. The trait comes last, as the original
- * appends it, and its order decides the order of later draws.
- */
-/** Order in which the other traits are drawn, where it is not the species' own. */
-const DRAWN: Readonly<Record<string, readonly string[]>> = {
+/** Order of the traits where one is given and the others are drawn, if it is not the species' own. */
+const GIVEN_ORDER: Readonly<Record<string, readonly string[]>> = {
   'unknown E': ['seed color', 'leaf shape', 'flower size', 'seed shape'],
 };
 
-export function genesShowing(table: string, trait: string, shown: Expression, random: JavaRandom): Genes {
-  const others = (DRAWN[table] ?? Object.keys(TRAITS[table]!)).filter((name) => name !== trait);
-  const set = () => [...others.map(() => random.int(2) === 0), shown === 'dominant'];
+/** Genes that show `trait` as asked in both sets; the others are drawn, for the first set and then for the second. */
+export function genesShowing(table: string, trait: string, asked: Expression, random: JavaRandom): Genes {
+  const traits = GIVEN_ORDER[table] ?? Object.keys(TRAITS[table]!);
+  const set = () => traits.map((name) => (name === trait ? asked === 'dominant' : random.int(2) === 0));
   const first = set();
-  return { table, traits: [...others, trait], first, second: set() };
+  return { table, traits, first, second: set() };
 }
 
 /** Whether `trait` shows dominant: it shows recessive only where both sets are. */

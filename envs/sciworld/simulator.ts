@@ -97,7 +97,7 @@ export class Simulator implements Stage {
 
   /** The valid actions; computing them draws random numbers. */
   valid(): string[] {
-    if (this.#pending) return this.#pending.map((_, i) => `${i}`);
+    if (this.#pending) return this.#pending.map((_, i) => `${i}`).sort();
     return validActions(this, this.actions);
   }
 
