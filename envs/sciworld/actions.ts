@@ -3,7 +3,7 @@ import { mix } from './chemistry.ts';
 import { kind } from './kinds.ts';
 import { GAS, LIQUID, SOLID } from './materials.ts';
 import type { Pattern } from './parser.ts';
-import { behind, degrees, describedName, detailed, lines, cursory } from './text.ts';
+import { behind, cursory, degrees, describedName, detailed, lines } from './text.ts';
 import { disconnect, type Thing, type World } from './thing.ts';
 
 /** What actions see and change of a session. */
@@ -14,6 +14,13 @@ export interface Stage {
   waiting: number;
   readonly description: string;
   resetGoals(): void;
+}
+
+/** What a first and a second thing must be for an action, and whether they may be the same. */
+export interface Pairs {
+  x(thing: Thing): boolean;
+  y(thing: Thing): boolean;
+  readonly itself: boolean;
 }
 
 export interface Action {
@@ -31,6 +38,8 @@ export interface Action {
   readonly when?: 'teleport' | 'electrical';
   /** Further condition of being listed; typed, the action needs it not. */
   lists?(stage: Stage, x: Thing): boolean;
+  /** Two things: when `refuse` gives null, thing by thing, so that a list of pairs need not try them all. */
+  readonly pairs?: Pairs;
   /** Reason it cannot be done, or null; the valid list has what gives null. */
   refuse(stage: Stage, x: Thing, y: Thing): string | null;
   run(stage: Stage, x: Thing, y: Thing): string;
@@ -51,7 +60,7 @@ function action(
 
 // ---- what things can be used for
 
-function refuseMove(stage: Stage, x: Thing, into: Thing): string | null {
+function refuseMove(_stage: Stage, x: Thing, into: Thing): string | null {
   if (!x.moveable) return `The ${x.name} is not moveable.`;
   if (x === into) return "You can't move something into itself.";
   if (x.matter?.state === LIQUID) {
@@ -90,6 +99,34 @@ function refusePour(_stage: Stage, x: Thing, into: Thing): string | null {
   if (x.container && x.contents.length === 0) return `The ${x.name} is empty, so there's nothing to pour.`;
   return null;
 }
+
+const isContainer = (thing: Thing) => thing.isOpen;
+
+const MOVING: Pairs = {
+  x: ({ moveable, matter }) => moveable && matter?.state !== LIQUID && matter?.state !== GAS,
+  y: isContainer,
+  itself: false,
+};
+const POURING: Pairs = {
+  x: ({ moveable, parent, container, contents, matter }) => {
+    if (!moveable || !parent) return false;
+    if (container) return container.open && contents.length > 0;
+    return parent.moveable && matter?.state !== SOLID && matter?.state !== GAS;
+  },
+  y: isContainer,
+  itself: true,
+};
+const DUNKING: Pairs = {
+  x: (thing) => thing.moveable && thing.isOpen,
+  y: (thing) => liquids(thing).some((liquid) => liquid.moveable),
+  itself: false,
+};
+const USING: Pairs = { x: ({ device }) => device?.usable === true, y: () => true, itself: true };
+const CONNECTING: Pairs = {
+  x: (thing) => refusePlug(thing) === null,
+  y: (thing) => refusePlug(thing) === null,
+  itself: false,
+};
 
 function pour(stage: Stage, x: Thing, into: Thing): string {
   if (x === into) return "You can't move something into itself.";
@@ -323,20 +360,7 @@ export const ACTIONS: readonly Action[] = [
   }),
   action(
     'move through door',
-    [
-      [
-        'go',
-        'go through',
-        'walk through',
-        'move through',
-        'go to',
-        'walk to',
-        'move to',
-        'go into',
-        'move into',
-      ],
-      X,
-    ],
+    [['go', 'go through', 'walk through', 'move through', 'go to', 'walk to', 'move to', 'go into', 'move into'], X],
     { refuse: refuseGo, run: go },
     ['go to'],
   ),
@@ -345,7 +369,8 @@ export const ACTIONS: readonly Action[] = [
     run: ({ world }) => detailed(world.agent.parent!, world.agent.parent),
   }),
   action('look at', [['look at', 'look on', 'examine'], X], {
-    run: ({ world }, x) => (x.hidden ? '<ERROR: Could not retrieve object description>' : detailed(x, world.agent.parent)),
+    run: ({ world }, x) =>
+      x.hidden ? '<ERROR: Could not retrieve object description>' : detailed(x, world.agent.parent),
   }),
   action('look in', [['look in'], X], {
     refuse: (_s, x) =>
@@ -372,8 +397,13 @@ export const ACTIONS: readonly Action[] = [
       return text;
     },
   }),
-  action('move object', [['move', 'put'], X, MOVE_TO, X], { refuse: refuseMove, run: move }),
-  action('pour object', [['pour'], X, ['in', 'into', 'on', 'to'], X], { refuse: refusePour, run: pour }, ['pour', 'into']),
+  action('move object', [['move', 'put'], X, MOVE_TO, X], { refuse: refuseMove, pairs: MOVING, run: move }),
+  action(
+    'pour object',
+    [['pour'], X, ['in', 'into', 'on', 'to'], X],
+    { refuse: refusePour, pairs: POURING, run: pour },
+    ['pour', 'into'],
+  ),
   action('focus', [['focus on', 'focus'], X], {
     run: (stage, x) => {
       stage.focus = x;
@@ -387,6 +417,7 @@ export const ACTIONS: readonly Action[] = [
     },
   }),
   action('use object', [['use'], X, ['on', 'with'], X], {
+    pairs: USING,
     refuse: (_s, x) => (x.device?.usable ? null : `I'm not sure how to use the ${x.name}.`),
     run: use,
   }),
@@ -407,6 +438,7 @@ export const ACTIONS: readonly Action[] = [
   action('connect electrically', [['connect'], X, ['to', 'in', 'into'], X], {
     when: 'electrical',
     refuse: refuseConnect,
+    pairs: CONNECTING,
     run: connect,
   }),
   action('disconnect electrically', [['disconnect'], X], {
@@ -441,17 +473,22 @@ export const ACTIONS: readonly Action[] = [
   action(
     'dunk object',
     [['dunk'], X, ['in', 'into'], X],
-    { refuse: refuseDunk, run: dunk, reversed: true },
+    { refuse: refuseDunk, pairs: DUNKING, run: dunk, reversed: true },
     ['dunk', 'into'],
   ),
-  action('teleport', [['teleport', 'teleport to', 'teleport into'], X], {
-    when: 'teleport',
-    refuse: (_s, x) => (x.kind.location ? null : `Its not clear how to go to ${x.name}.`),
-    run: ({ world }, x) => {
-      world.move(world.agent, x);
-      return `You teleport to the ${x.name}.`;
+  action(
+    'teleport',
+    [['teleport', 'teleport to', 'teleport into'], X],
+    {
+      when: 'teleport',
+      refuse: (_s, x) => (x.kind.location ? null : `Its not clear how to go to ${x.name}.`),
+      run: ({ world }, x) => {
+        world.move(world.agent, x);
+        return `You teleport to the ${x.name}.`;
+      },
     },
-  }, ['teleport to']),
+    ['teleport to'],
+  ),
 ];
 
 function wait(stage: Stage, passes: number): string {

@@ -13,7 +13,7 @@ function other(contact: Thing): Thing {
 
 /** Whether the contact is connected to one that has 9 volts. */
 function live(contact: Thing): boolean {
-  return contact.contact!.connection?.contact!.volts === VOLTS;
+  return contact.contact?.connection?.contact?.volts === VOLTS;
 }
 
 function conducts(thing: Thing): boolean {

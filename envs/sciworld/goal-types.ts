@@ -1,6 +1,7 @@
 /** Types of goals. All that speak of the thing in focus refuse, quietly, another one than the last that satisfied. */
-import type { Done, Goal, Sight, Verdict } from './goals.ts';
+
 import { connectedTo } from './electricity.ts';
+import type { Done, Goal, Sight, Verdict } from './goals.ts';
 import { STATE_NAMES, type State } from './materials.ts';
 import { describedName } from './text.ts';
 import { descendants, type Thing } from './thing.ts';
@@ -129,7 +130,13 @@ export function boxByTemperature(above: string, below: string, limit: number, de
   });
 }
 
-export function inBox(kind: string, name: string, description: string, wrong: readonly string[] = [], extra?: Extra): Goal {
+export function inBox(
+  kind: string,
+  name: string,
+  description: string,
+  wrong: readonly string[] = [],
+  extra?: Extra,
+): Goal {
   return sameFocus(kind, description, extra, (focus) => {
     if (isIn(focus, [name])) return 'yes';
     return wrong.length > 0 && isIn(focus, wrong) ? 'failed' : 'no';
@@ -193,7 +200,8 @@ export function holdsExactly(container: Thing, names: readonly string[], descrip
       inRoom(
         sight,
         (thing) =>
-          thing === container && thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
+          thing === container &&
+          thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
       ),
     ),
   );
@@ -258,7 +266,7 @@ function wireBetween(kind: string, description: string, one: (t: Thing) => boole
     verdict(
       inRoom(sight, (thing) => {
         if (!isWire(thing)) return false;
-        const [a, b] = thing.terminals!.map((end) => end.contact!.connection?.contact!.owner);
+        const [a, b] = thing.terminals!.map((end) => end.contact?.connection?.contact?.owner);
         return a !== undefined && b !== undefined && ((one(a) && two(b)) || (one(b) && two(a)));
       }),
     ),
@@ -336,7 +344,8 @@ export function onFire(name: string, description: string, extra?: Extra): Goal {
 export function plantsInStage(count: number, species: string, stage: string, description: string, extra?: Extra): Goal {
   return goal('GoalLifeStageAnywhere', description, extra, (_focus, { world }) => {
     let found = 0;
-    for (const { life } of descendants(world.agent.parent!)) if (life?.species === species && life.stage === stage) found++;
+    for (const { life } of descendants(world.agent.parent!))
+      if (life?.species === species && life.stage === stage) found++;
     return verdict(found >= count);
   });
 }

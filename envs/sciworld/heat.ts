@@ -31,8 +31,10 @@ export function source(thing: Thing): void {
   for (const inside of thing.contents) {
     const matter = inside.matter;
     if (!matter) continue;
-    if (heat !== undefined && matter.temperature < heat) matter.temperature += clamp((heat - matter.temperature) * RATE);
-    if (cool !== undefined && matter.temperature > cool) matter.temperature += clamp((cool - matter.temperature) * RATE);
+    if (heat !== undefined && matter.temperature < heat)
+      matter.temperature += clamp((heat - matter.temperature) * RATE);
+    if (cool !== undefined && matter.temperature > cool)
+      matter.temperature += clamp((cool - matter.temperature) * RATE);
   }
 }
 

@@ -87,7 +87,13 @@ for (const [id, material, name] of [
 ] as const) {
   add(id, { form: 'seat', material, container: 'open', references: ['sittable', `${name} sittable`] });
 }
-add('wood table', { name: 'table', form: 'table', material: 'Wood', container: 'open', references: ['table', 'wood table'] });
+add('wood table', {
+  name: 'table',
+  form: 'table',
+  material: 'Wood',
+  container: 'open',
+  references: ['table', 'wood table'],
+});
 add('steel table', {
   name: 'table',
   form: 'table',
@@ -187,7 +193,17 @@ for (const color of ['', 'red', 'green', 'blue', 'yellow', 'orange', 'black']) {
 for (const id of ['picture', 'drawing', 'painting', 'finger painting']) {
   add(id, { form: 'picture', material: 'Paper', container: 'not' });
 }
-for (const id of ['book', 'recipe', 'paper', 'red paper', 'green paper', 'blue paper', 'orange paper', 'yellow paper', 'violet paper']) {
+for (const id of [
+  'book',
+  'recipe',
+  'paper',
+  'red paper',
+  'green paper',
+  'blue paper',
+  'orange paper',
+  'yellow paper',
+  'violet paper',
+]) {
   add(id, { form: 'document', material: 'Paper', container: 'not' });
 }
 

@@ -51,7 +51,8 @@ export function ownNames(thing: Thing, viewer: Thing | null): string[] {
 function portalNames(portal: Thing, viewer: Thing | null): string[] {
   const { from, to } = portal.portal!;
   if (portal.kind.id === 'drain') {
-    const owner = viewer === from || viewer === to ? viewer : from.parent === viewer ? from : to.parent === viewer ? to : null;
+    const owner =
+      viewer === from || viewer === to ? viewer : from.parent === viewer ? from : to.parent === viewer ? to : null;
     return owner ? [portal.name, `${owner.name} ${portal.name}`] : [portal.name];
   }
   const place = behind(portal, viewer);
@@ -107,14 +108,131 @@ function containingNames(thing: Thing, names: Set<string>): void {
   for (const name of [...names]) names.add(`${name} containing ${holding}`);
 }
 
-/** All names of a thing, in lower case and sorted: its own, and its own in or on each name of its container. */
-export function allNames(thing: Thing, viewer: Thing | null): string[] {
-  const names = new Set<string>();
+/** Names by number, so that choosing them compares numbers. Emptied when full; `era` tells whose numbers still hold. */
+const table = { numbers: new Map<string, number>(), texts: [] as string[], era: 0 };
+const TABLE_LIMIT = 500_000;
+/** Sets of own names by what they are made of, and all names by the sets of a thing and its container. */
+const ownSets = new Map<string, OwnSet>();
+const fullSets = new Map<number, Int32Array>();
+const MAX_SETS = 2 ** 20;
+
+interface OwnSet {
+  readonly id: number;
+  readonly names: readonly string[];
+}
+
+/** Own set of a thing as of its last look, and what it was made of. */
+interface Remembered {
+  era: number;
+  name: string;
+  detail: string;
+  set: OwnSet;
+}
+
+const remembered = new WeakMap<Thing, Remembered>();
+const NOWHERE: OwnSet = { id: 0, names: [] };
+
+function forget(): void {
+  table.numbers.clear();
+  table.texts = [];
+  table.era++;
+  ownSets.clear();
+  fullSets.clear();
+}
+
+/** Whatever own names depend on besides kind and name. */
+function detail(thing: Thing): string {
+  const matter = thing.matter;
+  const fire = matter ? (matter.burning ? 'f' : matter.burned ? 'b' : '') : '';
+  switch (thing.kind.form) {
+    case 'terminal':
+      return thing.contact!.owner.name;
+    case 'animal':
+    case 'bee':
+      return `${thing.life!.species}|${thing.life!.stage}`;
+    case 'plant': {
+      const { species, stage, sickly, genes } = thing.life!;
+      if (!genes) return `${fire}|${species}|${stage}|${sickly}`;
+      const { height, leaves } = grownTraits(thing);
+      return `${fire}|${species}|${stage}|${sickly}|${seedTraits(thing)}|${height}|${leaves}`;
+    }
+    case 'flower':
+      return `${fire}${thing.bloom!.step > 0}`;
+    case 'pollen':
+      return `${fire}${thing.bloom!.species}`;
+    case 'document':
+    case 'picture':
+      return `${fire}${thing.print?.title}|${thing.print?.author}`;
+    case 'plane':
+      return `${fire}${thing.plane!.letter}|${thing.plane!.surface}`;
+  }
+  if (!thing.kind.containing) return fire;
+  let holding = fire;
+  for (const held of thing.contents) if (!held.hidden) holding += `|${describedName(held)}`;
+  return holding;
+}
+
+function ownSet(thing: Thing, viewer: Thing | null): OwnSet {
+  if (thing.portal) return setOf(`portal|${portalNames(thing, viewer).join('|')}`, thing, viewer);
+  const made = detail(thing);
+  let known = remembered.get(thing);
+  if (known && known.era === table.era && known.name === thing.name && known.detail === made) return known.set;
+  const set = setOf(`${thing.kind.id}|${thing.name}|${made}`, thing, viewer);
+  known = { era: table.era, name: thing.name, detail: made, set };
+  remembered.set(thing, known);
+  return set;
+}
+
+function setOf(key: string, thing: Thing, viewer: Thing | null): OwnSet {
+  let set = ownSets.get(key);
+  if (!set) {
+    if (ownSets.size >= MAX_SETS - 2 || table.texts.length > TABLE_LIMIT) forget();
+    set = { id: ownSets.size + 2, names: ownNames(thing, viewer) };
+    ownSets.set(key, set);
+  }
+  return set;
+}
+
+/** Portals as containers have one name of their own. */
+const PORTAL_SET: OwnSet = { id: 1, names: PORTAL_AS_CONTAINER };
+
+/**
+ * All names of a thing as numbers, in the order of the names in lower case: its own, and its own in or on each name of
+ * its container.
+ */
+function allNames(thing: Thing, viewer: Thing | null): Int32Array {
   const container = thing.parent;
-  const within = container ? (container.portal ? PORTAL_AS_CONTAINER : ownNames(container, viewer)) : [];
-  for (const own of ownNames(thing, viewer)) {
-    if (own.trim() === '') continue;
-    const name = own.toLowerCase();
+  let within = NOWHERE;
+  let own = NOWHERE;
+  for (let era = -1; era !== table.era; ) {
+    era = table.era;
+    if (container) within = container.portal ? PORTAL_SET : ownSet(container, viewer);
+    own = ownSet(thing, viewer);
+  }
+  const key = own.id * MAX_SETS + within.id;
+  let numbers = fullSets.get(key);
+  if (!numbers) {
+    numbers = Int32Array.from(spelled(own.names, within.names), numberOf);
+    fullSets.set(key, numbers);
+  }
+  return numbers;
+}
+
+function numberOf(name: string): number {
+  let number = table.numbers.get(name);
+  if (number === undefined) {
+    number = table.texts.length;
+    table.texts.push(name);
+    table.numbers.set(name, number);
+  }
+  return number;
+}
+
+function spelled(own: readonly string[], within: readonly string[]): string[] {
+  const names = new Set<string>();
+  for (const each of own) {
+    if (each.trim() === '') continue;
+    const name = each.toLowerCase();
     if (name.length > 1) names.add(name);
     for (const place of within) {
       const lower = place.toLowerCase();
@@ -145,7 +263,8 @@ function collect(thing: Thing, hidden: boolean, found: Set<Thing>): void {
     for (const inside of thing.contents) collect(inside, hidden, found);
     return;
   }
-  for (const inside of [...thing.contents, ...thing.portals].sort((a, b) => a.id - b.id)) collect(inside, hidden, found);
+  for (const inside of [...thing.contents, ...thing.portals].sort((a, b) => a.id - b.id))
+    collect(inside, hidden, found);
 }
 
 /** Rounds of the choice, and the first of them that draws. */
@@ -157,27 +276,43 @@ const DRAWING = 10;
  * and, for 20 rounds, moves on while it shares its choice: to the next name at first, to a random one later.
  */
 export function chooseNames(things: readonly Thing[], viewer: Thing, random: JavaRandom): string[] {
+  const era = table.era;
   const all = things.map((thing) => allNames(thing, viewer));
-  const owners = new Map<string, number>();
-  for (const names of all) for (const name of names) owners.set(name, (owners.get(name) ?? 0) + 1);
+  // Numbers of an emptied table mean nothing: once more, with the new one.
+  if (table.era !== era) return chooseNames(things, viewer, random);
+  const counts = new Int32Array(table.texts.length);
+  for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!]!++;
   const choices = all.map((names) => {
-    const single = names.filter((name) => owners.get(name) === 1);
+    const single = names.filter((name) => counts[name] === 1);
     return single.length > 0 ? single : names;
   });
-  const at = new Int32Array(choices.length);
+  settle(choices, random);
+  return things.map((thing, i) => (thing.portal ? portalChoice(thing, viewer) : table.texts[chosen[i]!]!));
+}
+
+/** Numbers chosen last, by position. */
+let chosen = new Int32Array(1024);
+
+/** Runs the rounds of the choice. */
+function settle(choices: readonly Int32Array[], random: JavaRandom): void {
+  const count = choices.length;
+  if (chosen.length < count) chosen = new Int32Array(2 * count);
+  const at = new Int32Array(count);
+  const taken = new Int32Array(table.texts.length);
+  for (let i = 0; i < count; i++) chosen[i] = choices[i]![0]!;
+  const moving: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const taken = new Map<string, number>();
-    for (let i = 0; i < at.length; i++) {
-      const name = choices[i]![at[i]!]!;
-      taken.set(name, (taken.get(name) ?? 0) + 1);
-    }
-    for (let i = 0; i < at.length; i++) {
+    for (let i = 0; i < count; i++) taken[chosen[i]!]!++;
+    moving.length = 0;
+    for (let i = 0; i < count; i++) if (taken[chosen[i]!]! > 1) moving.push(i);
+    for (let i = 0; i < count; i++) taken[chosen[i]!] = 0;
+    if (moving.length === 0) return;
+    for (const i of moving) {
       const names = choices[i]!;
-      if (taken.get(names[at[i]!]!)! <= 1) continue;
       at[i] = round < DRAWING ? (at[i]! + 1) % names.length : random.int(names.length);
+      chosen[i] = names[at[i]!]!;
     }
   }
-  return things.map((thing, i) => (thing.portal ? portalChoice(thing, viewer) : choices[i]![at[i]!]!));
 }
 
 function portalChoice(portal: Thing, viewer: Thing): string {

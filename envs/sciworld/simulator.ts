@@ -9,7 +9,7 @@ import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
 import { detailed } from './text.ts';
 import { descendants, type Thing, World } from './thing.ts';
-import { tickWorld } from './ticks.ts';
+import { fill, tickWorld } from './ticks.ts';
 import { availableActions, validActions } from './valid.ts';
 
 export const SIMPLIFICATIONS = [
@@ -41,6 +41,7 @@ export class Simulator implements Stage {
   readonly #simplifications: ReadonlySet<Simplification>;
   /** Readings to choose from, after an ambiguous command. */
   #pending: Reading<Action>[] | null = null;
+  #valid: (() => string[]) | undefined;
 
   /** @param variation in [0, task.variations) */
   constructor(registered: Registered, variation: number, simplifications: readonly Simplification[] = []) {
@@ -97,8 +98,21 @@ export class Simulator implements Stage {
 
   /** The valid actions; computing them draws random numbers. */
   valid(): string[] {
-    if (this.#pending) return this.#pending.map((_, i) => `${i}`).sort();
-    return validActions(this, this.actions);
+    return this.drawValid()();
+  }
+
+  /**
+   * Draws what the list of valid actions draws. @returns the list, made when it is asked for; asked for after a
+   * further step, it is of no meaning
+   */
+  drawValid(): () => string[] {
+    this.#valid = this.#pending ? () => this.#pending!.map((_, i) => `${i}`).sort() : validActions(this, this.actions);
+    return this.#valid;
+  }
+
+  /** List whose draws were made last. */
+  lastValid(): string[] {
+    return this.#valid?.() ?? [];
   }
 
   /** One step. @returns the observation */
@@ -163,8 +177,8 @@ export class Simulator implements Stage {
       }
       this.#lookAtGoals();
       if (time) {
+        if (this.#simplifications.has('selfWateringFlowerPots')) waterPots(this.world);
         tickWorld(this.world);
-        this.#water();
         this.moves++;
       }
       this.#lookAtGoals();
@@ -179,20 +193,30 @@ export class Simulator implements Stage {
     this.focus = this.goals.tick(this.focus);
   }
 
-  #water(): void {
-    if (!this.#simplifications.has('selfWateringFlowerPots')) return;
-  }
-
   #help(): string {
-    const words = (action: Action) => action.pattern.map((part) => (part ? part[0] : 'OBJ')).join(' ');
-    return `Possible actions: \n\t${this.actions.map(words).sort().join('\n\t')}`;
+    return `Possible actions: \n\t${this.forms().join('\n\t')}`;
   }
 
   #objects(): string {
-    const room = this.world.agent.parent!;
-    const names = chooseNames(listed(room, false), room, this.world.random);
-    return `Possible object references: \n\t${names.sort().join('\n\t')}`;
+    return `Possible object references: \n\t${this.objects().join('\n\t')}`;
   }
+
+  /** Names of what is near, sorted; where they collide, choosing them draws random numbers. */
+  objects(): string[] {
+    const room = this.world.agent.parent!;
+    return chooseNames(listed(room, false), room, this.world.random).sort();
+  }
+
+  /** Forms of the actions: `move OBJ to OBJ`. */
+  forms(): string[] {
+    const words = (action: Action) => action.pattern.map((part) => (part ? part[0] : 'OBJ')).join(' ');
+    return this.actions.map(words).sort();
+  }
+}
+
+/** Fills every flower pot that has no water. */
+function waterPots(world: World): void {
+  for (const thing of [...descendants(world.universe)]) if (thing.kind.id === 'flower pot') fill(thing, world);
 }
 
 /** Task by its name. */

@@ -6,7 +6,8 @@ import type { Form, Thing } from './thing.ts';
 /** Name as told, with what fire did to it; animals by their stage, planes with letter and surface. */
 export function describedName(thing: Thing): string {
   let name = thing.name;
-  if (thing.kind.form === 'animal' || thing.kind.form === 'bee') name = stageName(thing.life!.species, thing.life!.stage);
+  if (thing.kind.form === 'animal' || thing.kind.form === 'bee')
+    name = stageName(thing.life!.species, thing.life!.stage);
   if (thing.plane) name = planeName(thing);
   if (thing.kind.form === 'door') name = `${name} between ${thing.portal!.from.name} and ${thing.portal!.to.name}`;
   const matter = thing.matter;
@@ -88,7 +89,10 @@ export function behind(portal: Thing, viewer: Thing | null): Thing | null {
 /** Text of the doors of a place: each text once, sorted. */
 function doors(place: Thing): string {
   const texts = new Set(place.portals.filter((portal) => !portal.hidden).map((portal) => cursory(portal, place)));
-  return [...texts].sort().map((text) => `\t${text}\n`).join('');
+  return [...texts]
+    .sort()
+    .map((text) => `\t${text}\n`)
+    .join('');
 }
 
 /** Name of a tree's fruit, a pea's or an unknown plant's: "apple seed" while a seed, then "apple tree" or "pea plant". */
@@ -231,7 +235,9 @@ const TEXTS: Record<Form, (thing: Thing, long: boolean, viewer: Thing | null) =>
   thermometer: (t) =>
     `a ${describedName(t)}, currently reading a temperature of ${degrees(t.matter!.temperature)} degrees celsius`,
   picture: (t, long) =>
-    long ? `a ${describedName(t)} of ${t.print!.title}.  The artist is listed as ${t.print!.author}. ` : `a ${describedName(t)}`,
+    long
+      ? `a ${describedName(t)} of ${t.print!.title}.  The artist is listed as ${t.print!.author}. `
+      : `a ${describedName(t)}`,
   document: (t) => {
     const { title = '', author = '' } = t.print ?? {};
     if (title) return `A ${describedName(t)} titled ${title}${author && ` by ${author}`}`;

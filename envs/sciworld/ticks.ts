@@ -10,7 +10,8 @@ import type { Thing, World } from './thing.ts';
 const GRAVITY = Math.fround(0.1);
 const FLUSH_STAGES = 5;
 
-function fill(container: Thing, world: World): void {
+/** Puts water into a container that has none. */
+export function fill(container: Thing, world: World): void {
   if (!container.has('water')) world.move(world.make(kind('water')), container);
 }
 
@@ -108,4 +109,3 @@ export function tickWorld(world: World): void {
   world.clock++;
   tick(world.universe, world);
 }
-

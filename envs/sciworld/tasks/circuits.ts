@@ -2,8 +2,8 @@
 import * as goals from '../goal-types.ts';
 import type { Goal } from '../goals.ts';
 import { BOOKS } from '../prints.ts';
-import { LETTERS } from './thermometer.ts';
 import { digits, placeBoxes, type Site, task } from './task.ts';
+import { LETTERS } from './thermometer.ts';
 
 const PARTS = ['red light bulb', 'green light bulb', 'blue light bulb', 'electric motor', 'electric buzzer'];
 const RENEWABLE = ['solar panel', 'wind generator'];

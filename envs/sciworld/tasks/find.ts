@@ -1,6 +1,7 @@
 /** Tasks to find a living or non-living thing, a plant or an animal, and to bring it to a box. */
-import { focusLiving, focusNonLiving, inBox, inContainer, inPlace, newPlace, openDoor } from '../goal-types.ts';
+
 import { randomGenes } from '../genes.ts';
+import { focusLiving, focusNonLiving, inBox, inContainer, inPlace, newPlace, openDoor } from '../goal-types.ts';
 import { JavaRandom } from '../java-random.ts';
 import { kind } from '../kinds.ts';
 import { makeAnimal, makePlant } from '../life.ts';
@@ -40,12 +41,17 @@ function setUpLife(site: Site, draw: number, { genes, pots }: Facts): void {
   const base = draw * DRAW_IDS;
   const { world } = site;
   for (const species of new JavaRandom(draw).shuffle(FOURTEEN).slice(0, 3)) {
-    site.place(site.at(base + 3 * FOURTEEN.indexOf(species), () => makeAnimal(species, world)), 'outside');
+    site.place(
+      site.at(base + 3 * FOURTEEN.indexOf(species), () => makeAnimal(species, world)),
+      'outside',
+    );
   }
   const potted = new JavaRandom(draw).shuffle(PLANTS).slice(0, 3);
   potted.forEach((species, i) => {
     const at = PLANTS.indexOf(species);
-    const plant = site.at(base + 42 + 3 * at, () => makePlant(species, 'adult', species === 'pea' ? genes : null, world));
+    const plant = site.at(base + 42 + 3 * at, () =>
+      makePlant(species, 'adult', species === 'pea' ? genes : null, world),
+    );
     const pot = site.make('flower pot', base + 66 + 6 * at);
     world.move(plant, pot);
     world.move(site.make('soil', base + 69 + 6 * at), pot);

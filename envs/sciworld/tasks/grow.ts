@@ -151,8 +151,7 @@ function jar(table: string, trait: string, asked: Expression, random: JavaRandom
   return { table, trait, asked, seeds: [seed('dominant'), seed('recessive')] };
 }
 
-const sets = (random: JavaRandom) =>
-  Array.from({ length: POT_SETS }, () => drawPots(random).slice(0, POTS_USED));
+const sets = (random: JavaRandom) => Array.from({ length: POT_SETS }, () => drawPots(random).slice(0, POTS_USED));
 
 /** Ids of a group of nine pots with soil. */
 const SET_IDS = 54;
@@ -165,7 +164,10 @@ function inherit(site: Site, facts: Facts, variation: number, ids: { jar: number
   vessel.name = 'seed jar';
   seeds.forEach((genes, i) => {
     const offset = ids.jar + (ids.seedsFirst ? 0 : 3) + 3 * i;
-    world.move(site.at(offset, () => makePlant(table, 'seed', genes, world)), vessel);
+    world.move(
+      site.at(offset, () => makePlant(table, 'seed', genes, world)),
+      vessel,
+    );
   });
   site.place(vessel, 'greenhouse');
   const numbers = facts.pots[set]!;

@@ -6,9 +6,9 @@ import { FIND } from './find.ts';
 import { GROWING } from './grow.ts';
 import { LIFE_STAGES } from './life-stages.ts';
 import { LIFESPAN } from './lifespan.ts';
-import { THERMOMETER } from './thermometer.ts';
 import { PLANES } from './planes.ts';
 import type { Task } from './task.ts';
+import { THERMOMETER } from './thermometer.ts';
 
 /** A task and where its registration begins. */
 export interface Registered {
@@ -54,7 +54,17 @@ const ORDER: readonly (readonly [name: string, draws: number, ids: number])[] = 
   ['measure-melting-point-unknown-substance', 775, 2883],
 ];
 
-const TASKS: readonly Task[] = [...CHANGE_OF_STATE, ...THERMOMETER, ...CIRCUITS, ...FIND, ...CHEMISTRY, ...GROWING, ...LIFESPAN, ...LIFE_STAGES, ...PLANES];
+const TASKS: readonly Task[] = [
+  ...CHANGE_OF_STATE,
+  ...THERMOMETER,
+  ...CIRCUITS,
+  ...FIND,
+  ...CHEMISTRY,
+  ...GROWING,
+  ...LIFESPAN,
+  ...LIFE_STAGES,
+  ...PLANES,
+];
 
 /** Tasks by name. */
 export const REGISTRY: ReadonlyMap<string, Registered> = (() => {

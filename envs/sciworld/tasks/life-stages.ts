@@ -27,7 +27,10 @@ const animals = task({
     const row = rows[variation]!;
     const species = FOURTEEN[row]!;
     const put = (name: string, offset: number) =>
-      site.place(site.at(45 * row + offset, (world) => makeAnimal(name, world)), 'outside');
+      site.place(
+        site.at(45 * row + offset, (world) => makeAnimal(name, world)),
+        'outside',
+      );
     put(species, 0);
     for (const name of new JavaRandom(row).shuffle(FOURTEEN).slice(0, 5)) put(name, 3 + 3 * FOURTEEN.indexOf(name));
     const stages = ANIMALS[species]!.stages.slice(0, -1);

@@ -44,7 +44,10 @@ export const LIFESPAN = (
       const triple = triples()[variation]!;
       const names = triple.map((at, i) => KINDS[i]![at]!);
       triple.forEach((at, i) => {
-        site.place(site.at(15 * i + 3 * at, (world) => makeAnimal(names[i]!, world)), 'outside');
+        site.place(
+          site.at(15 * i + 3 * at, (world) => makeAnimal(names[i]!, world)),
+          'outside',
+        );
       });
       const both = asked === 'both';
       const longest = find(names[0]!, 'focus on animal with longest life span', both ? { clearsFocus: true } : {});

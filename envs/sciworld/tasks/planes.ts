@@ -56,7 +56,8 @@ function pairs(rows: readonly Row[], gap: (a: Row, b: Row) => boolean): Variatio
   const all: Variation[] = [];
   for (let one = 0; one < rows.length; one++) {
     for (let two = 0; two < rows.length; two++) {
-      for (let block = 0; block < BLOCKS.length; block++) if (gap(rows[one]!, rows[two]!)) all.push({ one, two, block });
+      for (let block = 0; block < BLOCKS.length; block++)
+        if (gap(rows[one]!, rows[two]!)) all.push({ one, two, block });
     }
   }
   return all;
@@ -159,7 +160,8 @@ export const PLANES = KINDS.map(({ name, topic, rows, all, by, variations }) =>
       // Smoothest or steepest first, before the draw.
       const lowFirst = by === 'friction' ? a < b : a > b;
       const names = site.random.shuffle((lowFirst ? [pair[0], pair[1]] : [pair[1], pair[0]]).map(shown));
-      const what = by === 'friction' ? `${most ? 'most' : 'least'} friction` : `${most ? 'steepest' : 'shallowest'} angle`;
+      const what =
+        by === 'friction' ? `${most ? 'most' : 'least'} friction` : `${most ? 'steepest' : 'shallowest'} angle`;
       const isNamed = name.endsWith('-named-surfaces') && !name.includes('unnamed');
       return {
         description: `Your task is to determine which of the two inclined planes (${names.join(', ')}) has the ${what}. After completing your experiment, focus on the inclined plane with the ${what}.`,

@@ -94,7 +94,8 @@ export class Site {
 
   /** Breaks every device of this name in the room. */
   breakDevice(name: string, room: string): void {
-    for (const thing of descendants(this.room(room))) if (thing.name === name && thing.device) thing.device.broken = true;
+    for (const thing of descendants(this.room(room)))
+      if (thing.name === name && thing.device) thing.device.broken = true;
   }
 }
 
