@@ -1,6 +1,6 @@
 /** What each actor of a run is made from, out of its configuration. */
 import { join } from 'node:path';
-import { isInformative, mostGroups } from '../src/algo/dynamic-sampling.ts';
+import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
@@ -9,23 +9,26 @@ import { UserError } from '../src/core/errors.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainerOptions } from '../src/learner/options.ts';
-import type { SmallPolicySetup } from '../src/policy/setup.ts';
+import type { PolicySetup } from '../src/policy/setup.ts';
+import type { MetricsRow } from '../src/record/metrics.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
 import type { Schedule } from '../src/run/schedule-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
-import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
+import { create, type HorizonState, restore } from '../src/schedule/horizon-schedule.ts';
 import type { EnvPoolOptions } from './env/env-pool.ts';
 import type { EnvSpec } from './env/protocol.ts';
 import type { InferenceInit } from './inference/protocol.ts';
 import type { LearnerInit } from './learner/protocol.ts';
+import type { RecorderInit } from './recorder/recorder-actor.ts';
 import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
-import type { RolloutState } from './rollout/protocol.ts';
-import type { RolloutInit } from './rollout/rollout-actor.ts';
+import type { RolloutInit } from './rollout/protocol.ts';
 import type { RunOptions } from './run.ts';
+import type { SchedulerState } from './scheduler/protocol.ts';
+import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 
-/** A small policy, and what its checkpoint holds. */
-export type Policy = SmallPolicySetup<RolloutState, HorizonState>;
+/** A policy with weights of its own, and what its checkpoint holds. */
+export type Policy = PolicySetup<SchedulerState, HorizonState>;
 
 /** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
 export function hasBarriers({ mode, replay }: RunOptions): boolean {
@@ -44,9 +47,20 @@ export function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
   return env.tasks.split(tasks.split).filter((index) => !tasks.labels || tasks.labels.includes(env.tasks.label(index)));
 }
 
-export function smallInference(
+export function inferenceInit(options: RunOptions, small: Policy | undefined): InferenceInit {
+  const { maxBatch, maxWaitMs } = options.config.rollout;
+  return {
+    policy: small ? smallInference(options, small) : { kind: 'random' },
+    maxBatch,
+    maxWaitMs,
+    replyPath: PATHS.rollout,
+    ...(options.learn ? { learnerPath: PATHS.learner } : {}),
+  };
+}
+
+function smallInference(
   { config, mode, replay, envModule }: RunOptions,
-  { model, params }: Policy,
+  { model, params, chat }: Policy,
 ): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
@@ -59,6 +73,7 @@ export function smallInference(
     maxTokens,
     cacheOnUpdate,
     params,
+    ...(chat ? { chat } : {}),
   };
 }
 
@@ -66,14 +81,13 @@ export function remoteInit(
   { config, envModule }: RunOptions,
   prompt: WorldPrompt,
   remote: Connection,
-  replyPath: string,
 ): RemoteInferenceInit {
   return {
     openai: config.policy.openai,
     ...remote,
     prompt,
     envModule: envModule.href,
-    replyPath,
+    replyPath: PATHS.rollout,
   };
 }
 
@@ -82,11 +96,12 @@ export function poolOptions(
   env: Env,
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
+  shared?: unknown,
 ): EnvPoolOptions {
   const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
-    envs: [hostedEnv(options, env)],
+    envs: [{ ...hostedEnv(options, env), shared }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
@@ -115,17 +130,113 @@ function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObse
   };
 }
 
-export function dynamicSampling({ learner }: RunConfig): RolloutInit['dynamicSampling'] & {} {
-  return { mostPerUpdate: mostGroups(learner), informative: (group) => isInformative(group, learner) };
+/** Addresses of a run's actors. */
+export const PATHS = {
+  recorder: '/recorder',
+  scheduler: '/scheduler',
+  envs: '/env-hosts',
+  rollout: '/rollout',
+  inference: '/inference',
+  learner: '/learner',
+} as const;
+
+/**
+ * Messages that may wait for each actor. Admission bounds them: an episode has at most one command, one request or one
+ * answer under way, and a group is with the learner once (twice around a barrier). The rest is for control messages.
+ */
+export function capacities({ rollout, evaluation, learner }: RunConfig): Record<keyof typeof PATHS, number> {
+  const { concurrentGroups, groupSize } = rollout;
+  const episodes = concurrentGroups * Math.max(groupSize, evaluation.episodesPerTask);
+  const groups = concurrentGroups + (learner.maxLag + 1) * mostGroups(learner);
+  const control = 1024;
+  return {
+    recorder: 100_000,
+    scheduler: episodes + control,
+    envs: 2 * episodes + control,
+    rollout: 2 * episodes + concurrentGroups + control,
+    inference: 2 * episodes + control,
+    learner: 2 * groups + control,
+  };
 }
 
-export function learnerInit(options: RunOptions, policy: Policy, paths: LearnerInit['paths']): LearnerInit {
+/** @param onSaved sees what became of every checkpoint */
+export function recorderInit(
+  options: RunOptions,
+  env: Env,
+  metrics$: { next(row: MetricsRow): void },
+  hostsReplaced: () => number,
+  onSaved: RecorderInit['onSaved'],
+): RecorderInit {
+  const { config, evaluation } = options;
+  return {
+    dir: options.dir,
+    config,
+    ...config.trace,
+    labelOf: (index) => env.tasks.label(index),
+    sinks: options.sinks ?? [],
+    hostsReplaced,
+    onEpisodes: options.onEpisodes,
+    onMetrics: (row) => metrics$.next(row),
+    onProgress: options.onProgress,
+    onEvaluation: evaluation && ((version, record) => evaluation.onRecord(version, record, env)),
+    onSaved,
+    onNotice: (message) => options.onNotice?.(message),
+  };
+}
+
+export function schedulerInit(options: RunOptions, env: Env, saved: Policy['saved']): SchedulerInit {
+  const { config, learn, evaluation, firstEpisode = 0 } = options;
+  return {
+    ...config,
+    env: env.id,
+    tasks: trainingTasks(env, config),
+    sampling: config.tasks.sampling,
+    labelOf: (index) => env.tasks.label(index),
+    start: {
+      version: saved?.params.version ?? 0,
+      horizon: saved?.horizon ? restore(config.horizon, saved.horizon) : create(config.horizon),
+      state: saved?.rollout,
+      group: firstEpisode,
+    },
+    barrier: hasBarriers(options),
+    evaluation: {
+      everyUpdates: learn && evaluation ? config.evaluation.everyUpdates : 0,
+      plans: evaluation?.plans(env) ?? [],
+    },
+    paths: { ...PATHS, learner: learn ? PATHS.learner : undefined },
+  };
+}
+
+/** @param view id of the view the policy reads through, if any */
+export function rolloutInit(
+  options: RunOptions,
+  view: string | undefined,
+  policyInThread: boolean,
+  saved: SchedulerState | undefined,
+): RolloutInit {
+  const { groupSize, concurrentGroups, envThreads, maxAttempts, maxFailures } = options.config.rollout;
+  const { envSteps = 0, episodes = 0, nextEpisode = options.firstEpisode ?? 0 } = saved ?? {};
+  return {
+    view,
+    policyInThread,
+    slots: concurrentGroups * groupSize,
+    envThreads,
+    maxAttempts,
+    maxFailures,
+    barrier: hasBarriers(options),
+    start: { nextEpisode, envSteps, episodes },
+    paths: { inference: PATHS.inference, envs: PATHS.envs, scheduler: PATHS.scheduler },
+  };
+}
+
+export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
   const { config, dir, mode, replay, envModule, chaos } = options;
   const { learner, checkpoint } = config;
-  const { params, saved, model, identity } = policy;
+  const { params, saved, model, identity, chat } = policy;
   return {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
+    ...(chat ? { chat } : {}),
     trainer: trainerOptions(config, model),
     start: saved
       ? {
@@ -147,7 +258,7 @@ export function learnerInit(options: RunOptions, policy: Policy, paths: LearnerI
       barrier: hasBarriers(options),
       ...(chaos ? { chaos } : {}),
     },
-    paths,
+    paths: { inference: PATHS.inference, scheduler: PATHS.scheduler },
   };
 }
 

@@ -19,10 +19,10 @@ import type { RecorderCommand } from './recorder/protocol.ts';
 import type {
   EvaluationPlan,
   EvaluationRecord,
-  RolloutCommand,
-  RolloutStatus,
+  RunStatus,
+  SchedulerCommand,
   TrainEnded,
-} from './rollout/protocol.ts';
+} from './scheduler/protocol.ts';
 
 /** What a run is made from. */
 export interface RunOptions {
@@ -53,10 +53,12 @@ export interface RunOptions {
   readonly replay?: Schedule;
   /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
   readonly sinks?: readonly MetricSink[];
-  /** Gets the state of the rollouts a few times a second, between updates too. */
-  readonly onProgress?: (status: RolloutStatus) => void;
+  /** Gets the state of the run a few times a second, between updates too. */
+  readonly onProgress?: (status: RunStatus) => void;
   /** Sees every finished group, traced or not; for displays. */
   readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
+  /** `thread`: the rollout actor in a thread of its own, two hops a turn farther away. Default `local`. */
+  readonly rolloutPlacement?: 'local' | 'thread';
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number;
   /** Things a person should know, one line each. */
@@ -74,7 +76,7 @@ export interface Run {
   evaluate(plan: EvaluationPlan): Promise<EvaluationRecord>;
   /** Writes a checkpoint now. */
   save(): Promise<SaveReport>;
-  status(): Promise<RolloutStatus>;
+  status(): Promise<RunStatus>;
   inference(): Promise<InferenceReport>;
   /** What was injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
@@ -106,7 +108,7 @@ export function startedRun(
 ): Run {
   fatal.catch(() => {}); // reported by whoever waits
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
-  const rollout = ref<RolloutCommand>('/rollout');
+  const scheduler = ref<SchedulerCommand>('/scheduler');
   const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>
     Promise.race([system.ask<R, M>(to, make, { deadlineMs }).catch((thrown) => causeOf(thrown, fatal)), fatal]);
   let stopped: Promise<void> | undefined;
@@ -128,11 +130,12 @@ export function startedRun(
   return {
     env,
     metrics$,
-    train: () => waited(ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
-    halt: () => void rollout.tell({ type: 'halt' }),
+    train: () =>
+      waited(ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
+    halt: () => void scheduler.tell({ type: 'halt' }),
     evaluate: (plan) =>
       waited(
-        ask<EvaluationRecord, RolloutCommand>(rollout, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
+        ask<EvaluationRecord, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'evaluate', plan, replyTo }), RUN_MS),
       ),
     async save() {
       const saved = await ask<SaveReport, LearnerCommand>(
@@ -142,7 +145,7 @@ export function startedRun(
       );
       return saved;
     },
-    status: () => ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
+    status: () => ask<RunStatus, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'status', replyTo }), CONTROL_MS),
     inference: () =>
       ask<InferenceReport, InferenceCommand>(ref('/inference'), (replyTo) => ({ type: 'report', replyTo }), CONTROL_MS),
     chaos: () => chaos?.report(),

@@ -3,12 +3,14 @@ import { parseArgs } from 'node:util';
 import { runCommand } from '../src/cli/fail.ts';
 import { UserError } from '../src/core/errors.ts';
 import { babyai } from './babyai.ts';
+import { llmTiny } from './llm-tiny.ts';
 import { textcraftHorizon } from './textcraft-horizon.ts';
 
 type Flags = ReturnType<typeof flags>;
 
 const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
   'textcraft-horizon': ({ seeds, envSteps }) => textcraftHorizon({ seeds: seeds ?? 5, envSteps: envSteps ?? 90_000 }),
+  'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
   babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
 };
 

@@ -14,6 +14,7 @@ import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Difference, Parity } from '../src/core/parity.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { localUrl } from '../src/runtime/thread.ts';
+import { serveInline } from '../src/serve/agentgym/inline-server.ts';
 import { loadWorld } from '../src/world/open-world.ts';
 import { replay as llm, recordingsIn } from './parity/llm.ts';
 
@@ -40,6 +41,7 @@ export async function parity(args: readonly string[], print: (line: string) => v
           found++;
         },
         file,
+        serveInline,
       );
       print(`${file}: episodes ${counts.episodes}, steps ${counts.steps}, differences ${found}`);
       if (first) for (const line of shown(first)) print(line);

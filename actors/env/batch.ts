@@ -176,6 +176,37 @@ export function unpackEvents(batch: EventBatch): EnvEvent[] {
   return out;
 }
 
+/**
+ * Unpacks what came out of a host, of which nothing is trusted: env code shares its process.
+ * @returns undefined for anything but a batch of well-formed events
+ */
+export function readEvents(batch: unknown): EnvEvent[] | undefined {
+  try {
+    const events = unpackEvents(batch as EventBatch);
+    return events.every(isEvent) ? events : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isEvent(event: EnvEvent): boolean {
+  if (!Number.isInteger(event.episode)) return false;
+  if (event.type === 'failed') {
+    const { cause, where, message } = event.failure;
+    return typeof cause === 'string' && typeof where === 'string' && typeof message === 'string';
+  }
+  const { turn, step, envMs, actions, newActions } = event;
+  return (
+    event.type === 'observed' &&
+    Number.isInteger(turn) &&
+    typeof envMs === 'number' &&
+    typeof step.observation === 'string' &&
+    (step.kind === 'first' || Number.isFinite(step.reward)) &&
+    actions instanceof Int32Array &&
+    newActions.every((text) => typeof text === 'string')
+  );
+}
+
 function isPlain(batch: CommandBatch | EventBatch): batch is readonly (number | string)[] {
   return Array.isArray(batch);
 }

@@ -2,10 +2,12 @@
  * A host away from the main thread: the data port carries batches, the control port comlink calls. Where it lives (a
  * piscina thread, a child process) is the business of `env-thread.ts` and `env-process.ts`.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import * as Comlink from 'comlink';
 import { type StepFault, stepFault } from '../../src/chaos/injector.ts';
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
 import type { Env } from '../../src/core/env.ts';
+import { messageOf } from '../../src/core/errors.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world.ts';
 import { type CommandBatch, packEvents, unpackCommands } from './batch.ts';
@@ -13,7 +15,12 @@ import { type Beacon, HostCore } from './host-core.ts';
 
 /** What a host is made from; plain data. */
 export interface HostTask {
-  readonly envs: readonly { readonly id: string; readonly url: string; readonly options?: object }[];
+  readonly envs: readonly {
+    readonly id: string;
+    readonly url: string;
+    readonly options?: object;
+    readonly shared?: unknown;
+  }[];
   readonly listActions: boolean;
   readonly where: string;
   readonly chaos?: HostChaos;
@@ -41,9 +48,20 @@ export interface EnvFacts {
   readonly replay: 'exact' | 'never';
 }
 
-/** Serves until `stop` is called. */
-export async function runHost(task: HostTask, data: PortLike, control: PortLike, beacon: Beacon): Promise<void> {
+/**
+ * Serves until `stop` is called. An error that an env lets float (a timer that throws, a promise that nobody awaits)
+ * fails the episode whose call started it, and the host goes on.
+ * @param die ends the host for an error that cannot be told to be any episode's
+ */
+export async function runHost(
+  task: HostTask,
+  data: PortLike,
+  control: PortLike,
+  beacon: Beacon,
+  die: (message: string) => void,
+): Promise<void> {
   const envs = new Map<string, Env>();
+  const running = new AsyncLocalStorage<number>();
   const core = new HostCore({
     envs,
     listActions: task.listActions,
@@ -52,8 +70,17 @@ export async function runHost(task: HostTask, data: PortLike, control: PortLike,
     emit: (events) => data.postMessage(packEvents(events)),
     soon: setImmediate,
     beacon,
+    track: (episode, call) => running.run(episode, call),
     ...faultsOf(task.chaos),
   });
+  const floating = (thrown: unknown) => {
+    const episode = running.getStore();
+    if (episode === undefined) die(messageOf(thrown));
+    else core.uncaught(episode, thrown);
+  };
+  process.on('uncaughtException', floating);
+  process.on('unhandledRejection', floating);
+  blameExits(running, beacon);
   const loaded = startWorlds(task.envs, task.where, envs);
   loaded.catch(() => {}); // told through `ready`
   await new Promise<void>((stop) => {
@@ -70,6 +97,16 @@ export async function runHost(task: HostTask, data: PortLike, control: PortLike,
   data.close();
   // The answer to `stop` leaves first.
   setImmediate(() => control.close());
+}
+
+/** Lets the beacon show whose code ends the host, also where that happens in a timer. */
+function blameExits(running: AsyncLocalStorage<number>, beacon: Beacon): void {
+  const exit = process.exit.bind(process);
+  process.exit = (code) => {
+    const episode = running.getStore();
+    if (episode !== undefined) beacon.enter(episode);
+    return exit(code);
+  };
 }
 
 /** The options of a `HostCore` under chaos; none without. */
@@ -105,9 +142,9 @@ export async function startWorlds(
   };
   try {
     const facts: EnvFacts[] = [];
-    for (const { id, url, options } of specs) {
+    for (const { id, url, options, shared } of specs) {
       const world = await loadWorld(new URL(url), id);
-      const one = await openWorld(world, id, { ...options }, where);
+      const one = await openWorld(world, id, { ...options }, where, shared);
       opened.push(one);
       envs.set(id, one.env);
       facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact' });

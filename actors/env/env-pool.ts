@@ -86,6 +86,8 @@ export interface EnvPool {
 const MAX_FAILED_STARTS = 3;
 /** Commands under way up to which a command leaves at once. */
 const FEW_ASKED = 8;
+/** Milliseconds that a host on trial gets to say that it lives; its deadlines go on beside. */
+const SETTLE_MS = 1000;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 
@@ -223,6 +225,50 @@ class Pool implements EnvPool {
   }
 
   #sendPending(record: Held, command: Open | Step): void {
+    const { slot } = record;
+    if (slot.careful === 0) {
+      this.#sendNow(record, command);
+      return;
+    }
+    record.ordinal = Number.POSITIVE_INFINITY;
+    slot.queue.push({ record, command });
+    this.#tryNext(slot);
+  }
+
+  /** Gives a careful slot's host the next command, once the last one has been survived. */
+  #tryNext(slot: Slot): void {
+    while (!slot.trial && slot.host) {
+      const next = slot.queue.shift();
+      if (!next) return;
+      if (this.#episodes.get(next.record.open.episode) !== next.record) continue; // closed meanwhile
+      slot.trial = { record: next.record };
+      this.#sendNow(next.record, next.command);
+    }
+  }
+
+  /** The command on trial was answered: when the host has outlived it, the next one may come. */
+  async #survived(slot: Slot, host: Host | undefined): Promise<void> {
+    const { trial } = slot;
+    const alive = await Promise.race([
+      host?.settled?.().then(
+        () => true,
+        () => false,
+      ) ?? true,
+      new Promise<boolean>((resolve) => this.#clock.after(SETTLE_MS, () => resolve(false))),
+    ]);
+    if (slot.host !== host || slot.trial !== trial) return; // it ended meanwhile: `died` has seen to it
+    slot.trial = undefined;
+    slot.careful = alive ? slot.careful - 1 : slot.careful;
+    if (slot.careful > 0) {
+      this.#tryNext(slot);
+      return;
+    }
+    for (const { record, command } of slot.queue.splice(0)) {
+      if (this.#episodes.get(record.open.episode) === record) this.#sendNow(record, command);
+    }
+  }
+
+  #sendNow(record: Held, command: Open | Step): void {
     this.#asked++;
     record.ordinal = record.slot.sent + 1;
     record.begunAt = undefined;
@@ -257,8 +303,10 @@ class Pool implements EnvPool {
     const listener = {
       events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
       died: (cause: FailureCause, message: string) => {
-        if (slot.host === host)
-          this.#replace(slot, suspects(slot, slot.host?.beacon(), this.#episodes), cause, message);
+        if (slot.host !== host) return;
+        // A host that ends by an error has found no episode to blame for it (see `runHost`): guessing would be wrong.
+        const found = cause === 'threw' ? [] : suspects(slot, host?.beacon(), this.#episodes);
+        this.#replace(slot, found, cause, message);
       },
     };
     const where = slot.where;
@@ -281,6 +329,7 @@ class Pool implements EnvPool {
     slot.calls = -1;
     slot.movedAt = this.#clock.now();
     if (slot.outbox.length > 0) this.#flush();
+    if (slot.careful > 0) this.#tryNext(slot);
   }
 
   #receive(slot: Slot, host: Host | undefined, events: readonly EnvEvent[]): void {
@@ -302,6 +351,7 @@ class Pool implements EnvPool {
   /** @returns false for an answer to something else than the command in hand */
   #accept(record: Held, event: EnvEvent): boolean {
     this.#asked--;
+    if (record.slot.trial?.record === record) void this.#survived(record.slot, record.slot.host);
     if (event.type === 'failed') {
       this.#fail(record, event.failure);
       return true;
@@ -351,10 +401,17 @@ class Pool implements EnvPool {
   #drop(record: Held): void {
     this.#episodes.delete(record.open.episode);
     record.slot.episodes.delete(record);
+    if (record.slot.trial?.record === record) void this.#survived(record.slot, record.slot.host);
   }
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
-  #replace(slot: Slot, culprits: readonly Held[], cause: FailureCause, message: string): void {
+  #replace(slot: Slot, blamed: readonly Held[], cause: FailureCause, message: string): void {
+    const tried = slot.trial?.record;
+    const culprits = blamed.length === 0 && tried && slot.episodes.has(tried) ? [tried] : blamed;
+    // Nobody to blame, or blamed in vain: from now on one command at a time, so that the next end has one suspect.
+    if (culprits.length === 0 || this.#replacedInRow > 0) slot.careful = 2 * slot.episodes.size + 2;
+    slot.trial = undefined;
+    slot.queue = [];
     slot.host?.kill();
     slot.host = undefined;
     slot.replaced++;

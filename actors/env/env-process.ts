@@ -7,12 +7,19 @@ import { BEACON_FD, ports, UNCAUGHT } from './process-channel.ts';
 
 const [setUp, data, control] = ipcPorts(process as unknown as IpcChannel, ports.count);
 
-process.on('disconnect', () => process.exit(0)); // the parent is gone
-process.on('uncaughtException', (error) => {
-  process.send!([ports.setUp, messageOf(error)], () => process.exit(UNCAUGHT));
-});
+// Kept before any env can replace them.
+const send = process.send!.bind(process);
+const exit = process.exit.bind(process);
+process.on('disconnect', () => exit(0)); // the parent is gone
+/** Says why, and ends. */
+function die(message: string): void {
+  send([ports.setUp, message], () => exit(UNCAUGHT));
+}
 // A terminal's Ctrl-C reaches the whole process group: the parent decides when its hosts end.
 process.on('SIGINT', () => {});
 setUp!.on('message', (task: HostTask) => {
-  void runHost(task, data!, control!, writeFile(BEACON_FD)).then(() => setImmediate(() => process.exit(0)));
+  void runHost(task, data!, control!, writeFile(BEACON_FD), die).then(
+    () => setImmediate(() => exit(0)),
+    (thrown) => die(messageOf(thrown)),
+  );
 });

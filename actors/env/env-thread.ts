@@ -10,7 +10,16 @@ export interface ThreadTask extends HostTask {
   readonly control: MessagePort;
 }
 
+/** Ends the thread with an error, which piscina tells. */
+function die(message: string): void {
+  process.removeAllListeners('uncaughtException');
+  process.removeAllListeners('unhandledRejection');
+  setImmediate(() => {
+    throw new Error(message);
+  });
+}
+
 /** The piscina task. Resolves when `stop` was called. */
 export default function thread({ data, control, shared, ...task }: ThreadTask): Promise<void> {
-  return runHost(task, data as unknown as PortLike, control as unknown as PortLike, writeShared(shared));
+  return runHost(task, data as unknown as PortLike, control as unknown as PortLike, writeShared(shared), die);
 }

@@ -31,6 +31,8 @@ export interface HostOptions {
   /** Given the events of a batch at its end, and those of slow sessions as they come. */
   readonly emit: (events: EnvEvent[]) => void;
   readonly beacon?: Beacon;
+  /** Runs a call into the env of `episode`; what the call starts (timers, promises) can be told by it later. */
+  readonly track?: <T>(episode: number, call: () => T) => T;
   /** Told of a command that did not answer at once. */
   readonly onSlow?: (work: Promise<void>, episode: number) => void;
   /** Calls `fn` soon, once: events of slow sessions that come together leave together. Default a microtask. */
@@ -108,6 +110,12 @@ export class HostCore {
   async closeAll(): Promise<void> {
     for (const number of [...this.#episodes.keys()]) this.#close(number);
     await Promise.all(this.#closing);
+  }
+
+  /** Fails the episode whose env threw where nobody could catch it. One that is over already has nothing to lose. */
+  uncaught(number: number, thrown: unknown): void {
+    const episode = this.#episodes.get(number);
+    if (episode) this.#fail(episode, thrown);
   }
 
   #open(command: Open): void {
@@ -233,8 +241,9 @@ export class HostCore {
   #enter<T>(episode: Episode, call: () => T): T {
     this.calls++;
     this.#beacon.enter(episode.number);
+    const { track } = this.#options;
     try {
-      return call();
+      return track ? track(episode.number, call) : call();
     } finally {
       this.#beacon.leave();
     }

@@ -5,6 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../src/core/errors.ts';
 import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { FileBeacon } from './beacon.ts';
@@ -49,8 +50,8 @@ export class HostProcesses implements HostFactory {
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       stderr = (stderr + text).slice(-STDERR_KEPT);
     });
-    setUp!.on('message', (message: string) => {
-      uncaught = message;
+    setUp!.on('message', (message: unknown) => {
+      uncaught = messageOf(message);
     });
     const ended = new Promise<HostEnd | undefined>((resolve) => {
       child.on('error', () => {}); // a process that cannot be started or told: its exit says the rest
@@ -61,7 +62,8 @@ export class HostProcesses implements HostFactory {
         resolve(endOf(code, signal, uncaught, stderr));
       });
     });
-    setUp!.postMessage(hostTask(options));
+    const envs = options.envs.map(({ shared: _, ...spec }) => spec); // memory is not shared with another process
+    setUp!.postMessage(hostTask({ ...options, envs }));
     const limitBytes =
       this.#heapMb === undefined ? Number.POSITIVE_INFINITY : (this.#heapMb + BESIDE_HEAP_MB) * 2 ** 20;
     const residence = {

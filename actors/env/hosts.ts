@@ -4,7 +4,7 @@ import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
-import { type EventBatch, packCommands, unpackEvents } from './batch.ts';
+import { packCommands, readEvents } from './batch.ts';
 import type { BeaconReading } from './beacon.ts';
 import type { EnvFacts, HostChaos, HostControl, HostTask } from './env-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec } from './protocol.ts';
@@ -23,6 +23,8 @@ export interface Host {
   send(commands: readonly EnvCommand[]): void;
   /** What it is doing; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
+  /** Resolves when what it was doing is done and it still lives; absent where it cannot die. */
+  settled?(): Promise<void>;
   /** Ends at once; `died` is not called. */
   kill(): void;
   /** Closes its sessions and ends. */
@@ -94,8 +96,11 @@ class RemoteHost implements Host {
     this.#residence = residence;
     this.#listener = listener;
     this.#control = Comlink.wrap<HostControl>(comlinkEndpoint(residence.control));
-    residence.data.on('message', (batch: EventBatch) => {
-      if (!this.#over) listener.events(unpackEvents(batch));
+    residence.data.on('message', (batch: unknown) => {
+      if (this.#over) return;
+      const events = readEvents(batch);
+      if (events) listener.events(events);
+      else listener.died('protocol', 'the host sent something that is no answer');
     });
     void residence.ended.then((end) => {
       const unexpected = this.#up && !this.#over;
@@ -135,6 +140,10 @@ class RemoteHost implements Host {
 
   beacon(): BeaconReading {
     return this.#residence.beacon();
+  }
+
+  async settled(): Promise<void> {
+    await this.#control.health();
   }
 
   overweight(): number {

@@ -9,6 +9,12 @@ import type { Task } from '../../src/core/task.ts';
 export type EnvCommand = Open | Step | Close;
 export type EnvEvent = Observed | Failed;
 
+/** Told to the env hosts: commands for any of their episodes, in order. */
+export interface EnvCommands {
+  readonly type: 'commands';
+  readonly commands: readonly EnvCommand[];
+}
+
 /** Starts an episode. Answered by `observed` of turn 0, or of turn `replay.length`. */
 export interface Open {
   readonly type: 'open';
@@ -70,4 +76,6 @@ export interface EnvSpec {
   /** Module that exports `createEnv` (a `World` with rules). */
   readonly url: URL;
   readonly options?: Readonly<Record<string, unknown>>;
+  /** What the world's `share` made, for hosts of this process. */
+  readonly shared?: unknown;
 }

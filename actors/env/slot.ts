@@ -18,6 +18,12 @@ export interface Slot {
   movedAt: number;
   replaced: number;
   failedStarts: number;
+  /** Commands still to be given one at a time, until it is known whose code ends the hosts; 0 as a rule. */
+  careful: number;
+  /** Commands that wait for their turn then. */
+  queue: { readonly record: Held; readonly command: Open | Step }[];
+  /** The command given last then: if the host ends now, it is its episode's fault. */
+  trial: { readonly record: Held } | undefined;
 }
 
 /** An open episode. */
@@ -66,6 +72,9 @@ export function newSlot(where: string): Slot {
     movedAt: 0,
     replaced: 0,
     failedStarts: 0,
+    careful: 0,
+    queue: [],
+    trial: undefined,
   };
 }
 

@@ -32,7 +32,7 @@ export default function inferenceActor(init: InferenceInit): BehaviorFactory<Int
 /** Milliseconds the learner may take to answer: it may be in the middle of an update. */
 const WEIGHTS_MS = 100_000;
 
-/** What a new incarnation is made from: the weights of now, not those of the run's start. */
+/** Init of a new incarnation: the weights of now, not those of the run's start. */
 async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {
   if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind !== 'small') return init;
   const learner = ctx.resolve<LearnerCommand>(init.learnerPath);
@@ -119,7 +119,7 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy
 }
 
 /**
- * Which requests are for the policy. Around a restart a turn may come twice (once as it was, once with its history),
+ * Filter of requests. Around a restart a turn may come twice (once as it was, once with its history),
  * and a turn may come whose episode this incarnation has not seen the beginning of; the latter comes again with its
  * history, so it is left out.
  * @param seen last turn of each episode; updated

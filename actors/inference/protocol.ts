@@ -53,12 +53,12 @@ export interface InferenceReport {
   readonly remote?: RemoteUsage;
 }
 
-/** What the actor is made from; plain data. */
+/** Init of the actor; plain data. */
 export interface InferenceInit {
   readonly policy: PolicySpec;
   readonly maxBatch: number;
   readonly maxWaitMs: number;
-  /** Who gets `acted`. */
+  /** Path of the actor that gets `acted`. */
   readonly replyPath: string;
   /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
   readonly learnerPath?: string;

@@ -2,8 +2,8 @@
  * Consumes finished groups: waits until an update's worth is there, trains, publishes the weights, reports. Groups
  * without a signal may be put aside until enough others have come (dynamic sampling); the update consumes them too.
  *
- * Order after an update: weights go to the inference actor, then the report goes to the horizon scheduler (so whoever
- * starts an episode after the report acts under the new weights), then a due checkpoint is written, which therefore
+ * Order after an update: weights go to the inference actor, then the report goes to the scheduler (so an episode
+ * that starts after the report acts under the new weights), then a due checkpoint is written, which therefore
  * holds the run as it is after the update. Groups with a decision older than `maxLag` are dropped as stale, never
  * trained on. An update in which anything was not finite is taken back and its batch quarantined; after several in a
  * row the weights of the last good checkpoint are restored, and go on with a smaller step.
@@ -23,20 +23,19 @@ import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { groupWithinLag, lagOfTokens } from '../../src/schedule/admission.ts';
-import type { HorizonState, UpdateStats } from '../../src/schedule/horizon-schedule.ts';
+import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
-import type { HorizonCommand } from '../horizon/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
-import type { GroupFinished, RolloutCommand, RolloutState } from '../rollout/protocol.ts';
-import type { BrokenUpdate, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
+import type { SchedulerCommand, SchedulerSnapshot } from '../scheduler/protocol.ts';
+import type { BrokenUpdate, GroupFinished, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
 
-/** Milliseconds the rollouts and the scheduler get to describe themselves for a checkpoint. */
+/** Milliseconds the scheduler gets to tell the state of the run for a checkpoint. */
 const SNAPSHOT_MS = 30_000;
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
     const engine = await openEngine(init.engine);
-    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule))) };
+    const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule)), init.chat) };
     const { state, ...weights } = init.start;
     const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
     const learner = new Learner(ctx, init, trainer);
@@ -59,7 +58,8 @@ class Learner {
   readonly #init: LearnerInit;
   readonly #trainer: Trainer;
   #waiting: Group[] = [];
-  #era = 0;
+  /** Checkpoints that were barriers: what was handed over before the last one comes again. */
+  #barriers = 0;
   #lastEnd: number;
   #brokenInARow: number;
   /** The last checkpoint could not be written: the next update tries again. */
@@ -76,9 +76,8 @@ class Learner {
     this.#good = { update: trainer.params.version, values: trainer.params.values, moments: trainer.moments };
   }
 
-  async accept({ group, progress, era }: GroupFinished): Promise<void> {
-    if (era < this.#era) return; // handed over again after the barrier
-    this.#era = era;
+  async accept({ group, progress, barrier }: GroupFinished): Promise<void> {
+    if (barrier < this.#barriers) return; // comes again after the barrier
     this.#waiting.push(group);
     const { maxLag, maxUpdates, trainer } = this.#init;
     const { version } = this.#trainer.params;
@@ -88,8 +87,7 @@ class Learner {
     const batch = nextBatch(this.#waiting, this.#init, (one) => isInformative(one, trainer));
     if (!batch) {
       if (stale.length > 0) {
-        const rollouts = this.#ctx.resolve<RolloutCommand>(this.#init.paths.rollout);
-        await rollouts.tell({ type: 'dropped', stale: stale.map((one) => one.group) });
+        await this.#scheduler().tell({ type: 'dropped', stale: stale.map((one) => one.group) });
       }
       return;
     }
@@ -104,7 +102,10 @@ class Learner {
     const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
     const { epochs, minibatches } = trainer;
     await this.publish();
-    await this.#report(broken ? { ...report, skipped: epochs * minibatches } : report);
+    await this.#scheduler().tell({
+      type: 'updated',
+      report: broken ? { ...report, skipped: epochs * minibatches } : report,
+    });
     const due = report.version % this.#init.checkpoint.everyUpdates === 0 || this.#saveAgain;
     if (due && !broken) await this.save(); // broken: the last good one stays the newest
   }
@@ -126,24 +127,17 @@ class Learner {
     await inference.tell({ type: 'loadWeights', params: this.#trainer.params });
   }
 
-  /** Never throws for what the disk refuses: training goes on, the rollouts say so, and the next update tries again. */
+  /** Never throws for what the disk refuses: training goes on, it is said, and the next update tries again. */
   async save(): Promise<SaveReport> {
-    const { checkpoint, paths } = this.#init;
+    const { checkpoint } = this.#init;
     const { params, moments, reference, state } = this.#trainer;
     const update = params.version;
-    const rollouts = this.#ctx.resolve<RolloutCommand>(paths.rollout);
     let report: SaveReport;
     try {
-      const deadline = { deadlineMs: SNAPSHOT_MS };
-      const horizon = await this.#ctx.ask<HorizonState, HorizonCommand>(
-        this.#ctx.resolve(paths.horizon),
+      const { run, horizon } = await this.#ctx.ask<SchedulerSnapshot, SchedulerCommand>(
+        this.#scheduler(),
         (replyTo) => ({ type: 'snapshot', replyTo }),
-        deadline,
-      );
-      const rollout = await this.#ctx.ask<RolloutState, RolloutCommand>(
-        rollouts,
-        (replyTo) => ({ type: 'snapshot', replyTo }),
-        deadline,
+        { deadlineMs: SNAPSHOT_MS },
       );
       const content = checkpointContent({
         identity: checkpoint.identity,
@@ -151,7 +145,7 @@ class Learner {
         moments,
         ...(reference ? { reference } : {}),
         learner: { trainer: state, brokenInARow: this.#brokenInARow },
-        rollout,
+        rollout: run,
         horizon,
       });
       const full = checkpoint.chaos !== undefined && diskFault(checkpoint.chaos, update);
@@ -167,14 +161,14 @@ class Learner {
     if (report.ok && this.#brokenInARow === 0) this.#good = { update, values: params.values, moments };
     if (checkpoint.barrier) {
       this.#waiting = [];
-      this.#era++;
+      this.#barriers++;
     }
-    await rollouts.tell({ type: 'saved', report });
+    await this.#scheduler().tell({ type: 'saved', report });
     return report;
   }
 
-  async #report(report: UpdateReport): Promise<void> {
-    await this.#ctx.resolve<HorizonCommand>(this.#init.paths.horizon).tell({ type: 'updated', report });
+  #scheduler() {
+    return this.#ctx.resolve<SchedulerCommand>(this.#init.paths.scheduler);
   }
 }
 

@@ -1,14 +1,25 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
+import type { Group } from '../../src/core/trajectory.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { ChatReading } from '../../src/reading/chat-codec.ts';
 import type { LearnerState } from '../../src/record/run-checkpoint.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
-import type { GroupFinished } from '../rollout/protocol.ts';
 
 export type LearnerCommand = GroupFinished | Save | Weights;
+
+/** Hands a finished group over. */
+export interface GroupFinished {
+  readonly type: 'group';
+  readonly group: Group;
+  /** Share of the run that was done when it finished, in [0, 1]. */
+  readonly progress: number;
+  /** Counts the checkpoints before it that were barriers: everything is handed over again after one. */
+  readonly barrier: number;
+}
 
 /** Writes a checkpoint now. */
 export interface Save {
@@ -28,7 +39,7 @@ export interface SaveReport {
   readonly message: string;
 }
 
-/** One update, as told to the horizon scheduler (and by it to the rollouts). */
+/** One update, as told to the scheduler. */
 export interface UpdateReport {
   /** Updates made, this one included: the new policy version. */
   readonly version: number;
@@ -68,6 +79,8 @@ export interface BrokenUpdate extends Breakage {
 export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
+  /** Present for a language model. */
+  readonly chat?: ChatReading;
   readonly trainer: Omit<TrainerOptions, 'codec'>;
   readonly start: {
     readonly params: ParamSet;
@@ -101,7 +114,7 @@ export interface LearnerInit {
     /** Serial mode: everything is handed over again after a checkpoint. */
     readonly barrier: boolean;
   };
-  readonly paths: { readonly inference: string; readonly horizon: string; readonly rollout: string };
+  readonly paths: { readonly inference: string; readonly scheduler: string };
 }
 
 /** What weights are only valid under. */

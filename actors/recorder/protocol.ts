@@ -1,19 +1,64 @@
 /** Messages of the recorder, which owns the run's files. */
 import type { Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
+import type { Trajectory } from '../../src/core/trajectory.ts';
+import type { ConsumedFacts } from '../../src/record/group-facts.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
-import type { Credit } from '../../src/record/trace.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
-import type { EpisodesRecorded } from '../rollout/protocol.ts';
+import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
+import type { EvaluationRecord, RunStatus } from '../scheduler/protocol.ts';
 
-export type RecorderCommand = EpisodesRecorded | CreditRecorded | MetricsRecorded | TaskQuarantined | Flush;
+export type RecorderCommand =
+  | EpisodesRecorded
+  | UpdateRecorded
+  | MetricsRecorded
+  | EvaluationRecorded
+  | CheckpointRecorded
+  | FailureRecorded
+  | TaskQuarantined
+  | ProgressRecorded
+  | Flush;
 
-/** What an update credited the decisions of its groups with. */
-export interface CreditRecorded {
-  readonly type: 'credit';
-  /** Policy version after the update. */
-  readonly update: number;
-  readonly groups: readonly Credit[];
+/** A finished group. */
+export interface EpisodesRecorded {
+  readonly type: 'episodes';
+  readonly trajectories: readonly Trajectory[];
+  /** `train`, or the name of the evaluation. */
+  readonly purpose: string;
+}
+
+/** An update was made: a row of metrics, and advantages for the traces. */
+export interface UpdateRecorded {
+  readonly type: 'updated';
+  readonly report: UpdateReport;
+  readonly status: RunStatus;
+  readonly consumed: ConsumedFacts;
+}
+
+/** An evaluation made while training went on, begun at `version`. */
+export interface EvaluationRecorded {
+  readonly type: 'evaluated';
+  readonly version: number;
+  readonly record: EvaluationRecord;
+}
+
+/** A checkpoint was written, or could not be. */
+export interface CheckpointRecorded {
+  readonly type: 'saved';
+  readonly report: SaveReport;
+}
+
+/** An episode failed. */
+export interface FailureRecorded {
+  readonly type: 'failed';
+  readonly task: Task;
+  readonly failure: Failure;
+}
+
+/** Told a few times a second while episodes are played. */
+export interface ProgressRecorded {
+  readonly type: 'progressed';
+  readonly status: RunStatus;
 }
 
 /** One row of metrics. */

@@ -12,8 +12,12 @@ import type { MetricsRow } from '../../src/record/metrics.ts';
 import type { MetricSink } from '../../src/record/sinks/sink.ts';
 import { TraceBudget } from '../../src/record/trace-budget.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
+import { earlierRows, type RowBefore, updateRow } from '../../src/record/update-row.ts';
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';
-import type { RecorderCommand } from './protocol.ts';
+import type { SaveReport } from '../learner/protocol.ts';
+import type { EvaluationRecord, RunStatus } from '../scheduler/protocol.ts';
+import { brokenNotice, failureNotices, unsavedNotice } from './notices.ts';
+import type { RecorderCommand, UpdateRecorded } from './protocol.ts';
 
 export interface RecorderInit {
   /** The run's folder; it exists. */
@@ -29,13 +33,24 @@ export interface RecorderInit {
   readonly labelOf: (index: number) => string;
   /** Places metrics go to besides `metrics.jsonl`. */
   readonly sinks: readonly MetricSink[];
+  /** Env hosts replaced so far. */
+  readonly hostsReplaced: () => number;
   /** Sees every finished group, traced or not. */
-  readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
+  readonly onEpisodes: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
   /** Sees every metrics row. */
   readonly onMetrics: (row: MetricsRow) => void;
-  /** Called once per kind of trouble. */
-  readonly onTrouble: (message: string) => void;
+  /** Sees how far things are, between updates too; called at most every `PROGRESS_MS`. */
+  readonly onProgress: ((status: RunStatus) => void) | undefined;
+  /** Sees evaluations made while training went on, each begun at `version`. */
+  readonly onEvaluation: ((version: number, record: EvaluationRecord) => void) | undefined;
+  /** Sees what became of every checkpoint. */
+  readonly onSaved: (report: SaveReport) => void;
+  /** Gets what a person should know, one line each. */
+  readonly onNotice: (message: string) => void;
 }
+
+/** Milliseconds between two calls of `onProgress`. */
+const PROGRESS_MS = 250;
 
 export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderCommand> {
   return (ctx) => {
@@ -45,14 +60,30 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
         write();
       } catch (thrown) {
         if (!troubles.has(what))
-          init.onTrouble(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
+          init.onNotice(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
         troubles.add(what);
       }
     };
     const traces = new TraceFiles({ ...init, dir: join(init.dir, 'traces') });
     const budget = new TraceBudget(init.maxShare, ctx.clock.now());
     const traced = new Set<number>(); // groups whose advantages are still to come
+    const failed = failureNotices(init.onNotice);
     let groups = 0;
+    let progressAt = Number.NEGATIVE_INFINITY;
+    let earlier: RowBefore[] = [];
+
+    const write = (row: MetricsRow) => {
+      guarded('metrics.jsonl', () => appendFileSync(join(init.dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`));
+      for (const sink of init.sinks) guarded(sink.name, () => sink.write(row));
+      init.onMetrics(row);
+    };
+    const rowOf = ({ report, status, consumed }: UpdateRecorded): MetricsRow => {
+      const actors = { actors: ctx.system.stats(), hostsReplaced: init.hostsReplaced() };
+      earlier = earlierRows(earlier, status.elapsedMs);
+      const row = updateRow(report, consumed, status, actors, earlier[0]);
+      earlier.push({ rollout: status, actors });
+      return row;
+    };
     return {
       handlers: {
         episodes({ trajectories, purpose }) {
@@ -65,14 +96,25 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
           budget.spent(ctx.clock.now() - start);
           if (purpose === 'train') remember(traced, first.group);
         },
-        credit({ update, groups }) {
-          const own = groups.filter(({ group }) => traced.delete(group));
-          if (own.length > 0) guarded('traces', () => traces.credit(update, own));
+        updated(update) {
+          const { version, credit, broken } = update.report;
+          write(rowOf(update));
+          const own = credit.filter(({ group }) => traced.delete(group));
+          if (own.length > 0) guarded('traces', () => traces.credit(version, own));
+          if (broken) init.onNotice(brokenNotice(version, broken));
         },
-        metrics({ row }) {
-          guarded('metrics.jsonl', () => appendFileSync(join(init.dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`));
-          for (const sink of init.sinks) guarded(sink.name, () => sink.write(row));
-          init.onMetrics(row);
+        metrics: ({ row }) => write(row),
+        evaluated: ({ version, record }) => init.onEvaluation?.(version, record),
+        saved({ report }) {
+          init.onSaved(report);
+          if (!report.ok) init.onNotice(unsavedNotice(report));
+        },
+        failed: ({ failure, task }) => failed(failure, task),
+        progressed({ status }) {
+          const now = ctx.clock.now();
+          if (!init.onProgress || now - progressAt < PROGRESS_MS) return;
+          progressAt = now;
+          init.onProgress(status);
         },
         quarantined({ task, failure, attempts }) {
           guarded('quarantine', () => {

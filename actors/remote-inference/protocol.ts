@@ -11,6 +11,6 @@ export interface RemoteInferenceInit {
   readonly prompt: WorldPrompt;
   /** URL of the env's module; its view makes token prompts. */
   readonly envModule: string;
-  /** Who gets `acted`. */
+  /** Path of the actor that gets `acted`. */
   readonly replyPath: string;
 }

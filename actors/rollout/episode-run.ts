@@ -3,27 +3,12 @@ import type { EnvStep, First } from '../../src/core/env.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
 import { seedFrom } from '../../src/core/rng.ts';
-import type { Task } from '../../src/core/task.ts';
 import { type Trajectory, type Turn, turnsUsed } from '../../src/core/trajectory.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
-import type { SavedEpisode, SavedGroup } from './protocol.ts';
+import type { GroupTicket, Purpose, SavedEpisode, SavedGroup } from './protocol.ts';
 
-/** What a group's episodes are for. */
-export interface Purpose {
-  /** `train`, or the name of an evaluation. */
-  readonly name: string;
-  readonly temperature: number;
-  /** uint32, of this group alone; each episode's sampling seed follows from it. */
-  readonly seed: number;
-}
-
-export interface GroupRun {
-  readonly group: number;
-  readonly task: Task;
-  readonly horizon: number;
-  readonly size: number;
-  readonly purpose: Purpose;
+export interface GroupRun extends GroupTicket {
   /** By member; set when the episode is finished. */
   readonly finished: (Trajectory | undefined)[];
   /** Running episodes, by member. */
@@ -46,8 +31,8 @@ export interface EpisodeRun {
   observation: string | undefined;
   /** What can be done now. */
   actions: Int32Array;
-  /** The life of the policy that has been told of its beginning. */
-  knownTo: number | undefined;
+  /** Policy incarnation that has this episode's history. */
+  historySentTo: number | undefined;
   /** What the policy was told and has not answered, for sending it again. */
   request: ActRequest | undefined;
   /** The action the env is working on. */
@@ -74,8 +59,35 @@ export function savedGroup({ group, task, horizon, finished, running }: GroupRun
   });
 }
 
-export function openGroup(group: number, task: Task, horizon: number, size: number, purpose: Purpose): GroupRun {
-  return { group, task, horizon, size, purpose, finished: Array(size).fill(undefined), running: new Map() };
+/** A group of which nothing has been played. */
+export function openGroup(ticket: GroupTicket): GroupRun {
+  return { ...ticket, finished: Array(ticket.size).fill(undefined), running: new Map() };
+}
+
+/** The finished episodes of a group, by member. */
+export function finishedOf({ finished }: GroupRun): Trajectory[] {
+  return finished.filter((one) => one !== undefined);
+}
+
+/** Whether some episode waits for anything but a decision that it has not asked for. */
+export function moves(episodes: Iterable<EpisodeRun>): boolean {
+  for (const { request, asked } of episodes) if (!request || asked) return true;
+  return false;
+}
+
+/** Whether a step used a turn: the opening observation and stages of an action do not. */
+export function usesTurn(step: First | EnvStep): boolean {
+  return step.kind === 'terminated' || (step.kind === 'mid' && !step.partial);
+}
+
+/** Whether a group is played to be trained on. */
+export function isTraining({ purpose }: { readonly purpose: Purpose }): boolean {
+  return purpose.name === 'train';
+}
+
+/** A trajectory as a checkpoint holds it, with its typed arrays. */
+export function revived(trajectory: Trajectory): Trajectory {
+  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
 }
 
 export function openEpisode(
@@ -95,7 +107,7 @@ export function openEpisode(
     turns: [],
     restoring: false,
     asked: false,
-    knownTo: undefined,
+    historySentTo: undefined,
     observation: undefined,
     actions: new Int32Array(0),
     request: undefined,
@@ -191,17 +203,19 @@ export function act(run: EpisodeRun, acted: Acted, now: number): string | undefi
   return acted.action;
 }
 
-/** The outstanding request for the policy in its present life: with the whole history where it has not seen the beginning. */
-export function requestFor(run: EpisodeRun, life: number): ActRequest {
+/** The outstanding request, with the whole history where this incarnation of the policy has not seen the beginning. */
+export function requestFor(run: EpisodeRun, incarnation: number): ActRequest {
   const request = run.request!;
-  const known = run.knownTo === life;
+  const known = run.historySentTo === incarnation;
   run.asked = true;
-  run.knownTo = life;
+  run.historySentTo = incarnation;
   if (known) return request;
-  const history = run.turns.map(({ observation, action, decision }) => ({
+  const history = run.turns.map(({ observation, action, actions, decision, partial }) => ({
     observation,
     action,
+    actions,
     ...(decision ? { decision } : {}),
+    ...(partial ? { partial } : {}),
   }));
   return { ...request, newActions: run.actionTable, ...(history.length > 0 ? { history } : {}) };
 }
@@ -222,6 +236,7 @@ function ask(run: EpisodeRun, newActions: readonly string[], now: number): ActRe
   };
   const last = run.turns.at(-1);
   if (last) request.lastAction = last.action;
+  if (last?.partial) request.partial = true;
   run.request = request;
   return request;
 }

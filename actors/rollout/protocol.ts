@@ -1,108 +1,84 @@
 /**
- * Messages of the rollout actor, which owns every running episode: it opens them on the env hosts, sends their turns
- * to the batcher, applies the horizon, and hands finished groups to the learner.
+ * Messages of the rollout actor, which plays the groups it is told: it opens their episodes on the env hosts, sends
+ * their turns to the policy, applies the horizon, and tells the scheduler what became of them.
  */
-import type { Accounting } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { Group, Trajectory, Turn } from '../../src/core/trajectory.ts';
+import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { SlotTime } from '../../src/record/slot-time.ts';
-import type { ReplyTo } from '../../src/runtime/actor.ts';
-import type { TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent } from '../inference/protocol.ts';
-import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 
-export type RolloutCommand =
-  | Train
-  | Halt
-  | Evaluate
-  | Snapshot
-  | Saved
-  | Status
-  | Advance
-  | Dropped
-  | ActedEvent
-  | EnvObserved;
+export type RolloutCommand = Play | Abandon | Restore | Pause | Resume | Capture | ActedEvent | EnvObserved;
 
-/** Starts launching training groups. Answered once the run's stop condition holds. */
-export interface Train {
-  readonly type: 'train';
-  readonly replyTo: ReplyTo<TrainEnded>;
+/** Starts groups. Each is answered, sooner or later, by its place in a `played`. */
+export interface Play {
+  readonly type: 'play';
+  readonly groups: readonly GroupTicket[];
 }
 
-/** Ends training early: answers the pending `train`. */
-export interface Halt {
-  readonly type: 'halt';
-}
-
-export interface TrainEnded {
-  readonly why: 'updates' | 'minutes' | 'envSteps' | 'halted';
-  readonly status: RolloutStatus;
-}
-
-/** Runs episodes of given tasks; they are recorded, never trained on. */
-export interface Evaluate {
-  readonly type: 'evaluate';
-  readonly plan: EvaluationPlan;
-  readonly replyTo: ReplyTo<EvaluationRecord>;
-}
-
-export interface EvaluationPlan {
-  /** Names the evaluation in traces, e.g. `test h24 sampled`. */
-  readonly name: string;
-  readonly tasks: readonly Task[];
-  /** Episodes of each task, ≥ 1. */
-  readonly episodes: number;
+/** A group to be played. */
+export interface GroupTicket {
+  /** Unique in the run. */
+  readonly group: number;
+  readonly task: Task;
+  /** Turns each episode may take. */
   readonly horizon: number;
-  /** 0 is greedy. */
+  /** Episodes. */
+  readonly size: number;
+  readonly purpose: Purpose;
+}
+
+/** What a group's episodes are for. */
+export interface Purpose {
+  /** `train`, or the name of an evaluation. */
+  readonly name: string;
   readonly temperature: number;
+  /** uint32, of this group alone; each episode's sampling seed follows from it. */
   readonly seed: number;
 }
 
-/** Per task, per finished episode. */
-export interface EvaluationRecord {
-  readonly plan: EvaluationPlan;
-  readonly results: readonly TaskResult[];
-  /** Episodes that failed for good; they count nowhere. */
-  readonly failed: number;
+/** Ends groups that are no longer wanted; nothing is told of them. */
+export interface Abandon {
+  readonly type: 'abandon';
+  readonly groups: readonly number[];
 }
 
-export interface TaskResult {
-  readonly task: Task;
-  readonly successes: readonly boolean[];
-  readonly returns: readonly number[];
-  readonly turns: readonly number[];
+/** Opens the groups of a checkpoint, paused: their episodes are brought back to their last turn and wait there. */
+export interface Restore {
+  readonly type: 'restore';
+  readonly groups: readonly { readonly ticket: GroupTicket; readonly saved: SavedGroup }[];
 }
 
-/** Everything of the rollouts that a checkpoint keeps. */
-export interface Snapshot {
-  readonly type: 'snapshot';
-  readonly replyTo: ReplyTo<RolloutState>;
+/** Training groups ask for no more decisions. */
+export interface Pause {
+  readonly type: 'pause';
+  /**
+   * For good: training is over. In asynchronous mode its episodes then stay exactly as they are, answers still to come
+   * are not taken; in serial mode they come to rest.
+   */
+  readonly ended: boolean;
 }
 
-/** What became of the checkpoint that a snapshot was for. */
-export interface Saved {
-  readonly type: 'saved';
-  readonly report: SaveReport;
+/** Clears the policy's cache and asks for every decision that a pause held back. */
+export interface Resume {
+  readonly type: 'resume';
 }
 
-/** Plain JSON. */
+/** Asks for the state of all training groups; answered by `captured`. */
+export interface Capture {
+  readonly type: 'capture';
+  /** Comes back with the answer; of several that wait, only the last is answered. */
+  readonly id: number;
+  /** Only once every episode awaits a decision that has not been asked for. */
+  readonly atRest: boolean;
+}
+
+/** State of the rollouts, for a checkpoint. Plain JSON. */
 export interface RolloutState {
-  readonly format: 2;
-  readonly sampler: TaskSamplerState;
-  readonly nextGroup: number;
-  readonly nextEpisode: number;
-  readonly envSteps: number;
-  readonly episodes: number;
-  /** Milliseconds of training so far. */
-  readonly elapsedMs: number;
-  readonly accounting: Accounting;
-  /** Groups with episodes running, in launch order. */
+  /** Training groups, in launch order. */
   readonly running: readonly SavedGroup[];
-  /** Finished groups that no update has consumed, in the order in which they were handed over. */
-  readonly delivered: readonly SavedDelivery[];
-  /** Task indices that kept failing. */
-  readonly quarantined: readonly number[];
+  readonly nextEpisode: number;
+  readonly totals: RolloutTotals;
 }
 
 /** A group of which not all episodes are finished. */
@@ -122,26 +98,13 @@ export interface SavedEpisode {
   readonly turns: readonly Turn[];
 }
 
-export interface SavedDelivery {
-  readonly group: Group;
-  readonly progress: number;
-}
-
-export interface Status {
-  readonly type: 'status';
-  readonly replyTo: ReplyTo<RolloutStatus>;
-}
-
-export interface RolloutStatus {
-  readonly version: number;
-  readonly horizon: number;
+/** Counts since the run began (`envSteps`, `episodes`) or since this process did (the others). */
+export interface RolloutTotals {
+  /** Steps of training episodes. */
   readonly envSteps: number;
+  /** Finished episodes, evaluations included. */
   readonly episodes: number;
-  readonly elapsedMs: number;
-  /** Share of the run that is done, in [0, 1]. */
-  readonly progress: number;
   readonly runningEpisodes: number;
-  readonly accounting: Accounting;
   /** Tokens the policy has computed, padding left out. */
   readonly tokens: number;
   /** Engine calls that finished turns, and the turns they finished. */
@@ -150,39 +113,28 @@ export interface RolloutStatus {
   readonly time: SlotTime;
 }
 
-/** An update was made, and the horizon for new episodes is now `horizon`. Sent by the horizon scheduler. */
-export interface Advance {
-  readonly type: 'advance';
-  readonly report: UpdateReport;
-  readonly horizon: number;
-}
-
-/** Groups that came too late to be trained on; no update was made. */
-export interface Dropped {
-  readonly type: 'dropped';
-  readonly stale: readonly number[];
-}
-
-/** What the env hosts emitted in one tick. */
+/** Told by the env hosts: what they emitted in one tick. */
 export interface EnvObserved {
   readonly type: 'observed';
   readonly events: readonly EnvEvent[];
 }
 
-/** Told to the learner. */
-export interface GroupFinished {
-  readonly type: 'group';
-  readonly group: Group;
-  /** Share of the run that is done, in [0, 1]. */
-  readonly progress: number;
-  /** Counts the barriers (serial checkpoints) before it: everything is handed over again after one. */
-  readonly era: number;
-}
-
-/** Told to the recorder. */
-export interface EpisodesRecorded {
-  readonly type: 'episodes';
-  readonly trajectories: readonly Trajectory[];
-  /** `train`, or the name of the evaluation. */
-  readonly purpose: string;
+/** What the actor is made from; plain data. */
+export interface RolloutInit {
+  /** Id of the view the policy reads through, for the record. */
+  readonly view: string | undefined;
+  /** The policy has a thread of its own: what is sent there is packed. */
+  readonly policyInThread: boolean;
+  /** Episodes that may run at once, and threads of the env hosts: for the account of where time goes. */
+  readonly slots: number;
+  readonly envThreads: number;
+  /** Attempts at one episode, ≥ 1, before its group is given up. */
+  readonly maxAttempts: number;
+  /** Failed episodes in a row, none finished in between, that end the run. */
+  readonly maxFailures: number;
+  /** Serial mode: episodes come to rest when training ends. */
+  readonly barrier: boolean;
+  /** Numbers to go on from. */
+  readonly start: { readonly nextEpisode: number; readonly envSteps: number; readonly episodes: number };
+  readonly paths: { readonly inference: string; readonly envs: string; readonly scheduler: string };
 }

@@ -1,7 +1,7 @@
 /** SearchQA as the framework loads it. */
 import type { EnvOptions } from '../../src/core/env.ts';
 import type { Resources, StartContext } from '../../src/core/world.ts';
-import { checkCorpus, indexOver, readIndex } from '../../src/retrieval/index-file.ts';
+import { checkCorpus, indexOver, readIndex, type SharedIndex } from '../../src/retrieval/index-file.ts';
 import { IndexRetriever } from '../../src/retrieval/index-retriever.ts';
 import { RecordedResults } from '../../src/retrieval/recorded-results.ts';
 import { RemoteRetriever } from '../../src/retrieval/remote-retriever.ts';
@@ -36,10 +36,12 @@ export function createEnv(options: EnvOptions = {}, resources?: SearchResources)
  * Makes the embedded world, or reads question files, and opens the retriever.
  * @throws {UserError} for files that cannot be read and options that are none
  */
-export async function start(options: EnvOptions, { where }: StartContext): Promise<SearchResources> {
+export async function start(options: EnvOptions, { where, shared }: StartContext): Promise<SearchResources> {
   const read = readOptions(options);
   const wiki = read.data && read.retriever ? undefined : openWiki(read.world);
-  const retriever = read.retriever ? await openRetriever(read.retriever, where) : wiki!.retriever;
+  const retriever = read.retriever
+    ? await openRetriever(read.retriever, where, shared as SharedIndex | undefined)
+    : wiki!.retriever;
   return { questions: questionsOf(read, wiki), retriever, dispose: () => retriever.dispose() };
 }
 
@@ -47,12 +49,24 @@ function questionsOf({ data, train }: Sources, wiki: Wiki | undefined): Question
   return data ? fileQuestions(data, train) : wikiQuestions(wiki, train);
 }
 
-async function openRetriever(options: RetrieverOptions, where: string): Promise<Retriever> {
-  if (options.kind === 'index') {
-    const shared = readIndex(options.file);
-    if (options.corpus !== undefined) await checkCorpus(shared.header, options.file, options.corpus);
-    return new IndexRetriever(indexOver(shared));
-  }
+/** Reads an index file once for all threads. */
+export async function share(options: EnvOptions): Promise<SharedIndex | undefined> {
+  const { retriever } = readOptions(options);
+  return retriever?.kind === 'index' ? openIndex(retriever) : undefined;
+}
+
+async function openIndex({ file, corpus }: RetrieverOptions & { kind: 'index' }): Promise<SharedIndex> {
+  const shared = readIndex(file);
+  if (corpus !== undefined) await checkCorpus(shared.header, file, corpus);
+  return shared;
+}
+
+async function openRetriever(
+  options: RetrieverOptions,
+  where: string,
+  shared: SharedIndex | undefined,
+): Promise<Retriever> {
+  if (options.kind === 'index') return new IndexRetriever(indexOver(shared ?? (await openIndex(options))));
   const { record, kind: _, ...remote } = options;
   if (record === undefined) return new RemoteRetriever(remote);
   return new RemoteRetriever({ ...remote, recorded: new RecordedResults(record, `${process.pid} ${where}`) });

@@ -9,25 +9,28 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import type { EnvStep } from '../../src/core/env.ts';
+import type { EnvOptions, EnvStep } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
-import type { Difference, Parity } from '../../src/core/parity.ts';
+import type {
+  Difference,
+  Parity,
+  RecordedRequest,
+  ServedAnswer,
+  ServedWorld,
+  ServeWorld,
+} from '../../src/core/parity.ts';
 import { ANALYZERS } from '../../src/retrieval/analyzer.ts';
 import type { Bm25Index } from '../../src/retrieval/bm25-index.ts';
 import type { Passage } from '../../src/retrieval/corpus.ts';
 import { indexPassages } from '../../src/retrieval/memory-index.ts';
-import {
-  type HttpAnswer,
-  type HttpHandler,
-  type HttpRequest,
-  retrieveHandler,
-} from '../../src/retrieval/retrieve-server.ts';
+import { type HttpHandler, type HttpRequest, retrieveHandler } from '../../src/retrieval/retrieve-server.ts';
 import type { Hit, Retriever } from '../../src/retrieval/retriever.ts';
-import { SearchSession } from './env.ts';
+import { agentgym } from './agentgym.ts';
+import { SearchQA, SearchSession } from './env.ts';
 import * as grammar from './grammar.ts';
 import { readOptions } from './options.ts';
 import { strip } from './python-text.ts';
-import type { Question } from './questions.ts';
+import { AGENTGYM_RUNS, type Question, type Questions, tableOf } from './questions.ts';
 import * as scoring from './scoring.ts';
 import * as text from './text.ts';
 
@@ -58,18 +61,21 @@ function same(a: unknown, b: unknown, within: number): boolean {
 }
 
 /** A file of any kind. */
-export const parity: Parity = async (records, report, file) => {
+export const parity: Parity = async (records, report, file, serve) => {
   const comparison = new Comparison(report);
   const rows = records as readonly Json[];
   const kind = kindOf(rows);
   if (kind === 'bm25') replayRankings(rows, comparison);
   else if (kind === 'world') comparison.episodes++;
+  else if (kind === 'split') replaySplit(rows[0]!, comparison);
   else if (kind === 'retrieve') await replayRetrievals(rows, toyWorld(file), comparison);
+  else if (kind === 'http') await replayServer(rows, toyWorld(file), serve, comparison);
+  else if (kind === 'episodes') await replayEpisodes(rows, toyWorld(file), serve, comparison);
   else for (const [i, row] of rows.entries()) REPLAYS[kind](row, `${kind} ${i + 1}`, comparison);
   return comparison;
 };
 
-type Kind = keyof typeof REPLAYS | 'bm25' | 'world' | 'retrieve';
+type Kind = keyof typeof REPLAYS | 'bm25' | 'world' | 'split' | 'retrieve' | 'http' | 'episodes';
 
 function kindOf(rows: readonly Json[]): Kind {
   const has = (...fields: string[]) => rows.length > 0 && fields.every((field) => Object.hasOwn(rows[0]!, field));
@@ -82,6 +88,9 @@ function kindOf(rows: readonly Json[]): Kind {
   if (has('result', 'information_agentgym')) return 'passages';
   if (has('raw_question')) return 'prompt';
   if (has('retriever', 'method', 'path')) return 'retrieve';
+  if (has('episode', 'exchanges')) return 'episodes';
+  if (has('method', 'path')) return 'http';
+  if (has('test')) return 'split';
   throw new UserError(
     'BAD_TRACE',
     'no recording of SearchQA: expected rows of action, normalize, match, trajectory, passages, prompt, bm25, http, episodes, retrieve or world',
@@ -304,7 +313,8 @@ async function replayRetrievals(rows: readonly Json[], { docs }: ToyWorld, to: C
     const where = `exchange ${i + 1} (${row.retriever}) ${row.method} ${row.path} ${JSON.stringify(row.body)}`;
     const handler = handlers[row.retriever as string];
     if (!handler) throw new UserError('BAD_TRACE', `${where}: no retriever is called ${JSON.stringify(row.retriever)}`);
-    compareAnswer(where, await handler(requestOf(row)), row, to);
+    const { status, contentType = 'application/json', body } = await handler(requestOf(row));
+    compareAnswer(where, { status, contentType, body: String(body) }, row, to);
   }
 }
 
@@ -321,14 +331,120 @@ function requestOf({ method, path, body }: Json): HttpRequest {
   };
 }
 
+/** AgentGym's numbered items over the toy questions, which take turns within test and train. */
+function toyQuestions({ questions }: ToyWorld): Questions {
+  const tasks = tableOf(AGENTGYM_RUNS);
+  const tests = tasks.split('test').length;
+  return {
+    tasks,
+    longest: 1000,
+    at(index) {
+      tasks.label(index); // refuses what is outside
+      const { question, golden_answers: answers } =
+        questions[(index < tests ? index : index - tests) % questions.length]!;
+      return { question, answers };
+    },
+  };
+}
+
+function toyServer(toy: ToyWorld, dense: boolean, serve: ServeWorld | undefined): Promise<ServedWorld> {
+  if (!serve) throw new UserError('BAD_ARGUMENT', 'recorded exchanges are played through a server, and none was given');
+  const retriever = new ToyRetriever(toy.docs, dense);
+  const questions = toyQuestions(toy);
+  const createEnv = (options: EnvOptions = {}) => new SearchQA(readOptions(options), questions, retriever);
+  return serve({ createEnv, agentgym });
+}
+
+/** Exchanges with one fresh server, in order. */
+async function replayServer(
+  rows: readonly Json[],
+  toy: ToyWorld,
+  serve: ServeWorld | undefined,
+  to: Comparison,
+): Promise<void> {
+  to.episodes++;
+  const server = await toyServer(toy, true, serve);
+  for (const [i, row] of rows.entries()) {
+    if (row.path === '/step' && row.status === 200) to.steps++;
+    const where = `exchange ${i + 1}: ${row.method} ${row.path} ${JSON.stringify(row.body)}`;
+    compareAnswer(where, await server.handle(recordedRequest(row, (body) => body)), row, to);
+  }
+  await server.close();
+}
+
+/** Whole episodes; the number that a recorded `/create` answered stands for ours in later bodies. */
+async function replayEpisodes(
+  rows: readonly Json[],
+  toy: ToyWorld,
+  serve: ServeWorld | undefined,
+  to: Comparison,
+): Promise<void> {
+  const servers = { dense: await toyServer(toy, true, serve), overlap: await toyServer(toy, false, serve) };
+  for (const row of rows) {
+    to.episodes++;
+    const server = servers[row.retriever as keyof typeof servers];
+    if (!server) throw new UserError('BAD_TRACE', `no retriever is called ${JSON.stringify(row.retriever)}`);
+    const ours = new Map<unknown, unknown>();
+    const rewards: unknown[] = [];
+    for (const [i, exchange] of (row.exchanges as Json[]).entries()) {
+      const where = `episode ${row.episode} (${row.agent}), exchange ${i + 1}: ${exchange.method} ${exchange.path}`;
+      const named = (body: Json) => ('env_idx' in body ? { ...body, env_idx: ours.get(body.env_idx) } : body);
+      const path = (exchange.path as string).replace(/env_idx=(\d+)/, (_, id) => `env_idx=${ours.get(Number(id))}`);
+      const answer = await server.handle(recordedRequest({ ...exchange, path }, named));
+      if (exchange.path === '/create') {
+        ours.set(exchange.response, JSON.parse(answer.body));
+        to.check(where, 'status', answer.status, exchange.status);
+        continue;
+      }
+      if (exchange.path === '/step') {
+        to.steps++;
+        rewards.push((JSON.parse(answer.body) as Json).reward);
+      }
+      compareAnswer(where, answer, exchange, to);
+    }
+    to.check(`episode ${row.episode} (${row.agent})`, 'rewards', rewards, row.rewards);
+  }
+  for (const server of Object.values(servers)) await server.close();
+}
+
+function recordedRequest({ method, path, body }: Json, named: (body: Json) => Json): RecordedRequest {
+  const request = { method: method as string, path: path as string };
+  if (body === null) return request;
+  const raw = (body as Json)._raw as string | undefined;
+  if (raw !== undefined)
+    return isJson(raw) ? { ...request, body: raw, contentType: 'text/plain' } : { ...request, body: raw };
+  const isObject = typeof body === 'object' && !Array.isArray(body);
+  return { ...request, body: JSON.stringify(isObject ? named(body as Json) : body) };
+}
+
+/** Whether a raw body would have been recorded as JSON, had it been marked so: it was sent as plain text. */
+function isJson(raw: string): boolean {
+  try {
+    JSON.parse(raw);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Ids of AgentGym-RL's test file: `set_index`, each in its set's run. */
+function replaySplit({ test }: Json, to: Comparison): void {
+  to.episodes++;
+  const tasks = tableOf(AGENTGYM_RUNS);
+  const tests = new Set(tasks.split('test'));
+  for (const id of test as string[]) {
+    const index = Number(id.slice(id.lastIndexOf('_') + 1));
+    to.check(id, 'set', tests.has(index) ? tasks.label(index) : undefined, id.slice(0, id.lastIndexOf('_')));
+  }
+}
+
 /** Status, type and body; of a 422 only what is complained about. */
-function compareAnswer(where: string, answer: HttpAnswer, recorded: Json, to: Comparison): void {
-  to.check(where, 'status', answer.status, recorded.status);
-  const type = answer.contentType ?? 'application/json';
-  to.check(where, 'content type', type, recorded.content_type);
-  const got = type === 'application/json' ? JSON.parse(answer.body as string) : { _text: answer.body };
-  if (recorded.status === 422 && answer.status === 422)
-    to.check(where, 'loc', placesOf(got), placesOf(recorded.response));
+function compareAnswer(where: string, answer: ServedAnswer, recorded: Json, to: Comparison): void {
+  const { status, contentType = null, body } = answer;
+  to.check(where, 'status', status, recorded.status);
+  to.check(where, 'content type', contentType, recorded.content_type);
+  const got = contentType === 'application/json' ? JSON.parse(body) : { _text: body };
+  if (recorded.status === 422 && status === 422) to.check(where, 'loc', placesOf(got), placesOf(recorded.response));
   else to.check(where, 'response', got, recorded.response);
 }
 

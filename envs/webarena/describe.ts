@@ -59,6 +59,16 @@ export function turnText({ observation, url, objective, previousAction }: Turn, 
   return `OBSERVATION:\n${observation}\nURL: ${toPublic(url, bases)}\nOBJECTIVE: ${objective}\nPREVIOUS ACTION: ${previousAction}`;
 }
 
+const TURN =
+  /^OBSERVATION:\n([\s\S]*)\nURL: ([^\n]*)\nOBJECTIVE: ([^\n]*)\nPREVIOUS ACTION: ([^\n]*)(?:\nERROR: ([^\n]*))?$/;
+
+/** The parts of a turn's text; undefined where it is none (an exception's text). */
+export function readTurn(text: string): (Turn & { readonly error: string }) | undefined {
+  const [, observation, url, objective, previousAction, error = ''] = TURN.exec(text) ?? [];
+  if (observation === undefined) return undefined;
+  return { observation, url: url!, objective: objective!, previousAction: previousAction!, error };
+}
+
 const BLOCK = /```((?:[^\n]|\n)*?)```/g;
 
 /** Every text between a pair of triple backticks, in order. */

@@ -1,6 +1,36 @@
-/** WebArena, played through an AgentGym server. */
+/** WebArena: sites of our own, in process or in Chromium; the original's sites by adapter; AgentGym's server either way. */
+import type { Env, EnvOptions, Oracle } from '../../src/core/env.ts';
+import { UserError } from '../../src/core/errors.ts';
+import type { Resources } from '../../src/core/world.ts';
+import { EmbeddedBrowser } from './drivers/embedded-browser.ts';
+import { EmbeddedWebArena } from './env.ts';
+import { webArenaOptions } from './options.ts';
+import { oracle } from './oracle.ts';
+
 export { agentgym } from './agentgym.ts';
+export { draw } from './draw.ts';
 export { parity } from './parity.ts';
 export { prompt } from './prompt.ts';
+export { view } from './view.ts';
 
-export const description = 'Tasks on web sites, seen as accessibility trees.';
+/** @throws {UserError} without a Chromium where one is asked for */
+export async function start(options: EnvOptions): Promise<Resources> {
+  return webArenaOptions(options).driver === 'chromium' ? EmbeddedBrowser.start() : { dispose() {} };
+}
+
+/** @throws {UserError} BAD_CONFIG for an option or a value that the world does not have */
+export function createEnv(options: EnvOptions = {}, resources?: Resources): Env {
+  const checked = webArenaOptions(options);
+  if (checked.driver === 'in-process') return new EmbeddedWebArena(checked);
+  const browser = resources instanceof EmbeddedBrowser ? resources : undefined;
+  return new EmbeddedWebArena(checked, (episode, focusesOpened) => {
+    if (!browser)
+      throw new UserError('MISSING_ENGINE', 'webarena: driver: chromium needs its host to have started the browser');
+    return browser.openDriver(episode, focusesOpened);
+  });
+}
+
+/** The scripted solver of the sites of our own; the same for every option. */
+export function createOracle(_options?: EnvOptions): Oracle {
+  return oracle;
+}

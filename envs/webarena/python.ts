@@ -11,8 +11,14 @@ const TRAILING = new RegExp(`[${SPACE}]$`);
 const RUNS = new RegExp(`[${SPACE}]+`);
 const SPACE_CHAR = new RegExp(`[${SPACE}]`);
 
+/** A character that certainly is no white space. */
+function isPlain(code: number): boolean {
+  return code > 0x20 && code < 0x7f;
+}
+
 /** `str.strip()`; linear in the text's length. */
 export function strip(text: string): string {
+  if (isPlain(text.charCodeAt(0)) && isPlain(text.charCodeAt(text.length - 1))) return text;
   const left = text.replace(LEADING, '');
   let end = left.length;
   while (end > 0 && SPACE_CHAR.test(left[end - 1]!)) end--;

@@ -37,8 +37,8 @@ export interface PrintOptions {
   readonly dialect: Dialect;
   /** Viewport in CSS pixels. */
   readonly screen: readonly [width: number, height: number];
-  /** Id to print for a node; by default the node's own. */
-  readonly idOf?: (node: AxNode) => string;
+  /** Small numbers in the page's order instead of the nodes' own ids. */
+  readonly numbered?: boolean;
 }
 
 export interface PrintedTree {
@@ -81,58 +81,84 @@ export function lineOf(
   return { role, name, properties };
 }
 
-/** Visits nodes depth first from the first one, removed ones passed through; stops at cycles. */
-function walk(
-  nodes: readonly AxNode[],
-  skips: (node: AxNode, parent: AxNode | undefined) => boolean,
-  visit: (node: AxNode, depth: number, parent: AxNode | undefined) => boolean,
-): void {
+interface Entry {
+  readonly node: AxNode;
+  readonly line: Line;
+  readonly depth: number;
+  readonly parent: AxNode | undefined;
+  /** In view, and so printed. */
+  readonly isShown: boolean;
+}
+
+/** Nodes with a line, depth first from the first node; those out of view are passed through. Stops at cycles. */
+function entriesOf(nodes: readonly AxNode[], options: PrintOptions): Entry[] {
+  const [root] = nodes;
+  if (!root) return [];
   const byId = new Map<string, AxNode>();
   for (const node of nodes) if (!byId.has(node.id)) byId.set(node.id, node);
-  const [root] = nodes;
-  if (!root) return;
-  const seen = new Set<AxNode>();
+  const { screen } = options;
+  const inView = options.fidelity === 'original' ? inViewBySlip : inViewByShare;
+  const entries: Entry[] = [];
   const stack: { node: AxNode; depth: number; parent: AxNode | undefined }[] = [
     { node: root, depth: 0, parent: undefined },
   ];
   for (let top = stack.pop(); top; top = stack.pop()) {
     const { node, depth, parent } = top;
-    if (seen.has(node)) continue;
-    seen.add(node);
-    const printed = !skips(node, parent) && visit(node, depth, parent);
+    if (!byId.delete(node.id)) continue;
+    const { rect } = node;
+    const line = lineOf(node, options);
+    const isShown = line !== undefined && rect !== null && rect[2] !== 0 && rect[3] !== 0 && inView(rect, screen);
+    if (line) entries.push({ node, line, depth, parent, isShown });
+    const [below, from] = isShown ? [depth + 1, node] : [depth, parent];
     for (let i = node.childIds.length - 1; i >= 0; i--) {
       const child = byId.get(node.childIds[i]!);
-      if (child) stack.push({ node: child, depth: printed ? depth + 1 : depth, parent: printed ? node : parent });
+      if (child) stack.push({ node: child, depth: below, parent: from });
     }
   }
+  return entries;
 }
 
-/** Prints the part of the page that is in view. */
+const printedTrees = new WeakMap<readonly AxNode[], { readonly key: string; readonly tree: PrintedTree }>();
+
+/** Prints the part of the page that is in view. The same array of nodes gives the same object. */
 export function printTree(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
-  const { fidelity, screen, idOf = ({ id }) => id } = options;
+  const key = `${options.fidelity} ${options.dialect} ${options.screen} ${options.numbered}`;
+  const known = printedTrees.get(nodes);
+  if (known?.key === key) return known.tree;
+  const tree = print(nodes, options);
+  printedTrees.set(nodes, { key, tree });
+  return tree;
+}
+
+function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
+  const { fidelity, numbered = false } = options;
+  const entries = entriesOf(nodes, options);
+  const numbers = numbered ? numbersOf(entries) : undefined;
   const lines = new Map<string, string>();
   const printed = new Map<string, AxNode>();
   const kept: string[] = [];
-  const inView = fidelity === 'original' ? inViewBySlip : inViewByShare;
-  walk(
-    nodes,
-    ({ rect }) => !rect || rect[2] === 0 || rect[3] === 0 || !inView(rect, screen),
-    (node, depth, parent) => {
-      const line = lineOf(node, options);
-      if (!line) return false;
-      const id = idOf(node);
-      const text = `[${id}] ${line.role} ${repr(line.name)}${line.properties}`;
-      lines.set(id, text);
-      printed.set(id, node);
-      if (fidelity === 'original' || !repeatsParent(node, parent)) kept.push('\t'.repeat(depth) + text);
-      return true;
-    },
-  );
-  return {
-    text: (fidelity === 'original' ? withoutRepeats(kept.join('\n').split('\n')) : kept).join('\n'),
-    lines,
-    nodes: printed,
-  };
+  for (const entry of entries) {
+    const { node, line, depth, parent } = entry;
+    if (!entry.isShown) continue;
+    const id = numbers ? String(numbers.get(entry)) : node.id;
+    const text = `[${id}] ${line.role} ${repr(line.name)}${line.properties}`;
+    lines.set(id, text);
+    printed.set(id, node);
+    if (fidelity === 'original' || !repeatsParent(node, parent)) kept.push('\t'.repeat(depth) + text);
+  }
+  const shown = fidelity === 'original' ? withoutRepeats(kept.join('\n').split('\n')) : kept;
+  return { text: shown.join('\n'), lines, nodes: printed };
+}
+
+/**
+ * Small numbers for nodes, in view or not: elements first, in the page's order, then texts. They do not change while a
+ * page is scrolled or a field filled, and do not depend on the browser.
+ */
+function numbersOf(entries: readonly Entry[]): ReadonlyMap<Entry, number> {
+  const numbers = new Map<Entry, number>();
+  for (const entry of entries) if (entry.line.role !== 'StaticText') numbers.set(entry, numbers.size + 1);
+  for (const entry of entries) if (entry.line.role === 'StaticText') numbers.set(entry, numbers.size + 1);
+  return numbers;
 }
 
 /** The original's viewport test: `overlap area / width * height`, evaluated from left to right, at least 0.6. */
@@ -173,28 +199,6 @@ function withoutRepeats(lines: readonly string[]): string[] {
     if (text && kept.slice(-3).every((previous) => !previous.includes(text))) kept.push(line);
   }
   return kept;
-}
-
-/**
- * Small numbers for nodes: elements first, in the page's order, then texts. They do not change while a page is
- * scrolled or a field filled, and do not depend on the browser.
- */
-export function numberNodes(
-  nodes: readonly AxNode[],
-  options: Pick<PrintOptions, 'fidelity' | 'dialect'>,
-): ReadonlyMap<AxNode, string> {
-  const elements: AxNode[] = [];
-  const texts: AxNode[] = [];
-  walk(
-    nodes,
-    () => false,
-    (node) => {
-      const line = lineOf(node, options);
-      if (line) (line.role === 'StaticText' ? texts : elements).push(node);
-      return line !== undefined;
-    },
-  );
-  return new Map([...elements, ...texts].map((node, i) => [node, String(i + 1)]));
 }
 
 /** The first line: titles of all tabs in the order they were opened. */

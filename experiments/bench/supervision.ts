@@ -1,20 +1,26 @@
 /**
- * What supervision and accounting cost: TextCraft under the random policy, once through the rollout and inference
+ * What supervision and accounting cost: TextCraft under the random policy, once through scheduler, rollout and inference
  * actors with all that they account for, and once in a bare loop over the same hosts, which plays the same groups with
  * the same functions and keeps the same trajectories, without a mailbox, a message, a supervisor or a ledger.
  */
+import { filter } from 'rxjs';
 import { createEnvPool, type EnvPool } from '../../actors/env/env-pool.ts';
-import type { EnvEvent } from '../../actors/env/protocol.ts';
+import type { EnvCommand, EnvEvent } from '../../actors/env/protocol.ts';
+import { spawnEnvHosts } from '../../actors/env/spawn.ts';
 import inferenceActor from '../../actors/inference/inference-actor.ts';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
 import { act, type EpisodeRun, observe, openEpisode, openGroup } from '../../actors/rollout/episode-run.ts';
-import type { EvaluationPlan, EvaluationRecord, RolloutCommand } from '../../actors/rollout/protocol.ts';
-import { rolloutActor } from '../../actors/rollout/rollout-actor.ts';
+import type { RolloutInit } from '../../actors/rollout/protocol.ts';
+import { spawnRollout } from '../../actors/rollout/spawn.ts';
+import type { EvaluationPlan, EvaluationRecord, SchedulerCommand } from '../../actors/scheduler/protocol.ts';
+import type { SchedulerInit } from '../../actors/scheduler/scheduler-actor.ts';
+import { spawnScheduler } from '../../actors/scheduler/spawn.ts';
 import { registry } from '../../envs/registry.ts';
+import { runConfigSchema } from '../../src/config/run-config.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { createSystem } from '../../src/runtime/system.ts';
-import { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import { create } from '../../src/schedule/horizon-schedule.ts';
 import { rate, rounds } from './alternate.ts';
 import type { Figure } from './contract.ts';
 import { median } from './median.ts';
@@ -26,6 +32,8 @@ const REPEATS = 8;
 const TASKS = 200;
 const MAX_BATCH = 64;
 const HORIZON = 20;
+/** Messages that may wait for an actor: four for every episode. */
+const CAPACITY = 4 * GROUPS * REPEATS;
 
 /** @param pairs rounds in which each of the two takes its turn */
 export async function supervision(pairs = 31): Promise<Figure[]> {
@@ -39,18 +47,19 @@ export async function supervision(pairs = 31): Promise<Figure[]> {
   const system = createSystem({ mode: 'async' });
   try {
     const routes = { actor: true, bare: (_: EnvEvent) => {} };
-    let batch: EnvEvent[] = [];
     pool.observations$.subscribe((event) => {
-      if (!routes.actor) return routes.bare(event);
-      if (batch.push(event) > 1) return;
-      queueMicrotask(() => {
-        const events = batch;
-        batch = [];
-        void system.resolve<RolloutCommand>('/rollout').tell({ type: 'observed', events });
-      });
+      if (!routes.actor) routes.bare(event);
     });
-    await system.spawn<{ type: 'episodes' }>('recorder', () => ({ handlers: { episodes() {} } }));
-    await system.spawn<RolloutCommand>('rollout', rolloutActor(rolloutInit(pool)), { restart: 'temporary' });
+    const routed = {
+      tell: (command: EnvCommand) => pool.tell(command),
+      observations$: pool.observations$.pipe(filter(() => routes.actor)),
+    };
+    const recorded = { episodes() {}, progressed() {} };
+    await system.spawn<{ type: keyof typeof recorded }>('recorder', () => ({ handlers: recorded }));
+    await spawnScheduler(system, schedulerInit(), CAPACITY);
+    const hosts = { pool: routed, rolloutPath: '/rollout', record: undefined, replay: undefined };
+    await spawnEnvHosts(system, hosts, CAPACITY);
+    await spawnRollout(system, rolloutInit(), 'local', CAPACITY);
     await system.spawn<InferenceCommand>(
       'inference',
       inferenceActor({ policy: { kind: 'random' }, maxBatch: MAX_BATCH, maxWaitMs: 1, replyPath: '/rollout' }) as never,
@@ -66,8 +75,8 @@ export async function supervision(pairs = 31): Promise<Figure[]> {
         temperature: 1,
         seed: repeat,
       };
-      const record = await system.ask<EvaluationRecord, RolloutCommand>(
-        system.resolve('/rollout'),
+      const record = await system.ask<EvaluationRecord, SchedulerCommand>(
+        system.resolve('/scheduler'),
         (replyTo) => ({ type: 'evaluate', plan, replyTo }),
         { deadlineMs: 600_000 },
       );
@@ -103,25 +112,36 @@ export async function supervision(pairs = 31): Promise<Figure[]> {
   }
 }
 
-function rolloutInit(pool: EnvPool): Parameters<typeof rolloutActor>[0] {
+function schedulerInit(): SchedulerInit {
+  const horizon = { type: 'fixed', rounds: HORIZON } as const;
+  const { learner, rollout } = runConfigSchema.parse({ env: { id: 'textcraft' }, horizon });
   return {
-    envs: pool,
-    sampler: new TaskSampler('textcraft', [0], 1, { type: 'uniform' }),
+    env: 'textcraft',
+    tasks: [0],
     seed: 1,
-    view: undefined,
-    groupSize: 1,
-    envThreads: 1,
+    sampling: { type: 'uniform' },
     labelOf: () => 'all',
-    concurrentGroups: GROUPS,
-    groupsPerUpdate: 1,
-    maxLag: 0,
+    stop: { updates: 1 },
+    rollout: { ...rollout, groupSize: 1, concurrentGroups: GROUPS },
+    learner,
+    start: { version: 0, horizon: create(horizon), state: undefined, group: 0 },
+    barrier: false,
+    evaluation: { everyUpdates: 0, plans: [] },
+    paths: { rollout: '/rollout', learner: undefined, recorder: '/recorder' },
+  };
+}
+
+function rolloutInit(): RolloutInit {
+  return {
+    view: undefined,
+    policyInThread: false,
+    slots: GROUPS,
+    envThreads: 1,
     maxAttempts: 1,
     maxFailures: 1,
-    stop: { updates: 1 },
-    start: { version: 0, horizon: HORIZON, state: undefined },
-    paths: { inference: '/inference', learner: undefined, recorder: '/recorder' },
-    onUpdate() {},
-    onFailure() {},
+    barrier: false,
+    start: { nextEpisode: 0, envSteps: 0, episodes: 0 },
+    paths: { inference: '/inference', envs: '/env-hosts', scheduler: '/scheduler' },
   };
 }
 
@@ -138,7 +158,7 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
     const open = () => {
       if (groups === TASKS) return;
       const task = { env: 'textcraft', index: groups, seed: first };
-      const group = openGroup(first + groups++, task, HORIZON, REPEATS, purpose);
+      const group = openGroup({ group: first + groups++, task, horizon: HORIZON, size: REPEATS, purpose });
       for (let member = 0; member < REPEATS; member++) {
         const episode = next++;
         runs.set(episode, openEpisode(group, member, episode, 1, performance.now()));

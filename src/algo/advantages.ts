@@ -208,6 +208,7 @@ function row(trajectory: Trajectory, config: EstimatorConfig, extras: Extras | u
     if (config.algorithm === 'ppo') trained[D - 1] = 0;
     else trained.fill(0);
   }
+  for (let d = 0; d < D; d++) if (trajectory.turns[columns.turns[d]!]!.untrained) trained[d] = 0;
   const undiscounted = decisionColumns(trajectory, 1, extras?.penalty).rewards;
   const total = D === 0 ? 0 : undiscounted.reduce((sum, reward) => sum + reward, final);
   return { trajectory, columns, final, trained, returns, total };

@@ -1,9 +1,9 @@
-import type { RolloutStatus } from '../../actors/rollout/protocol.ts';
+import type { RunStatus } from '../../actors/scheduler/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { ActorLine } from '../console/state.ts';
 
 /** The actors, and the env hosts as one line beside them. */
-export function actorLines(run: Run, status: RolloutStatus | undefined, threads: number): ActorLine[] {
+export function actorLines(run: Run, status: RunStatus | undefined, threads: number): ActorLine[] {
   const { actors, envs } = run.stats();
   const up = envs.hosts.filter(({ up }) => up).length;
   const restarts = envs.hosts.reduce((sum, { replaced }) => sum + replaced, 0);

@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from 'rxjs';
-import type { EvaluationPlan, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
+import type { EvaluationPlan, RunStatus, TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
@@ -35,7 +35,7 @@ export interface TrainRequest {
   readonly recordSchedule?: string;
   /** Repeats the run recorded there; `mode` must be `serial`. */
   readonly replaySchedule?: string;
-  readonly onProgress?: (status: RolloutStatus) => void;
+  readonly onProgress?: (status: RunStatus) => void;
   readonly onNotice: (message: string) => void;
   /** Ends the run early: what runs is given up, a checkpoint is written, evaluations are left out. */
   readonly interrupt?: AbortSignal;

@@ -3,7 +3,7 @@ import { closest } from 'fastest-levenshtein';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
-import { UserError } from '../core/errors.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 
 /**
@@ -16,10 +16,25 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
   const document = parseDocument(text, { uniqueKeys: true });
   const [error] = document.errors;
   if (error) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${error.message.split('\n')[0]}`);
-  const raw: unknown = document.toJS() ?? {};
+  const raw = plainValue(document, source) ?? {};
   if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
   return checkRunConfig(raw, source);
+}
+
+/** Aliases that a document may expand to; more of them are an attack or a mistake. */
+const MAX_ALIASES = 100;
+
+/** The document as plain data. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
+function plainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: MAX_ALIASES });
+    JSON.stringify(value); // an alias inside its own anchor
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `${source}: aliases cannot be followed: ${messageOf(thrown).split('\n')[0]}`);
+  }
+  return value;
 }
 
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
@@ -27,17 +42,19 @@ const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
 /** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
 export function checkRunConfig(raw: unknown, source: string): RunConfig {
-  const result = runConfigSchema.safeParse(raw);
+  const result = runConfigSchema.safeParse(withKindDefaults(raw));
   if (!result.success) {
     const lines = result.error.issues.flatMap((issue) => explain(issue, raw));
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
   }
   const config = result.data;
+  refuseCredentials(config, source);
+  refuseExcess(config, source);
   const { stop, learner, rollout } = config;
   if (stop.updates === undefined && stop.minutes === undefined && stop.envSteps === undefined) {
     throw new UserError('BAD_CONFIG', `${source}: stop: say when the run ends: updates, minutes or envSteps`);
   }
-  if (rollout.concurrentGroups * rollout.groupSize < rollout.groupSize || rollout.maxBatch < rollout.groupSize) {
+  if (rollout.maxBatch < rollout.groupSize) {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
@@ -55,6 +72,12 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
       `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
     );
   }
+  if (config.policy.kind === 'checkpoint' && config.policy.decoder !== 'tokens') {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
+    );
+  }
   if (mostGroups(learner) > learner.groupsPerUpdate && !filtersGroups(learner)) {
     throw new UserError(
       'BAD_CONFIG',
@@ -64,18 +87,69 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
   return config;
 }
 
+/** What a language model's policy is unless told otherwise: it writes text, freely and at length, within little memory. */
+function withKindDefaults(raw: unknown): unknown {
+  if (!isRecord(raw) || !isRecord(raw.policy) || raw.policy.kind !== 'checkpoint') return raw;
+  const { learner } = raw;
+  return {
+    ...raw,
+    policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
+    ...(learner === undefined || isRecord(learner)
+      ? { learner: { recompute: true, maxTokens: 4096, ...learner } }
+      : {}),
+  };
+}
+
+/** Episodes in memory at once, and weights of a model, at most. */
+const MAX_EPISODES = 1_000_000;
+const MAX_WEIGHTS = 2e9;
+
+/** Products that no key shows by itself. @throws {UserError} BAD_CONFIG */
+function refuseExcess({ rollout, learner, policy }: RunConfig, source: string): void {
+  const refuse = (keys: string, product: number, most: number, what: string) => {
+    if (product <= most) return;
+    throw new UserError('BAD_CONFIG', `${source}: ${keys} make ${product} ${what}; at most ${most} are held at once`);
+  };
+  const { groupSize, concurrentGroups } = rollout;
+  refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');
+  refuse('learner.groupsPerUpdate × rollout.groupSize', learner.groupsPerUpdate * groupSize, MAX_EPISODES, 'episodes');
+  const { hiddenSize = 64, layers = 2, intermediateSize = 4 * hiddenSize } = policy.model;
+  const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * intermediateSize);
+  refuse('policy.model.layers × hiddenSize²', weights, MAX_WEIGHTS, 'weights');
+}
+
+/** Text of an URL with a name or a password in front of its host. */
+const CREDENTIALS = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]*@/i;
+
+/** What a configuration holds is written into its run and its traces. @throws {UserError} BAD_CONFIG */
+function refuseCredentials(value: unknown, source: string, path = ''): void {
+  if (typeof value === 'string' && CREDENTIALS.test(value)) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: ${path}: the URL carries a name or password, which would be stored with the run; put a key into the environment variable that policy.openai.apiKeyEnv names`,
+    );
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, inner] of Object.entries(value)) refuseCredentials(inner, source, path ? `${path}.${key}` : key);
+}
+
+/** Keys that would reach behind an object instead of into it. */
+const INHERITED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
 function applyOverride(raw: Record<string, unknown>, override: string): void {
   const cut = override.indexOf('=');
   if (cut < 1) throw new UserError('BAD_CONFIG', `--set ${override}: expected key=value, e.g. --set learner.maxLag=0`);
   const path = override.slice(0, cut).split('.');
   const document = parseDocument(override.slice(cut + 1));
   if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${override}: the value is not valid YAML`);
+  const inherited = path.find((key) => INHERITED.has(key));
+  if (inherited !== undefined) throw new UserError('BAD_CONFIG', `--set ${override}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = document.toJS();
+  at[path.at(-1)!] = plainValue(document, `--set ${override}`);
 }
 
 function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {

@@ -3,41 +3,59 @@
  * the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
  */
 import { z } from 'zod';
-
-const count = z.int().min(1);
-const share = z.number().min(0).max(1);
-const positive = z.number().positive();
+import {
+  count,
+  countFrom0,
+  depth,
+  fileBytes,
+  held,
+  lag,
+  mebibytes,
+  members,
+  milliseconds,
+  millisecondsFrom0,
+  minutes,
+  positions,
+  rate,
+  rateFrom0,
+  repeats,
+  share,
+  shareAbove0,
+  threads,
+  turns,
+  width,
+} from './ranges.ts';
 
 const sampling = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('uniform') }),
   z.strictObject({ type: z.literal('epoch') }),
   z.strictObject({
     type: z.literal('learnable'),
-    smoothing: positive.max(1).exactOptional(),
-    floor: positive.exactOptional(),
+    smoothing: shareAbove0.exactOptional(),
+    floor: rate.exactOptional(),
     prior: share.exactOptional(),
   }),
 ]);
 
 const horizon = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('fixed'), rounds: count }),
+  z.strictObject({ type: z.literal('fixed'), rounds: turns }),
   z.strictObject({
     type: z.literal('scaling_inter_stepwise'),
-    rounds: z.array(count).min(1),
+    rounds: z.array(turns).min(1).max(1000),
     steps_scaling_inter: count,
   }),
-  z.strictObject({ type: z.literal('linear'), rounds: z.array(count).min(1), steps_scaling_inter: count }),
+  z.strictObject({ type: z.literal('linear'), rounds: z.array(turns).min(1).max(1000), steps_scaling_inter: count }),
   z.strictObject({
     type: z.literal('adaptive'),
-    rounds: z.array(count).min(1),
-    smoothing: positive.max(1).exactOptional(),
+    rounds: z.array(turns).min(1).max(1000),
+    smoothing: shareAbove0.exactOptional(),
     growTruncation: share.exactOptional(),
     growSuccess: share.exactOptional(),
-    minGain: positive.max(1).exactOptional(),
+    minGain: shareAbove0.exactOptional(),
     patience: count.exactOptional(),
-    cooldown: z.int().min(0).exactOptional(),
+    cooldown: countFrom0.exactOptional(),
     collapse: share.exactOptional(),
-    recover: positive.max(1).exactOptional(),
+    recover: shareAbove0.exactOptional(),
   }),
 ]);
 
@@ -73,13 +91,13 @@ const estimator = z.discriminatedUnion('algorithm', [
     algorithm: z.literal('gigpo'),
     ...common,
     std: z.boolean().default(true),
-    stepWeight: z.number().min(0).default(1),
+    stepWeight: rateFrom0.default(1),
   }),
   z.strictObject({
     algorithm: z.literal('agent_evol'),
     ...common,
     /** Episodes that score more are imitated. */
-    threshold: z.number().default(0),
+    threshold: z.number().min(-1e9).max(1e9).default(0),
   }),
 ]);
 
@@ -88,7 +106,7 @@ const offPolicy = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('truncated'),
     /** Largest importance weight. */
-    cap: z.number().min(1).default(2),
+    cap: z.number().min(1).max(1e6).default(2),
     per: z.enum(['token', 'decision', 'trajectory']).default('decision'),
   }),
 ]);
@@ -98,14 +116,14 @@ const kl = z.strictObject({
   estimator: z.enum(['k1', 'k2', 'k3']).default('k3'),
   control: z
     .discriminatedUnion('type', [
-      z.strictObject({ type: z.literal('fixed'), coefficient: z.number().min(0) }),
+      z.strictObject({ type: z.literal('fixed'), coefficient: rateFrom0 }),
       z.strictObject({
         type: z.literal('adaptive'),
-        coefficient: positive,
+        coefficient: rate,
         /** KL (nats) per choice, or per token of a run, to steer to. */
-        target: positive,
+        target: rate,
         /** Episodes over which an error is acted on in full. */
-        window: positive,
+        window: z.number().positive().max(1e12),
       }),
     ])
     .default({ type: 'fixed', coefficient: 0.001 }),
@@ -113,7 +131,7 @@ const kl = z.strictObject({
 
 const history = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full') }),
-  z.strictObject({ type: z.literal('window'), turns: z.int().min(0) }),
+  z.strictObject({ type: z.literal('window'), turns: countFrom0 }),
   z.strictObject({ type: z.literal('budget'), promptTokens: count }),
 ]);
 
@@ -141,23 +159,56 @@ export const runConfigSchema = z.strictObject({
   }),
   horizon,
   policy: section({
-    kind: z.enum(['small', 'random', 'openai']).default('small'),
+    /**
+     * `small`: trained from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
+     * behind a server.
+     */
+    kind: z.enum(['small', 'random', 'openai', 'checkpoint']).default('small'),
+    /** With `kind: checkpoint`: the model's folder (config.json, safetensors, tokenizer.json). */
+    path: z.string().exactOptional(),
+    /** Bits of the frozen base: as it is stored, or quantised at load. */
+    quantize: z.enum(['none', 'int8', 'int4']).default('none'),
+    /** Train every weight instead of an adapter. */
+    full: z.boolean().default(false),
+    /** The low-rank adapter that is trained. */
+    adapter: section({
+      rank: width.default(16),
+      alpha: rate.default(32),
+      /** Rank-stabilised scaling: alpha/√rank. */
+      rslora: z.boolean().default(false),
+      targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
+      /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
+      init: z.string().exactOptional(),
+    }),
+    /** Conversations of a language model. */
+    chat: section({
+      /** Shape of an answer; `world`: as the original asks for in that world. */
+      format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      /** Tell the model the available actions in every turn. */
+      listActions: z.boolean().default(false),
+      /** A system message before everything else. */
+      system: z.string().exactOptional(),
+      /** Texts at which an answer ends, besides the model's end tokens. */
+      stop: z.array(z.string().min(1)).default([]),
+      /** Longest sequence in tokens; past it the conversation is rendered anew without its oldest turns. */
+      contextTokens: count.default(8192),
+    }),
     decoder: z.enum(['choice', 'tokens']).default('choice'),
     /** With `decoder: tokens`: sample only spellings of listed actions. */
     masked: z.boolean().default(true),
     /** Longest run of tokens of one turn. */
-    maxTokens: count.default(32),
+    maxTokens: positions.default(32),
     /** What a weight update does to the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
     /** Folder of a run whose newest weights training starts from; random ones where absent. */
     init: z.string().exactOptional(),
     model: section({
-      hiddenSize: count.exactOptional(),
-      layers: count.exactOptional(),
-      heads: count.exactOptional(),
-      kvHeads: count.exactOptional(),
-      intermediateSize: count.exactOptional(),
-      maxPositions: count.exactOptional(),
+      hiddenSize: width.exactOptional(),
+      layers: depth.exactOptional(),
+      heads: depth.exactOptional(),
+      kvHeads: depth.exactOptional(),
+      intermediateSize: width.exactOptional(),
+      maxPositions: positions.exactOptional(),
       tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]).exactOptional(),
       focusBit: z.boolean().exactOptional(),
       prefixBidirectional: z.boolean().exactOptional(),
@@ -173,7 +224,7 @@ export const runConfigSchema = z.strictObject({
       /** How a conversation becomes text, with `api: completions`. */
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
       /** How the answer must look; `world`: as the original asks for in that world. */
-      format: z.enum(['world', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
+      format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
       /** A system message before everything else. */
       system: z.string().exactOptional(),
       /** Tell the model the available actions in every turn. */
@@ -181,83 +232,87 @@ export const runConfigSchema = z.strictObject({
       /** Let the server choose among the available actions only, by the parameter it knows. */
       guided: z.enum(['none', 'guided_choice', 'structured_outputs']).default('none'),
       history: history.default({ type: 'full' }),
-      topP: positive.max(1).default(1),
+      topP: shareAbove0.default(1),
       /** Longest answer, in tokens. */
-      maxTokens: count.default(1024),
+      maxTokens: positions.default(1024),
       /** Prompt and completion tokens that an episode may use; once spent, its remaining turns are empty actions. */
       episodeTokens: count.exactOptional(),
       /** Requests in flight at most. */
-      concurrency: count.default(64),
+      concurrency: held.default(64),
       /** Times one turn is asked for before its episode fails. */
-      attempts: count.default(6),
+      attempts: repeats.default(6),
       /** Milliseconds of one attempt, and of all attempts of a turn with their waits. */
-      attemptMs: positive.default(120_000),
-      turnMs: positive.default(600_000),
+      attemptMs: milliseconds.default(120_000),
+      turnMs: milliseconds.default(600_000),
       /** First and longest wait between attempts, in milliseconds. */
-      minRetryMs: positive.default(500),
-      maxRetryMs: positive.default(30_000),
+      minRetryMs: milliseconds.default(500),
+      maxRetryMs: milliseconds.default(30_000),
       /** Ask for log-probabilities, and for token ids (vLLM), so that others can train on the traces. */
       logprobs: z.boolean().default(false),
       tokenIds: z.boolean().default(false),
       /** Environment variable that holds the key; none is sent where it is unset. */
       apiKeyEnv: z.string().default('OPENAI_API_KEY'),
       /** Per million tokens, in your currency. */
-      price: section({ prompt: z.number().min(0).default(0), completion: z.number().min(0).default(0) }),
+      price: section({ prompt: rateFrom0.default(0), completion: rateFrom0.default(0) }),
       /** Merged into every request, e.g. `{ top_k: 20 }`. */
       body: z.record(z.string(), z.unknown()).default({}),
     }),
   }),
   rollout: section({
     /** Episodes of one task that are compared with each other. */
-    groupSize: count.default(8),
+    groupSize: members.default(8),
     /** Groups in flight at most. */
-    concurrentGroups: count.default(16),
-    envThreads: count.default(1),
+    concurrentGroups: held.default(16),
+    envThreads: threads.default(1),
     /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
     isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
-    maxBatch: count.default(64),
+    maxBatch: held.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
-    maxWaitMs: z.number().min(0).default(2),
-    stepDeadlineMs: positive.default(10_000),
-    openDeadlineMs: positive.default(30_000),
+    maxWaitMs: millisecondsFrom0.default(2),
+    stepDeadlineMs: milliseconds.default(10_000),
+    openDeadlineMs: milliseconds.default(30_000),
     /** Times a failing episode is issued before its task is dropped. */
-    maxAttempts: count.default(3),
+    maxAttempts: repeats.default(3),
     /** Failed episodes in a row, none finished in between, after which the environment counts as broken. */
     maxFailures: count.default(256),
     /** Env hosts replaced in a row, no action answered in between, after which it does too. */
-    maxRestarts: count.default(10),
+    maxRestarts: repeats.default(10),
     /** V8 heap of an env host, MiB. */
-    heapMb: count.default(512),
+    heapMb: mebibytes.default(512),
   }),
   learner: section({
     estimator: estimator.prefault({ algorithm: 'grpo' }),
-    groupsPerUpdate: count.default(8),
-    epochs: count.default(2),
-    minibatches: count.default(1),
+    groupsPerUpdate: held.default(8),
+    epochs: repeats.default(2),
+    minibatches: repeats.default(1),
     /** Learner versions that a trained decision may be behind; 0 is synchronous. */
-    maxLag: z.int().min(0).default(2),
-    learningRate: positive.default(2e-3),
-    warmupSteps: z.int().min(0).default(20),
+    maxLag: lag.default(2),
+    learningRate: rate.default(2e-3),
+    warmupSteps: countFrom0.default(20),
     decay: z.enum(['none', 'linear', 'cosine']).default('linear'),
     /** Share of the learning rate left at the end. */
     finalRate: share.default(1),
-    maxGradNorm: positive.default(1),
-    weightDecay: z.number().min(0).default(0),
-    clipLow: positive.default(0.2),
-    clipHigh: positive.default(0.2),
-    entropyCoef: z.number().min(0).default(0.003),
-    valueCoef: z.number().min(0).default(0),
-    valueClip: positive.default(10),
+    maxGradNorm: rate.default(1),
+    weightDecay: rateFrom0.default(0),
+    clipLow: rate.default(0.2),
+    clipHigh: rate.default(0.2),
+    entropyCoef: rateFrom0.default(0.003),
+    /** Tokens of one pass, padding included; larger minibatches are summed up over several. All at once where absent. */
+    maxTokens: count.exactOptional(),
+    /** Compute a layer's activations again in the backward pass instead of keeping them. */
+    recompute: z.boolean().default(false),
+    valueCoef: rateFrom0.default(0),
+    valueClip: rate.default(10),
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
     /**
      * DAPO's dynamic sampling: others are sampled in the place of groups left out, until an update has
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
-    oversampling: count.default(1),
+    oversampling: repeats.default(1),
     /** What is done about decisions made by older weights (src/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
@@ -265,26 +320,26 @@ export const runConfigSchema = z.strictObject({
     /** Updates in which something was not finite. */
     breaker: section({
       /** So many in a row restore the weights of the last good checkpoint … */
-      rollbackAfter: count.default(3),
+      rollbackAfter: repeats.default(3),
       /** … and multiply the learning rate by this. */
-      shrink: positive.max(1).default(0.5),
+      shrink: shareAbove0.default(0.5),
     }),
   }),
   engine: section({
     name: z.enum(['auto', 'onnxruntime-node', 'onnxruntime-web', 'tfjs', 'reference']).default('auto'),
     device: z.enum(['cpu', 'webgpu', 'cuda']).default('cpu'),
-    inferenceThreads: count.default(1),
-    learnerThreads: count.default(1),
+    inferenceThreads: threads.default(1),
+    learnerThreads: threads.default(1),
   }),
   /** The run ends at the first of these. */
-  stop: section({ updates: count.exactOptional(), minutes: positive.exactOptional(), envSteps: count.exactOptional() }),
+  stop: section({ updates: count.exactOptional(), minutes: minutes.exactOptional(), envSteps: count.exactOptional() }),
   watchdog: section({
     /** Milliseconds an actor may take over one message before the run says which and acts on it. */
-    stallMs: positive.default(300_000),
+    stallMs: milliseconds.default(300_000),
     /** Milliseconds the main event loop may be late before that is reported. */
-    lagMs: positive.default(2000),
+    lagMs: milliseconds.default(2000),
   }),
-  checkpoint: section({ everyUpdates: count.default(50), keep: count.default(3) }),
+  checkpoint: section({ everyUpdates: count.default(50), keep: repeats.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),
     /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
@@ -293,9 +348,9 @@ export const runConfigSchema = z.strictObject({
      * Evaluate every so many updates while training, which goes on meanwhile: the weights are that update's, and those
      * after it for turns that come later. 0: only at the end.
      */
-    everyUpdates: z.int().min(0).default(0),
-    episodesPerTask: count.default(8),
-    horizons: z.array(count).min(1).default([24]),
+    everyUpdates: countFrom0.default(0),
+    episodesPerTask: held.default(8),
+    horizons: z.array(turns).min(1).max(100).default([24]),
     /** Also evaluate with the best action instead of a sampled one. */
     greedy: z.boolean().default(true),
     /** Also evaluate a uniform random policy over the same lists. */
@@ -303,13 +358,13 @@ export const runConfigSchema = z.strictObject({
   }),
   trace: section({
     /** Write every n-th group; 0: none. */
-    everyGroups: z.int().min(0).default(1),
+    everyGroups: countFrom0.default(1),
     /** Start a new file after this many bytes. */
-    rotateBytes: count.default(64 * 1024 * 1024),
+    rotateBytes: fileBytes.default(64 * 1024 * 1024),
     /** Files kept; the oldest goes first. */
-    keepFiles: count.default(4),
+    keepFiles: repeats.default(4),
     /** Share of the time that writing traces may take; past it, whole groups are left out. */
-    maxShare: positive.max(1).default(0.02),
+    maxShare: shareAbove0.default(0.02),
   }),
   metrics: section({
     /** Write TensorBoard event files into the run's folder. */

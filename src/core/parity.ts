@@ -1,5 +1,7 @@
 /** Parity with recordings of an original environment: what a world's re-player gets and gives. */
 
+import type { World } from './world.ts';
+
 /** One recorded answer that ours does not match. */
 export interface Difference {
   /** Place in the file, e.g. `episode 3 (data_idx 17), step 5`. */
@@ -16,15 +18,48 @@ export interface ParityCounts {
   readonly steps: number;
 }
 
+/** A request of a recording. */
+export interface RecordedRequest {
+  readonly method: string;
+  /** Below the world's root, with its query. */
+  readonly path: string;
+  /** As it was sent; absent without one. */
+  readonly body?: string;
+  /** Of the body. Default `application/json`. */
+  readonly contentType?: string;
+}
+
+/** What was answered. */
+export interface ServedAnswer {
+  readonly status: number;
+  /** Absent where the answer has none. */
+  readonly contentType: string | undefined;
+  readonly body: string;
+}
+
+/** AgentGym's server of one world, without a socket. */
+export interface ServedWorld {
+  handle(request: RecordedRequest): Promise<ServedAnswer>;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves a world as `serve-env` does, under the options of its dialect; ids count from 0. For recorded exchanges.
+ * @param world with rules and `agentgym.server`; it may be made for the recording
+ */
+export type ServeWorld = (world: World) => Promise<ServedWorld>;
+
 /**
  * Plays one recording again.
  * @param records the JSON values of the file, in order; a file of one JSON value gives one
  * @param report called for each difference, in order
  * @param file path of the recording, for worlds that tell kinds of recording apart by name
+ * @param serve for recorded exchanges with AgentGym's server
  * @throws {UserError} BAD_TRACE for records of a kind it does not know
  */
 export type Parity = (
   records: readonly unknown[],
   report: (difference: Difference) => void,
   file: string,
+  serve?: ServeWorld,
 ) => ParityCounts | Promise<ParityCounts>;

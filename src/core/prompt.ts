@@ -14,7 +14,7 @@ export interface ActionForm {
 }
 
 /** Shapes that an answer can have; `src/prompts/formats.ts` writes and reads each. */
-export type FormatId = 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
+export type FormatId = 'action' | 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
 
 /** Instructions for a language model. */
 export interface WorldPrompt {

@@ -61,6 +61,8 @@ export interface Turn {
   readonly action: string;
   /** Absent for scripted and random policies. */
   readonly decision?: Decision;
+  /** The decision is context of later ones and is not trained on: a demonstration's reply without loss. */
+  readonly untrained?: true;
   /** Present where a language model decided. */
   readonly response?: ModelResponse;
   /** Reward of the step that answered the action. */

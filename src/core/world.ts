@@ -15,6 +15,8 @@ import type { View } from './view.ts';
 
 /** Where a world is started. */
 export interface StartContext {
+  /** What `share` made in the process that started this thread; undefined in a process host, and without `share`. */
+  readonly shared?: unknown;
   /** Path of the env host, e.g. `/env-hosts/2`; something readable elsewhere. For messages and names of files. */
   readonly where: string;
 }
@@ -41,6 +43,13 @@ export interface World<R extends Resources = Resources> {
    * @throws {UserError} for what the user has to change: a missing file, a browser that is not installed
    */
   start?(options: EnvOptions, context: StartContext): MaybePromise<R>;
+  /**
+   * Prepares what the env hosts of a process can hold together, before the first of them starts: a large table in a
+   * SharedArrayBuffer, say. Each thread gets it as `StartContext.shared`; a process host starts without it.
+   * @returns plain data, buffers among it
+   * @throws {UserError} as `start`
+   */
+  share?(options: EnvOptions): MaybePromise<unknown>;
   /** What the small policy reads. */
   readonly view?: View;
   /** The scripted solver. */

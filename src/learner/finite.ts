@@ -1,7 +1,7 @@
 /** Numbers that must be finite, and what to say of the first that is not. */
 import type { Group } from '../core/trajectory.ts';
 
-/** Where something that must be a number was none. */
+/** Place of a value that should be finite and is not. */
 export interface Breakage {
   readonly where: 'reward' | 'behaviour' | 'measurement' | 'advantage' | 'loss' | 'gradient' | 'weights';
   readonly message: string;
@@ -13,7 +13,7 @@ export function firstNotFinite(values: ArrayLike<number>): number {
   return -1;
 }
 
-/** What came in broken: a reward, a value or a log-probability that a trajectory recorded. */
+/** Broken input: a reward, a value or a log-probability that a trajectory recorded. */
 export function brokenRecord(groups: readonly Group[]): Breakage | undefined {
   for (const { trajectories } of groups) {
     for (const { episode, turns } of trajectories) {

@@ -6,13 +6,18 @@ import type { ModelConfig } from '../model/config.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
+import { microBatches } from './micro-batches.ts';
 import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from './training-batch.ts';
 import { floats, weightFeeds } from './weights.ts';
 
+/** Program and codec of a measurement. */
 export interface Measuring {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
+  readonly masked?: boolean;
+  /** Tokens of one pass, padding included; absent: passes are as many as asked for. */
+  readonly maxTokens?: number;
   /** A compiled `logprobsGraph`. */
   readonly program: Program;
 }
@@ -29,19 +34,21 @@ export interface Measured {
  * @param parts passes to spread the work over, ≥ 1: as many as an epoch has minibatches, so that no pass is larger
  */
 export async function measure(
-  { model, codec, decoder, program }: Measuring,
+  measuring: Measuring,
   params: ParamSet,
   units: readonly (readonly TrainGroup[])[],
   parts = 1,
 ): Promise<Measured> {
+  const { model, codec, program, maxTokens } = measuring;
   const total = units.reduce((sum, unit) => sum + decisionCount(unit), 0);
   const logprobs = new Float64Array(total);
   const values = new Float64Array(total);
   let at = 0;
-  for (const part of cut(units, parts)) {
-    const groups = part.flat();
+  const passes =
+    maxTokens === undefined ? cut(units, parts).map((part) => part.flat()) : microBatches(units.flat(), maxTokens);
+  for (const groups of passes) {
     if (decisionCount(groups) === 0) continue;
-    const { feeds, rows } = trainingFeeds(model, codec, decoder, groups);
+    const { feeds, rows } = trainingFeeds(model, codec, measuring, groups);
     const out = await program.run({ ...feeds, ...weightFeeds(model, params) });
     const logprob = floats(out.logprob);
     const value = model.valueHead ? floats(out.value) : undefined;

@@ -9,7 +9,7 @@ import type { DecoderKind } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 
 /**
- * What is done about decisions made by older weights:
+ * Off-policy correction, for decisions made by older weights:
  * - `ratio`: the surrogate's ratio is taken against the policy that decided, and its clip is the only off-policy correction. A decision that
  *   has moved by as much as the clip allows moves no further, however many updates it took;
  * - `truncated`: the decoupled objective. The ratio is taken against the learner at the start of the update, and each
@@ -17,7 +17,7 @@ import type { Codec } from '../reading/codec.ts';
  *   (algo/importance.ts). Costs a forward pass where any decision is older than the learner; without one both are the
  *   same. Its clip bounds the movement of one update only.
  *
- * Where neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
+ * If neither clips nor truncates, the first step of both has the same gradient, π_learner/π_behaviour·A·∇log π.
  *
  * @see Hilton et al. 2021 (batch size-invariance, decoupled objectives), https://arxiv.org/abs/2110.00641; Fu et al.
  *   2025 (AReaL), https://arxiv.org/abs/2505.24298. Differs from AReaL, which has no cap in its equation and leaves out
@@ -34,10 +34,19 @@ export interface ReferenceKl {
   readonly control: KlControl;
 }
 
+/** Everything an update depends on besides weights and data. */
 export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
+  /** True (the default) where decisions say which ids were possible; false: all of them were. */
+  readonly masked?: boolean;
+  /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
+  readonly chunks?: number;
+  /** Compute a layer's activations again in the backward pass instead of keeping them. Off by default. */
+  readonly recompute?: boolean;
+  /** Tokens of one pass, padding included; a minibatch that is larger is summed up over several passes. */
+  readonly maxTokens?: number;
   readonly estimator: EstimatorConfig;
   /** Passes over an update's groups, ≥ 1. */
   readonly epochs: number;
@@ -57,14 +66,28 @@ export interface TrainerOptions {
   readonly seed: number;
 }
 
-/** Trainer options of a run's configuration. */
-export function trainerOptions(
-  { learner, policy, seed }: RunConfig,
+/** Decisions that a pass takes at once over a large vocabulary. */
+const DECISIONS_PER_CHUNK = 512;
+
+/** Options of a run's configuration for how much is computed at once. */
+export function passOptions(
+  { learner, policy }: RunConfig,
   model: ModelConfig,
-): Omit<TrainerOptions, 'codec'> {
+): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
+  const { decoder } = policy;
+  const masked = decoder === 'choice' || policy.kind === 'small' || policy.masked;
+  const { maxTokens, recompute } = learner;
+  // A table that is trained needs its own gradient, which the parts do not have.
+  const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
+  return { decoder, masked, chunks, recompute, ...(maxTokens === undefined ? {} : { maxTokens }) };
+}
+
+/** Trainer options of a run's configuration. */
+export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<TrainerOptions, 'codec'> {
+  const { learner, seed } = config;
   return {
     model,
-    decoder: policy.decoder,
+    ...passOptions(config, model),
     estimator: learner.estimator,
     epochs: learner.epochs,
     minibatches: learner.minibatches,

@@ -27,7 +27,7 @@ export interface Learning {
 
 /** Groups with all that is known of their decisions. */
 export interface Prepared {
-  /** What a minibatch is made of. */
+  /** Units that minibatches are made of. */
   readonly units: readonly (readonly TrainGroup[])[];
   /** In the order of the groups' trajectories. */
   readonly estimates: readonly Estimate[];
@@ -118,7 +118,7 @@ export async function prepare(
 }
 
 /**
- * What the loss is told of each decision of a minibatch; weights refer to it alone, so that every step sees one scale.
+ * Inputs of the loss for each decision of a minibatch; weights refer to it alone, so that every step sees one scale.
  * @returns `undefined` when none of its decisions is trained on
  */
 export function feedOf(
@@ -166,7 +166,7 @@ function encode({ codec }: TrainerOptions, groups: readonly Group[]): TrainGroup
   });
 }
 
-/** Whether any decision was made by other weights than the learner's present ones. */
+/** True when any decision was made by other weights than the learner's present ones. */
 function anyOlder(groups: readonly Group[], version: number): boolean {
   return groups.some(({ trajectories }) =>
     trajectories.some(({ turns }) => turns.some(({ decision }) => decision!.version < version)),

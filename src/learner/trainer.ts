@@ -12,22 +12,23 @@ import { createKlControl, type KlControlState, nextKlControl } from '../algo/kl.
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Group } from '../core/trajectory.ts';
-import type { Engine, Program } from '../engine/engine.ts';
+import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
-import { logprobsGraph, trainGraph } from '../model/programs.ts';
+import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../model/programs.ts';
 import { type Breakage, brokenRecord } from './finite.ts';
 import { cut, type Measuring } from './measure.ts';
+import { microBatches, summed } from './micro-batches.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
-import { type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
+import { type DecisionFeed, type TrainDecision, type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
 export type { Breakage } from './finite.ts';
 export type { OffPolicy, ReferenceKl, TrainerOptions } from './options.ts';
 export type { Moments } from './weights.ts';
 
-/** What a trainer goes on from; a fresh one has only `params`. */
+/** Start of a trainer; a fresh one has only `params`. */
 export interface TrainerStart {
   readonly params: ParamSet;
   readonly moments?: Moments;
@@ -66,7 +67,10 @@ export interface GroupCredit {
 
 export class Trainer {
   readonly #options: TrainerOptions;
+  /** Forward, backward and AdamW; or forward and backward alone, where passes are summed up. */
   readonly #program: Program;
+  /** AdamW over summed gradients. */
+  readonly #optimizer: Program | undefined;
   readonly #measuring: Measuring | undefined;
   readonly #reference: ParamSet | undefined;
   #params: ParamSet;
@@ -76,12 +80,13 @@ export class Trainer {
 
   private constructor(
     options: TrainerOptions,
-    program: Program,
+    { program, step }: { readonly program: Program; readonly step: Program | undefined },
     measuring: Measuring | undefined,
     start: TrainerStart,
   ) {
     this.#options = options;
     this.#program = program;
+    this.#optimizer = step;
     this.#measuring = measuring;
     this.#params = start.params;
     this.#moments = start.moments ?? zeroMoments(options.model);
@@ -96,7 +101,7 @@ export class Trainer {
    */
   static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
     checkParams(options.model, start.params);
-    const { decoder, adamW, model, estimator, offPolicy, kl } = options;
+    const { decoder, adamW, model, estimator, offPolicy, kl, masked, chunks, recompute, maxTokens } = options;
     const critic = estimator.algorithm === 'ppo' || estimator.truncation === 'bootstrap';
     if (critic && !model.valueHead) {
       const why = estimator.algorithm === 'ppo' ? 'algorithm ppo' : 'truncation bootstrap';
@@ -106,10 +111,21 @@ export class Trainer {
     if (objective === 'likelihood' && kl) {
       throw new UserError('BAD_CONFIG', 'learner.kl: agent_evol imitates and has no KL term; leave kl out');
     }
-    const program = await engine.compile(trainGraph(model, { decoder, objective, adamW }));
+    const decoding = {
+      decoder,
+      ...(masked === undefined ? {} : { masked }),
+      ...(chunks === undefined ? {} : { chunks }),
+      ...(recompute === undefined ? {} : { recompute }),
+    };
+    const program = await engine.compile(
+      maxTokens === undefined
+        ? trainGraph(model, { ...decoding, objective, adamW })
+        : gradientGraph(model, { ...decoding, objective }),
+    );
+    const step = maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW));
     const looks = kl || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
-    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, { decoder })) };
-    return new Trainer(options, program, measuring || undefined, start);
+    const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoding)) };
+    return new Trainer(options, { program, step }, measuring || undefined, start);
   }
 
   get params(): ParamSet {
@@ -151,6 +167,7 @@ export class Trainer {
 
   async dispose(): Promise<void> {
     await this.#program.dispose();
+    await this.#optimizer?.dispose();
     await this.#measuring?.program.dispose();
   }
 
@@ -216,28 +233,45 @@ export class Trainer {
 
   /** @returns `undefined` when none of the groups' decisions is trained on */
   async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
-    const { model, codec, decoder, coefficients, maxGradNorm, adamW, kl } = this.#options;
+    const { model, coefficients, maxGradNorm, adamW, kl } = this.#options;
     const feeds = feedOf(this.#options, groups, prepared);
     if (!feeds) return undefined;
     const t = this.#moments.steps + 1;
     const beta = kl?.in === 'loss' ? this.#kl!.coefficient : 0;
-    const out = await this.#program.run({
-      ...trainingFeeds(model, codec, decoder, groups, feeds).feeds,
-      ...scalars('loss', {
-        ...coefficients,
-        klCoef1: kl?.estimator === 'k1' ? beta : 0,
-        klCoef2: kl?.estimator === 'k2' ? beta : 0,
-        klCoef3: kl?.estimator === 'k3' ? beta : 0,
-      }),
-      ...scalars('adam', {
-        lr: this.#rate(progress),
-        maxGradNorm,
-        correction1: 1 - adamW.beta1 ** t,
-        correction2: 1 - adamW.beta2 ** t,
-      }),
-      ...optimizerFeeds(model, this.#params, this.#moments),
+    const weights = optimizerFeeds(model, this.#params, this.#moments);
+    const coefficient = scalars('loss', {
+      ...coefficients,
+      klCoef1: kl?.estimator === 'k1' ? beta : 0,
+      klCoef2: kl?.estimator === 'k2' ? beta : 0,
+      klCoef3: kl?.estimator === 'k3' ? beta : 0,
     });
+    const rates = scalars('adam', {
+      lr: this.#rate(progress),
+      maxGradNorm,
+      correction1: 1 - adamW.beta1 ** t,
+      correction2: 1 - adamW.beta2 ** t,
+    });
+    const out = await this.#compute(groups, feeds, { ...coefficient, ...weights }, rates);
     return readStep(model, this.#params.version, t, out);
+  }
+
+  /** Outputs of a training program, in one pass or summed up over several. */
+  async #compute(
+    groups: readonly TrainGroup[],
+    feeds: (decision: TrainDecision) => DecisionFeed,
+    weights: Readonly<Record<string, HostTensor>>,
+    rates: Readonly<Record<string, HostTensor>>,
+  ): Promise<Readonly<Record<string, HostTensor>>> {
+    const { model, codec, maxTokens } = this.#options;
+    const pass = (part: readonly TrainGroup[]) => ({
+      ...trainingFeeds(model, codec, this.#options, part, feeds).feeds,
+      ...weights,
+    });
+    if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...rates });
+    const parts = microBatches(groups, maxTokens!).map((part) => () => pass(part));
+    const sums = await summed(this.#program, parts);
+    const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });
+    return { ...Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0)), ...step };
   }
 
   #rate(progress: number): number {

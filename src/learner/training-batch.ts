@@ -10,7 +10,7 @@ import type { Trajectory } from '../core/trajectory.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { candidateFeeds, f32, i32, PAD, promptFeeds, steps } from '../model/feeds.ts';
-import type { DecoderKind } from '../model/programs.ts';
+import type { DecoderKind, Decoding } from '../model/programs.ts';
 import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
 import { replay } from '../reading/follow.ts';
@@ -238,6 +238,7 @@ function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: read
 
 /**
  * @param codec spells candidates, and says which ids free sampling may draw
+ * @param decoding without `masked`, no decision may say which ids were possible
  * @param groups at least one, each with at least one decision
  * @param feedOf inputs of the loss of a decision; `at` counts decisions in order. Absent for a pass that only measures
  * @returns the program's inputs, and the row of each decision in the programs' outputs
@@ -245,13 +246,13 @@ function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: read
 export function trainingFeeds(
   config: ModelConfig,
   codec: Pick<Codec, 'spell' | 'sampled'>,
-  decoder: DecoderKind,
+  { decoder, masked = true }: Decoding,
   groups: readonly TrainGroup[],
   feedOf: (decision: TrainDecision, at: number) => DecisionFeed = () => NOTHING,
 ): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
   const layout = layoutOf(config, decoder, groups);
   const prompts = groups.map(({ prompt }) => prompt);
-  const { feeds, rows } = decisionColumns(codec, decoder, groups, layout, feedOf);
+  const { feeds, rows } = decisionColumns(codec, { decoder, masked }, groups, layout, feedOf);
   return {
     rows,
     feeds: {
@@ -311,14 +312,14 @@ const COLUMNS = Object.keys(NOTHING) as (keyof DecisionFeed)[];
 /** Decisions: where they stand, what was possible, what was chosen, and the loss's own columns. */
 function decisionColumns(
   { sampled }: Pick<Codec, 'sampled'>,
-  decoder: DecoderKind,
+  { decoder, masked }: Decoding,
   groups: readonly TrainGroup[],
   { G, N, perGroup, rows, width }: Layout,
   feedOf: (decision: TrainDecision, at: number) => DecisionFeed,
 ): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
   const index = new Int32Array(rows).fill(-1);
   const inverse = new Int32Array(N).fill(-1);
-  const mask = new Float32Array(rows * width).fill(-1e9);
+  const mask = masked ? new Float32Array(rows * width).fill(-1e9) : undefined;
   const chosen = new Int32Array(rows);
   const columns = COLUMNS.map((name) => ({ name, values: new Float32Array(rows) }));
   const rowOf = new Int32Array(decisionCount(groups));
@@ -331,8 +332,8 @@ function decisionColumns(
         const row = decoder === 'choice' ? g * perGroup + inGroup++ : decided;
         index[row] = start + decision.at;
         inverse[start + decision.at] = row;
-        if (decision.allowed) for (const id of decision.allowed) mask[row * width + id] = 0;
-        else mask.fill(0, row * width + sampled.from, row * width + sampled.to);
+        if (decision.allowed) for (const id of decision.allowed) mask![row * width + id] = 0;
+        else mask?.fill(0, row * width + sampled.from, row * width + sampled.to);
         chosen[row] = decision.chosen;
         const fed = feedOf(decision, decided);
         for (const { name, values } of columns) values[row] = fed[name];
@@ -342,13 +343,13 @@ function decisionColumns(
     }
   });
   // Rows that pad the layout need one possible action, or their softmax would be over nothing.
-  for (let row = 0; row < rows; row++) if (index[row] === -1) mask[row * width] = 0;
+  if (mask) for (let row = 0; row < rows; row++) if (index[row] === -1) mask[row * width] = 0;
 
   const shape = decoder === 'choice' ? [G, perGroup] : [rows];
   const feeds: Record<string, HostTensor> = {
     'decisions.index': i32(shape, index),
     'decisions.inverse': i32([N], inverse),
-    'decisions.mask': f32([...shape, width], mask),
+    ...(mask ? { 'decisions.mask': f32([...shape, width], mask) } : {}),
     'decisions.chosen': i32([...shape, 1], chosen),
   };
   for (const { name, values } of columns) feeds[`decisions.${name}`] = f32(shape, values);

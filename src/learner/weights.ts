@@ -1,4 +1,4 @@
-/** What an optimiser step changes: weights and moments. Arrays are replaced, never written to. */
+/** Weights and moments, and how they become feeds and come back from a step. Arrays are replaced, never written to. */
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type ParamSet, parameterSpecs } from '../model/parameters.ts';
@@ -48,7 +48,7 @@ export function scalars(prefix: string, values: Readonly<Record<string, number>>
   );
 }
 
-/** What a step came to. `broken` names what was not finite; nothing else is then to be used. */
+/** Outcome of a step. `broken` names what was not finite; nothing else is then to be used. */
 export type StepResult =
   | { readonly params: ParamSet; readonly moments: Moments; readonly stats: Readonly<Record<string, number>> }
   | { readonly broken: Breakage };

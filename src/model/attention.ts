@@ -1,5 +1,5 @@
 /**
- * Who sees whom. Tokens are packed [N, ·]; attention happens in padded layouts, which `take` goes to and comes back
+ * Attention layouts and masks. Tokens are packed [N, ·]; attention happens in padded layouts, which `take` goes to and comes back
  * from, so no token of one episode can meet another's: they never share a layout row.
  *
  * - A *prompt* [G, P] is computed once per group.
@@ -37,7 +37,7 @@ import type { Attend } from './transformer.ts';
 
 const MASKED = -1e9;
 
-/** Where packed rows lie in a padded layout: `index` [rows] → packed row or −1; `inverse` [N] → layout row. */
+/** Layout of packed rows in padded ones: `index` [rows] → packed row or −1; `inverse` [N] → layout row. */
 export interface Layout {
   readonly index: Tensor;
   readonly inverse: Tensor;
@@ -88,7 +88,7 @@ export interface KeysValues {
   readonly v: Tensor;
 }
 
-/** How queries and keys share heads: leading axes of the queries, and of the keys, which broadcast to them. */
+/** Head sharing of queries and keys: leading axes of the queries, and of the keys, which broadcast to them. */
 function headAxes({ heads, kvHeads }: ModelConfig): { readonly q: number[]; readonly kv: number[] } {
   return heads === kvHeads ? { q: [heads], kv: [kvHeads] } : { q: [kvHeads, heads / kvHeads], kv: [kvHeads, 1] };
 }
@@ -171,7 +171,7 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
   };
 }
 
-/** What an episode's new tokens attend to besides each other. */
+/** Cached keys and values that an episode's new tokens attend to, besides each other. */
 export interface CachedContext {
   readonly layout: Layout;
   /** Per layer, [G, kvHeads, P, dh]. */

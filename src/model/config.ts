@@ -48,7 +48,7 @@ export interface ModelConfig {
 export interface BaseWeights {
   /** Names the numbers: of the files, and of how they were quantised. Checkpoints keep it. */
   readonly hash: string;
-  /** Where each weight lies, by name. */
+  /** Place of each weight, by name. */
   readonly weights: Readonly<Record<string, FixedSource>>;
 }
 

@@ -7,7 +7,7 @@ import type { Feed, HostTensor, Program } from '../engine/engine.ts';
  */
 const ROWS_PER_RUN = 1024;
 
-/** How many prompts of `length` tokens to read per run. */
+/** Number of prompts of `length` tokens to read per run. */
 export function promptsPerRun(length: number): number {
   return Math.max(1, Math.floor(ROWS_PER_RUN / length));
 }

@@ -1,5 +1,5 @@
 /**
- * What is read off the trunk: whole-action scores (choice), next-token logits (tokens), and the value.
+ * Output heads: whole-action scores (choice), next-token logits (tokens), and the value.
  */
 import { add, gather, logSumExp, matmul, mul, reduceSum, reshape, silu } from '../tensor/ops.ts';
 import { type Dim, times } from '../tensor/shape.ts';

@@ -22,7 +22,7 @@ import {
 import type { Dim, Shape } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 
-/** What the graph computes for each decision; all of one shape. */
+/** Per-decision outputs of the graph; all of one shape. */
 export interface DecisionTerms {
   /** log π(chosen) under the weights being trained. */
   readonly logprob: Tensor;
@@ -32,7 +32,7 @@ export interface DecisionTerms {
   readonly value: Tensor | undefined;
 }
 
-/** What an objective gives: the scalar to be made smaller, and scalars to be reported beside it. */
+/** Output of an objective: the scalar to minimise, and scalars to report beside it. */
 export interface LossOutputs {
   readonly loss: Tensor;
   /** Sums over decisions under the objective's own weights (means, where those sum to 1), or over its pairs. */

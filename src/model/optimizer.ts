@@ -5,6 +5,7 @@ import { add, div, minimum, mul, reduceSum, sqrt, sub } from '../tensor/ops.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ParameterSpec } from './parameters.ts';
 
+/** Constants of AdamW. */
 export interface AdamWConfig {
   readonly beta1: number;
   readonly beta2: number;
@@ -13,6 +14,7 @@ export interface AdamWConfig {
   readonly weightDecay: number;
 }
 
+/** Defaults of the small policy's learner. */
 export const defaultAdamW: AdamWConfig = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0 };
 
 /**

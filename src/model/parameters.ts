@@ -22,7 +22,7 @@ export interface ParameterSpec {
   readonly name: string;
   readonly shape: readonly number[];
   readonly init: Init;
-  /** Whether decoupled weight decay applies: matrices yes, gains and biases no. */
+  /** True where decoupled weight decay applies: matrices yes, gains and biases no. */
   readonly decay: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface ParamSet {
 }
 
 /**
- * What is trained of a model, in a fixed order: all its weights, or its adapters and the heads that are no part of a
+ * Trained parameters of a model, in a fixed order: all its weights, or its adapters and the heads that are no part of a
  * pretrained model.
  */
 export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
@@ -165,4 +165,16 @@ export function checkParams(config: ModelConfig, params: ParamSet): void {
   const known = new Set(specs.map(({ name }) => name));
   const extra = Object.keys(params.values).find((name) => !known.has(name));
   if (extra) throw new UserError('BAD_WEIGHTS', `weights: '${extra}' is no parameter of this model`);
+}
+
+/**
+ * Checks that a model reads the vocabulary of a codec.
+ * @throws {UserError} BAD_WEIGHTS for a model of another one
+ */
+export function checkVocabulary({ vocabSize }: ModelConfig, size: number): void {
+  if (vocabSize === size) return;
+  throw new UserError(
+    'BAD_WEIGHTS',
+    `policy: the model has ${vocabSize} tokens, the world's vocabulary ${size}; train a new policy for this world`,
+  );
 }

@@ -30,7 +30,7 @@ import { type AdamWConfig, adamW } from './optimizer.ts';
 import { parameterSpecs, parameterTensors } from './parameters.ts';
 import { type Parameters, tokenInputs, trunk } from './transformer.ts';
 
-/** How a policy decides. */
+/** Decoder of a policy: whole actions, or token by token. */
 export type DecoderKind = 'choice' | 'tokens';
 
 /**
@@ -107,7 +107,7 @@ export function decodeGraph(config: ModelConfig): Graph {
   return defineGraph(outputs);
 }
 
-/** What decisions are, and how much of the vocabulary is looked at at once. */
+/** Kind of the decisions, and the part of the vocabulary that is looked at at once. */
 export interface Decoding {
   readonly decoder: DecoderKind;
   /**
@@ -117,7 +117,7 @@ export interface Decoding {
   readonly masked?: boolean;
   /** Parts that token decisions over a frozen, unmasked vocabulary are computed in, so that [R, V] is never kept; 1. */
   readonly chunks?: number;
-  /** Whether a layer's activations are computed again in the backward pass instead of being kept. */
+  /** True when a layer's activations are computed again in the backward pass instead of being kept. */
   readonly recompute?: boolean;
 }
 
@@ -151,6 +151,15 @@ export function gradientGraph(config: ModelConfig, options: Omit<TrainOptions, '
   return defineGraph({ loss, ...stats, ...Object.fromEntries(specs.map(({ name }, i) => [`d/${name}`, grads[i]!])) });
 }
 
+/** AdamW alone, over gradients that are fed: `d/<name>` for every parameter. Outputs as {@link trainGraph}, less the loss. */
+export function adamWGraph(config: ModelConfig, options: AdamWConfig): Graph {
+  const p = parameterTensors(config);
+  const specs = parameterSpecs(config);
+  const grads = specs.map(({ name, shape }) => input(`d/${name}`, shape));
+  const weights = specs.map(({ name }) => p(name));
+  return defineGraph(adamW(specs, weights, grads, options));
+}
+
 /** Log-probabilities of recorded decisions under other weights: `logprob`, `entropy` and, with a value head, `value`. */
 export function logprobsGraph(config: ModelConfig, decoding: Decoding): Graph {
   const { terms } = episodeTerms(config, parameterTensors(config), decoding);
@@ -182,7 +191,7 @@ function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor,
   const layout = layoutInputs('decisions', ['G', 'D'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
   const bags = actionBags(config, p, actionTokenInputs(config, 'A'), 'A');
-  // Which text each candidate is: groups list the same actions over and over, and a text is read once.
+  // Text of each candidate, by number: groups list the same actions over and over, and a text is read once.
   const texts = input('candidates.texts', [times('G', 'C')], 'i32');
   // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.
   const mentions = input('candidates.mentions', [times('G', 'C', 'M')], 'i32');

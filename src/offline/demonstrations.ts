@@ -8,11 +8,11 @@ import { TraceStore } from '../record/trace-store.ts';
 
 /** An episode as text. */
 export interface Demonstration {
-  /** Where it is from, for messages. */
+  /** Origin, for messages. */
   readonly source: string;
   /** Env id of the world it was played in; absent where the source does not say. */
   readonly world?: string;
-  /** What episodes of one task have in common; pairs are made within it. */
+  /** Key that episodes of one task have in common; pairs are made within it. */
   readonly task: string;
   readonly turns: readonly DemonstratedTurn[];
   readonly finalObservation: string;
@@ -25,8 +25,10 @@ export interface Demonstration {
 export interface DemonstratedTurn {
   readonly observation: string;
   readonly action: string;
-  /** What could be done then; absent where the source does not say. */
+  /** Actions listed then; absent where the source does not say. */
   readonly actions?: readonly string[];
+  /** Context of later turns, not to be learnt: a reply without loss. */
+  readonly untrained?: true;
 }
 
 /** Episodes that nobody may learn from are those of evaluations. */
@@ -75,9 +77,9 @@ function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
 
 /**
  * AgentTraj: `[{ item_id, conversations: [{ from: 'human' | 'gpt', loss, value }] }]`. Only what `gpt` says under
- * `loss: true` is learnt; the instruction and the acknowledgement before it carry no loss and are left out. A reply
- * in ReAct form is cut to what follows its last `Action:`. `longplay export` adds a `reward`; an `item_id` like
- * `<world>_12` names the world.
+ * `loss: true` is learnt; other replies stay in the episode as context of what follows. A first exchange without loss is
+ * the instruction and its acknowledgement, which are no part of the episode. A reply in ReAct form is cut to what follows
+ * its last `Action:`. `longplay export` adds a `reward`; an `item_id` like `<world>_12` names the world.
  * @param where names the source in messages
  * @throws {UserError} BAD_TRACE
  */
@@ -93,16 +95,22 @@ export function ofAgentTraj(parsed: unknown, where: string): Demonstration[] {
     if (!Array.isArray(item?.conversations)) throw bad(at, 'conversations');
     const turns: DemonstratedTurn[] = [];
     let heard: string | undefined;
+    let replies = 0;
     for (const [j, message] of item.conversations.entries()) {
       const { from, loss, value } = (message ?? {}) as { from?: unknown; loss?: unknown; value?: unknown };
       if (typeof value !== 'string') throw bad(`${at}, message ${j}`, 'a value');
       if (from === 'human') heard = value;
       else if (from !== 'gpt') throw bad(`${at}, message ${j}`, "from 'human' or 'gpt'");
-      else if (loss === true) {
-        if (heard === undefined) throw bad(`${at}, message ${j}`, 'an observation before it');
-        turns.push({ observation: heard, action: actionIn(value) });
+      else {
+        const acknowledged = loss !== true && replies === 0;
+        replies++;
+        if (!acknowledged) {
+          if (heard === undefined) throw bad(`${at}, message ${j}`, 'an observation before it');
+          const turn = { observation: heard, action: actionIn(value) };
+          turns.push(loss === true ? turn : { ...turn, untrained: true });
+        }
         heard = undefined;
-      } else heard = undefined;
+      }
     }
     const task = typeof item.item_id === 'string' ? item.item_id : at;
     const world = /^([a-z]+)_\d+$/.exec(task)?.[1];

@@ -24,7 +24,7 @@ export interface Pair {
 
 export interface PreferenceOptions extends Reader {
   readonly model: ModelConfig;
-  /** How far the policy may move from where it started, > 0; smaller is farther. */
+  /** Strength of the pull to the starting weights, > 0; smaller lets the policy move farther. */
   readonly beta: number;
   readonly epochs: number;
   readonly pairsPerStep: number;
@@ -60,10 +60,11 @@ export async function trainOnPairs(
   const { model, decoder, adamW, codec, epochs, pairsPerStep, seed } = options;
   checkParams(model, start);
   const program = await engine.compile(trainGraph(model, { decoder, objective: 'preference', adamW }));
-  const measuring = { ...options, program: await engine.compile(logprobsGraph(model, { decoder })) };
+  const measuring = { model, codec, decoder, program: await engine.compile(logprobsGraph(model, { decoder })) };
   try {
     const units = pairs.map(({ chosen, rejected }) => trainUnits(codec, [chosen, rejected], 0).flat());
-    const references = await signedSums(measuring, start, units);
+    const signs = units.map((unit, i) => signsOf(unit, pairs[i]!));
+    const references = await signedSums(measuring, start, units, signs);
     let params = start;
     let moments = zeroMoments(model);
     const rng = Rng.fromSeed(seedFrom(seed, 'pairs'));
@@ -73,7 +74,7 @@ export async function trainOnPairs(
       const sums = { loss: 0, accuracy: 0, margin: 0 };
       for (const [s, part] of cut(rng.shuffle(indices), steps).entries()) {
         const progress = (epoch * steps + s) / (epochs * steps);
-        const batch = part.map((i) => ({ groups: units[i]!, reference: references[i]! }));
+        const batch = part.map((i) => ({ groups: units[i]!, signs: signs[i]!, reference: references[i]! }));
         const step = await pairStep(program, options, params, moments, batch, progress);
         if ('broken' in step) return step;
         ({ params, moments } = step);
@@ -88,17 +89,24 @@ export async function trainOnPairs(
   }
 }
 
+/** What each decision of a pair counts: 1 in the chosen episode, −1 in the rejected one, 0 where it is not trained on. */
+function signsOf(unit: readonly TrainGroup[], { chosen, rejected }: Pair): number[] {
+  return decisionsOf(unit).map(({ trajectory, turn }) => {
+    const [episode, sign] = trajectory === 0 ? [chosen, 1] : [rejected, -1];
+    return episode.turns[turn]!.untrained ? 0 : sign;
+  });
+}
+
 /** log π(chosen) − log π(rejected) of each pair. */
 async function signedSums(
   measuring: Measuring,
   params: ParamSet,
   units: readonly (readonly TrainGroup[])[],
+  signs: readonly (readonly number[])[],
 ): Promise<number[]> {
   const { logprobs } = await measure(measuring, params, units, units.length);
   let at = 0;
-  return units.map((unit) =>
-    decisionsOf(unit).reduce((sum, { trajectory }) => sum + (trajectory === 0 ? 1 : -1) * logprobs[at++]!, 0),
-  );
+  return signs.map((own) => own.reduce((sum, sign) => sum + sign * logprobs[at++]!, 0));
 }
 
 async function pairStep(
@@ -106,20 +114,24 @@ async function pairStep(
   { model, codec, decoder, beta, maxGradNorm, adamW, learningRate: rate }: PreferenceOptions,
   params: ParamSet,
   moments: Moments,
-  pairs: readonly { readonly groups: readonly TrainGroup[]; readonly reference: number }[],
+  pairs: readonly {
+    readonly groups: readonly TrainGroup[];
+    readonly signs: readonly number[];
+    readonly reference: number;
+  }[],
   progress: number,
 ) {
   const { feeds, rows } = trainingFeeds(
     model,
     codec,
-    decoder,
+    { decoder },
     pairs.flatMap(({ groups }) => groups),
   );
   const width = feeds['decisions.chosen']!.data.length;
   const sign = new Float32Array(pairs.length * width);
   let at = 0;
-  pairs.forEach(({ groups }, b) => {
-    for (const { trajectory } of decisionsOf(groups)) sign[b * width + rows[at++]!] = trajectory === 0 ? 1 : -1;
+  pairs.forEach(({ signs }, b) => {
+    for (const one of signs) sign[b * width + rows[at++]!] = one;
   });
   const t = moments.steps + 1;
   const out = await program.run({

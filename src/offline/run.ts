@@ -2,16 +2,18 @@
 import { join } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Group } from '../core/trajectory.ts';
 import type { View } from '../core/view.ts';
 import { openEngine } from '../engine/open.ts';
 import { cut } from '../learner/measure.ts';
+import { passOptions } from '../learner/options.ts';
 import { Trainer } from '../learner/trainer.ts';
 import type { Moments } from '../learner/weights.ts';
 import { defaultAdamW } from '../model/optimizer.ts';
 import type { ParamSet } from '../model/parameters.ts';
-import { setUpSmallPolicy } from '../policy/setup.ts';
+import { setUpPolicy } from '../policy/setup.ts';
 import { loadNewest, saveCheckpoint } from '../record/checkpoint.ts';
 import { checkpointContent, type Identity } from '../record/run-checkpoint.ts';
 import type { Demonstration } from './demonstrations.ts';
@@ -23,6 +25,8 @@ export interface OfflineRequest {
   /** The run's folder; a checkpoint is left in it. */
   readonly dir: string;
   readonly view: View | undefined;
+  /** Instructions for a language model. */
+  readonly prompt: WorldPrompt;
   readonly demonstrations: readonly Demonstration[];
   readonly epochs: number;
   /** Episodes (or pairs) of one optimiser step. */
@@ -110,10 +114,12 @@ export async function preferRun(
   }
 }
 
-function setUp({ config, view }: OfflineRequest) {
+function setUp({ config, view, prompt, dir }: OfflineRequest) {
   const { init, decoder, masked } = config.policy;
   const checkpoint = init === undefined ? undefined : loadNewest(join(init, 'checkpoints'));
-  const { model, identity, params, codec } = setUpSmallPolicy(config, view, undefined, checkpoint);
+  const setup = setUpPolicy(config, { view, prompt }, dir, undefined, checkpoint);
+  if (!setup) throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' has no weights to train`);
+  const { model, identity, params, codec } = setup;
   const reader = { codec, decoder, masked };
   const { learner, engine, seed } = config;
   const { learningRate: peak, warmupSteps, decay, finalRate: final, maxGradNorm, weightDecay } = learner;
@@ -124,6 +130,7 @@ function setUp({ config, view }: OfflineRequest) {
     engine: { name: engine.name, device: engine.device, threads: engine.learnerThreads },
     training: {
       ...reader,
+      ...passOptions(config, model),
       model,
       learningRate: { peak, warmupSteps, decay, final },
       maxGradNorm,

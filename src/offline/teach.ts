@@ -16,7 +16,7 @@ export interface Reader {
 /**
  * Reads a demonstration as if the policy had decided it. A trace made under the same view and decoder keeps the
  * token ids that were sampled; anything else is spelt by the tokenizer. Behaviour log-probabilities and values are 0:
- * nobody knows them, and likelihood and preference losses do not ask.
+ * they are unknown, and likelihood and preference losses do not use them.
  *
  * @param episode number the trajectory gets; `group` likewise
  * @throws {UserError} BAD_TRACE when the choice decoder is to learn from a source that lists no actions, or an action
@@ -26,11 +26,17 @@ export function taught(reader: Reader, demonstration: Demonstration, episode: nu
   const { codec, decoder } = reader;
   const { turns, finalObservation, trajectory, score, source } = demonstration;
   if (turns.length === 0) throw new UserError('BAD_TRACE', `${source}: it has no turns`);
+  if (turns.every(({ untrained }) => untrained)) {
+    throw new UserError(
+      'BAD_TRACE',
+      `${source}: none of its ${turns.length} replies has \`loss: true\`, so there is nothing to learn`,
+    );
+  }
   const same = trajectory?.view === codec.id && trajectory.turns.every(({ decision }) => decision?.kind === decoder);
   if (same) return { ...trajectory!, episode, group };
 
   const table: string[] = [];
-  /** What is read of an observation, its actions added to the table. */
+  /** Observation as the transcript takes it, its actions added to the table. */
   const observed = (observation: string, listed: readonly string[] = []): Observed => {
     const known = table.length;
     const actions = Int32Array.from(listed, (text) => {
@@ -41,11 +47,12 @@ export function taught(reader: Reader, demonstration: Demonstration, episode: nu
   };
   let now = observed(turns[0]!.observation, turns[0]!.actions);
   const transcript = codec.open(now);
-  const made = turns.map(({ observation, action, actions = [] }, t): Turn => {
+  const made = turns.map(({ observation, action, actions = [], untrained }, t): Turn => {
     const context = transcript.takeContext();
     const decision = decide(reader, { action, actions, context }, `${source}, turn ${t}`);
     const reward = t === turns.length - 1 ? score : 0;
-    const turn = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
+    const timeless = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
+    const turn = untrained ? { ...timeless, untrained } : timeless;
     if (decision.kind === 'tokens') transcript.write(decision.tokens);
     const next = turns[t + 1];
     now = observed(next?.observation ?? finalObservation, next?.actions);

@@ -1,17 +1,18 @@
-/** When does a batch start? */
+/** Batching rule: starts a call when it is full, complete, or waited for long enough. */
 
+/** Moment at which a call may start. */
 export interface BatchState {
   /** Turns that wait for a call. */
   readonly waiting: number;
   readonly maxBatch: number;
-  /** Nobody else can join the call: see `Policy.complete`. */
+  /** No other turn can join the call: see `Policy.complete`. */
   readonly complete: boolean;
   /** Age of the oldest waiting turn, in milliseconds. */
   readonly oldestMs: number;
   readonly maxWaitMs: number;
 }
 
-/** A batch starts when it is full, when nobody else can arrive, or when its oldest turn has waited long enough. */
+/** True when a batch is full, when no other turn can arrive, or when its oldest one has waited `maxWaitMs`. */
 export function batchStarts({ waiting, maxBatch, complete, oldestMs, maxWaitMs }: BatchState): boolean {
   return waiting > 0 && (waiting >= maxBatch || complete || oldestMs >= maxWaitMs);
 }

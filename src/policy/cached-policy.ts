@@ -9,25 +9,22 @@
  * Cached of an episode are its prompt (once per group, where the group shares it) and the tokens after it. A transcript
  * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over.
  */
-import { UserError } from '../core/errors.ts';
-import { Rng, seedFrom } from '../core/rng.ts';
-import { type Decision, versionsKept } from '../core/trajectory.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { actionFeeds, promptFeeds } from '../model/feeds.ts';
-import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
-import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import { OutsideTranscript } from '../reading/outside.ts';
 import type { Transcript } from '../reading/transcript.ts';
+import { choose, sample } from './decide.ts';
 import { cachedCandidates, decisionFeeds, keepPast, readingOf } from './decision-feeds.ts';
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
-import { drawFrom } from './sampling.ts';
 
+/** Model, codec and limits of a cached policy. */
 export interface CachedPolicyOptions {
   readonly config: ModelConfig;
   readonly codec: Codec;
@@ -44,6 +41,7 @@ export interface CachedPolicyOptions {
   readonly now?: () => number;
 }
 
+/** KV-cached policy; see the head of the file for what is cached and when it is dropped. */
 export class CachedPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: CachedPolicyOptions;
@@ -70,7 +68,7 @@ export class CachedPolicy implements Policy {
   /** Compiles the programs. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
   static async create(engine: Engine, options: CachedPolicyOptions, params: ParamSet): Promise<CachedPolicy> {
     const { config, decoder, codec } = options;
-    checkVocabulary(config, codec);
+    checkVocabulary(config, codec.vocabSize);
     const prefill = await engine.compile(prefillGraph(config));
     const decide = await engine.compile(decoder === 'choice' ? chooseGraph(config) : decodeGraph(config));
     const vectors = decoder === 'choice' ? await engine.compile(actionsGraph(config)) : undefined;
@@ -86,6 +84,7 @@ export class CachedPolicy implements Policy {
     for (const { name, shape } of parameterSpecs(this.#options.config)) {
       this.#weights[name] = { dtype: 'f32', shape, data: params.values[name]! };
     }
+    // Under `keep` a cache made by older weights is read on by newer ones: cheap, and a little off-policy.
     if (this.#options.cacheOnUpdate === 'keep') return;
     for (const group of this.#groups.values()) {
       group.dirty = true;
@@ -104,6 +103,7 @@ export class CachedPolicy implements Policy {
     return waiting;
   }
 
+  /** A run of tokens lets others join between two of its calls; so does a batch in which everyone waits. */
   get complete(): boolean {
     return this.#runs > 0 || this.#batches.some(({ live, waiting }) => live > 0 && waiting.size === live);
   }
@@ -161,9 +161,14 @@ export class CachedPolicy implements Policy {
     this.#runs = 0;
   }
 
+  /**
+   * One call of the fullest batch: first prompts and candidates that are new, then the decisions of all its members that
+   * wait. A batch that is passed over keeps waiting until it is the fullest.
+   */
   async step(): Promise<readonly Acted[]> {
     const batch = this.#busiestBatch();
     if (!batch) return [];
+    // By row: the program's outputs are laid out by slot and member, and the last one's slot bounds what it reads.
     const ready = [...batch.waiting].sort((a, b) => a.row - b.row);
     const groups = [...new Set(ready.map((member) => member.group))];
     const start = this.#now();
@@ -198,6 +203,7 @@ export class CachedPolicy implements Policy {
 
   // --- episodes -------------------------------------------------------------------------------------------------
 
+  /** Row for a new episode: beside its group where the prompt is shared, in a slot of its own where it is not. */
   #open({ episode, group: id, member: index, groupSize }: ActRequest, transcript: Transcript): MemberState {
     const { shared } = transcript.prompt;
     const group = shared ? this.#groupOf(`g${id}`, groupSize, transcript) : this.#groupOf(`e${episode}`, 1, transcript);
@@ -215,7 +221,7 @@ export class CachedPolicy implements Policy {
       run: undefined,
     };
     this.#members.set(episode, member);
-    group.batch.cache.setPast(member.row, 0);
+    group.batch.cache.setPast(member.row, 0); // the row may have had another episode
     return member;
   }
 
@@ -261,6 +267,7 @@ export class CachedPolicy implements Policy {
     return batch;
   }
 
+  /** One member fewer; the last one frees the slot. */
   #leave(group: GroupState): void {
     group.batch.live--;
     group.live--;
@@ -277,6 +284,10 @@ export class CachedPolicy implements Policy {
     return best;
   }
 
+  /**
+   * Keys and values of new prompts, all in one call: G prompts padded to the longest, `k<layer>`, `v<layer>`
+   * [G, kvHeads, longest, dh]. Pointer keys come packed [N, d]: they are only needed where an action is mentioned.
+   */
   async #readPrompts(cache: KvCache, groups: readonly GroupState[]): Promise<void> {
     if (groups.length === 0) return;
     const { config } = this.#options;
@@ -333,6 +344,10 @@ export class CachedPolicy implements Policy {
     });
   }
 
+  /**
+   * Runs the decision program over what `ready` members have not read yet. Members with more new tokens than one call
+   * takes are read in part, and decide in a later call.
+   */
   async #decideFor(cache: KvCache, ready: readonly MemberState[]): Promise<readonly Acted[]> {
     const { config, decoder } = this.#options;
     const readings = ready.map((member) => readingOf(member, cache));
@@ -351,8 +366,11 @@ export class CachedPolicy implements Policy {
       if (!decides || !request) continue;
       const value = values ? values[row]! : 0;
       const own = scores.subarray(row * width, (row + 1) * width);
+      const scored = { scores: own, value, version: this.#version };
+      const running = member.run !== undefined;
       const finished =
-        decoder === 'choice' ? this.#choose(member, request, own, value) : this.#sample(member, request, own, value);
+        decoder === 'choice' ? choose(member, request, scored) : sample(this.#options, member, request, scored);
+      this.#runs += Number(member.run !== undefined) - Number(running);
       if (!finished) continue;
       acted.push(finished);
       member.request = undefined;
@@ -360,98 +378,6 @@ export class CachedPolicy implements Policy {
     }
     return acted;
   }
-
-  #choose(member: MemberState, request: ActRequest, scores: Float32Array, value: number): Acted {
-    const { candidates, transcript } = member;
-    const { actions } = request;
-    const listed = new Float32Array(actions.length);
-    for (let i = 0; i < actions.length; i++) listed[i] = scores[candidates[actions[i]!]!.row]!;
-    const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
-    const decision: Decision = {
-      kind: 'choice',
-      version: this.#version,
-      context: transcript.takeContext(),
-      value,
-      choice: at,
-      logprob,
-    };
-    return { episode: member.episode, turn: request.turn, action: transcript.table[actions[at]!]!, decision };
-  }
-
-  /** Samples the next token; the turn is finished when the run ends. */
-  #sample(member: MemberState, request: ActRequest, logits: Float32Array, value: number): Acted | undefined {
-    const { codec, maxTokens } = this.#options;
-    const { transcript } = member;
-    const masked = this.#options.masked && request.actions.length > 0;
-    let { run } = member;
-    if (!run) {
-      const context = transcript.takeContext();
-      member.run = run = { tokens: [], logprobs: [], versions: [], value, context, rng: drawOf(request) };
-      this.#runs++;
-    }
-    const { id, logprob } = masked
-      ? this.#drawSpelling(member, request, logits, run)
-      : drawToken(codec, logits, request.temperature, run.rng);
-    run.tokens.push(id);
-    run.logprobs.push(logprob);
-    run.versions.push(this.#version);
-    transcript.write([id]); // read in the next call, or on the next turn before what the env says
-    const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
-    const ended = codec.ends(run.tokens) || (!masked && run.tokens.length >= most);
-    if (!ended) return undefined;
-    member.run = undefined;
-    this.#runs--;
-    const decision: Decision = {
-      kind: 'tokens',
-      ...versionsKept(run.versions),
-      context: run.context,
-      value: run.value,
-      tokens: Int32Array.from(run.tokens),
-      logprobs: Float32Array.from(run.logprobs),
-      masked,
-    };
-    const { action, ...said } = codec.answer(run.tokens);
-    const acted = { episode: member.episode, turn: request.turn, action, decision };
-    if (said.text === undefined) return acted;
-    const used = { promptTokens: transcript.prompt.tokens.length + transcript.tokens.length - run.tokens.length };
-    return { ...acted, response: { ...said, text: said.text, ...used, completionTokens: run.tokens.length } };
-  }
-
-  #drawSpelling(
-    { transcript }: MemberState,
-    { actions, temperature }: ActRequest,
-    logits: Float32Array,
-    run: NonNullable<MemberState['run']>,
-  ) {
-    const { codec } = this.#options;
-    const spellings = Array.from(actions, (action) => codec.spell(transcript.table[action]!));
-    const allowed = nextInTrie(spellings, run.tokens, codec.end);
-    const { at, logprob } = drawFrom(
-      Float32Array.from(allowed, (id) => logits[id]!),
-      temperature,
-      run.rng,
-    );
-    return { id: allowed[at]!, logprob };
-  }
-}
-
-function drawToken({ sampled: { from, to } }: Codec, logits: Float32Array, temperature: number, rng: Rng) {
-  const { at, logprob } = drawFrom(logits.subarray(from, to), temperature, rng);
-  return { id: from + at, logprob };
-}
-
-/** Generator of a turn's draw. */
-export function drawOf({ given, samplingSeed, turn }: ActRequest): Rng {
-  return Rng.fromSeed(given ? given.seed : seedFrom(samplingSeed, turn));
-}
-
-/** @throws {UserError} BAD_WEIGHTS for a model of another vocabulary */
-export function checkVocabulary({ vocabSize }: ModelConfig, codec: Codec): void {
-  if (vocabSize === codec.vocabSize) return;
-  throw new UserError(
-    'BAD_WEIGHTS',
-    `policy: the model has ${vocabSize} tokens, the world's vocabulary ${codec.vocabSize}; train a new policy for this world`,
-  );
 }
 
 function floats(tensor: HostTensor | undefined): Float32Array {

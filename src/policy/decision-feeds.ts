@@ -19,6 +19,7 @@ export interface Reading {
   readonly decides: boolean;
 }
 
+/** Tokens of a member that the next call reads: at most MAX_NEW_TOKENS, from the first that is not cached. */
 export function readingOf(member: MemberState, cache: KvCache): Reading {
   const cached = cache.pastOf(member.row);
   const left = member.transcript.tokens.length - cached;
@@ -26,7 +27,8 @@ export function readingOf(member: MemberState, cache: KvCache): Reading {
 }
 
 /**
- * N new tokens of members in the first G groups, T of one member at the most. Makes room in the cache for them.
+ * Feeds of a call: N new tokens of members in the first G slots, T of one member at the most. Makes room in the cache for
+ * them.
  * @throws {RangeError} for an episode longer than the model reads
  */
 export function decisionFeeds(
@@ -45,16 +47,28 @@ export function decisionFeeds(
     S = Math.max(S, cached + fresh);
   }
   cache.reservePast(S);
-  cache.reservePrompt(1);
+  cache.reservePrompt(1); // no dimension may be 0
+  return {
+    feeds: { ...tokenFeeds(config, cache.members, readings, { G, N, T }), ...cacheFeeds(config, cache, G) },
+    tokens: N,
+  };
+}
 
+/** New tokens, packed [N], and their places in the padded layout [G, K, T]. */
+function tokenFeeds(
+  config: ModelConfig,
+  K: number,
+  readings: readonly Reading[],
+  { G, N, T }: { readonly G: number; readonly N: number; readonly T: number },
+): Record<string, HostTensor> {
   const ids = new Int32Array(N);
   const previous1 = new Int32Array(N);
   const previous2 = new Int32Array(N);
   const focus = new Float32Array(N);
   const positions = new Int32Array(N);
-  const index = new Int32Array(G * cache.members * T).fill(-1);
+  const index = new Int32Array(G * K * T).fill(-1);
   const inverse = new Int32Array(N);
-  const deciding = new Int32Array(G * cache.members).fill(-1);
+  const deciding = new Int32Array(G * K).fill(-1);
   const decidingInverse = new Int32Array(N).fill(-1);
   let n = 0;
   for (const { member, cached, fresh, decides } of readings) {
@@ -67,6 +81,7 @@ export function decisionFeeds(
         `policy: episode ${episode} is ${P + cached + fresh} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions or shorten the horizon)`,
       );
     }
+    // The two tokens before the first new one: of the cached past, or of the prompt's end where the past is that short.
     let before1 = cached > 0 ? tokens[cached - 1]! : (prompt[P - 1] ?? PAD);
     let before2 = cached > 1 ? tokens[cached - 2]! : (prompt[P - 2 + cached] ?? PAD);
     for (let t = 0; t < fresh; t++, n++) {
@@ -86,34 +101,40 @@ export function decisionFeeds(
       decidingInverse[n - 1] = row;
     }
   }
-
   const feeds: Record<string, HostTensor> = {
     'tokens.ids': i32([N], ids),
     'tokens.positions': i32([N], positions),
-    'episodes.index': i32([G, cache.members, T], index),
+    'episodes.index': i32([G, K, T], index),
     'episodes.inverse': i32([N], inverse),
     'episodes.steps': steps(T),
-    'decisions.index': i32([G, cache.members], deciding),
+    'decisions.index': i32([G, K], deciding),
     'decisions.inverse': i32([N], decidingInverse),
-    'prompt.mask': f32([G, cache.prompt], cache.promptMask),
-    'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
   };
   if (config.tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
+  return feeds;
+}
+
+/** Pools of the first G slots, in place: a pool's slots lie one after the other, so a prefix of it is a batch. */
+function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<string, HostTensor> {
   const { kvHeads } = config;
   const promptShape = [G, kvHeads, cache.prompt, headSize(config)];
   const pastShape = [G, kvHeads, cache.members, cache.past, headSize(config)];
+  const feeds: Record<string, HostTensor> = {
+    'prompt.mask': f32([G, cache.prompt], cache.promptMask),
+    'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
+  };
   for (let layer = 0; layer < config.layers; layer++) {
     feeds[`prompt.k${layer}`] = f32(promptShape, cache.promptK[layer]!);
     feeds[`prompt.v${layer}`] = f32(promptShape, cache.promptV[layer]!);
     feeds[`past.k${layer}`] = f32(pastShape, cache.pastK[layer]!);
     feeds[`past.v${layer}`] = f32(pastShape, cache.pastV[layer]!);
   }
-  return { feeds, tokens: N };
+  return feeds;
 }
 
-/** The candidates of the first `groups` groups, for the choice decoder. */
+/** Candidates of the first `groups` slots, in place, for the choice decoder. */
 export function cachedCandidates(config: ModelConfig, cache: KvCache, groups: number): Record<string, HostTensor> {
   const { hiddenSize: d } = config;
   return {

@@ -43,7 +43,7 @@ export interface MemberState {
   /** Candidate row of each entry of the transcript's table, as last read. */
   readonly candidates: (CandidateRow | undefined)[];
   request: ActRequest | undefined;
-  /** When the request came, and what calls have taken of it since. */
+  /** Time at which the request came, in milliseconds; `prefillMs` and `decodeMs` are what calls took of it since. */
   since: number;
   prefillMs: number;
   decodeMs: number;

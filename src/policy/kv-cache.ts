@@ -5,20 +5,23 @@
  * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh] · action bags [G, C, d] · mention keys
  * [G, C·M, d]. P, S and C are capacities that grow by regrowing the pool.
  *
- * What a row holds beyond its length is never cleared: the masks alone say what may be read.
+ * Values beyond a row's length are never cleared: the masks alone say what may be read.
  */
 import type { ModelConfig } from '../model/config.ts';
 import { headSize } from '../model/config.ts';
 import { MAX_MENTIONS } from '../reading/transcript.ts';
 
+/** Added to a score, it leaves no probability in f32; −∞ would make a row without any token NaN. */
 const MASKED = -1e9;
+/** Capacities are multiples of these: pools do not grow with every token, and shapes repeat from call to call. */
 const PROMPT_STEP = 32;
 const PAST_STEP = 16;
 const ACTION_STEP = 8;
 
-/** A pool that has to grow becomes this much longer than it has to be. */
+/** Factor by which a pool that has to grow is made longer than it has to be: it grows step by step. */
 const HEADROOM = 1.5;
 
+/** Pools of one running batch: preallocated arrays, their lengths, and the masks over them. */
 export class KvCache {
   /** G, the number of group slots. */
   readonly groups: number;
@@ -72,21 +75,24 @@ export class KvCache {
     this.mentionMask = new Float32Array(groups * this.actions * MAX_MENTIONS).fill(MASKED);
   }
 
+  /** True when no slot is free. */
   get full(): boolean {
     return this.#free.length === 0;
   }
 
+  /** True when no slot is taken. */
   get empty(): boolean {
     return this.#free.length === this.groups;
   }
 
-  /** The lowest free slot; it is empty. */
+  /** Takes the lowest free slot, which is empty: calls read slots up to the highest taken one, so low ones keep them small. */
   acquire(): number {
     let at = 0;
     for (let i = 1; i < this.#free.length; i++) if (this.#free[i]! < this.#free[at]!) at = i;
     return this.#free.splice(at, 1)[0]!;
   }
 
+  /** Frees a slot: its prompt and its members' pasts are masked from now on. */
   release(slot: number): void {
     this.#free.push(slot);
     this.#setPrompt(slot, 0);
@@ -221,6 +227,7 @@ export class KvCache {
     this.mentionMask.fill(MASKED, slot * width, (slot + 1) * width);
   }
 
+  /** Length of a slot's prompt; at least one token stays readable, or the softmax of an idle row would be over nothing. */
   #setPrompt(slot: number, length: number): void {
     this.#promptLength[slot] = length;
     const start = slot * this.prompt;

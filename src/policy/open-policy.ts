@@ -6,6 +6,7 @@ import { timed } from '../engine/timed.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import type { DecoderKind } from '../model/programs.ts';
+import type { ChatReading } from '../reading/chat-codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
@@ -21,8 +22,9 @@ export interface LocalPolicySpec {
   readonly kind: 'small';
   readonly engine: EngineOptions;
   readonly model: ModelConfig;
-  /** URL of the world's module; the policy reads through its view. */
+  /** URL of the world's module; the policy reads through its view, unless `chat` is given. */
   readonly envModule: string;
+  readonly chat?: ChatReading;
   readonly decoder: DecoderKind;
   readonly masked: boolean;
   readonly maxTokens: number;
@@ -32,6 +34,7 @@ export interface LocalPolicySpec {
   readonly params: ParamSet;
 }
 
+/** Policy in service, and what its owner has to report and close. */
 export interface OpenedPolicy {
   readonly policy: Policy;
   /** Name and device of its engine; `none` where nothing is computed. */
@@ -53,8 +56,8 @@ export async function openPolicy(
   if (spec.kind === 'random') {
     return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
-  const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params } = spec;
-  const codec = codecOf(await loadWorld(new URL(spec.envModule)));
+  const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
+  const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
   const { engine, computing } = timed(await openEngine(spec.engine), clock);
   const common = { config, codec, maxBatch, now: () => clock.now() };
   const policy =

@@ -3,6 +3,7 @@ import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
 
+/** Draws by (sampling seed, turn) alone, so its decisions depend on nothing else. */
 export class RandomPolicy implements Policy {
   readonly maxBatch: number;
   readonly tokens = 0;

@@ -1,6 +1,7 @@
-/** Drawing from scores, with the log-probability of what was drawn. */
+/** Sampling from scores, with the log-probability of what was drawn. */
 import type { Rng } from '../core/rng.ts';
 
+/** Outcome of a draw. */
 export interface Drawn {
   /** Position in the list that was drawn from. */
   readonly at: number;

@@ -1,22 +1,48 @@
-/** Model, weights and identity of the small policy, from a configuration and a world's view. */
+/** Model, weights and identity of a policy, from a configuration and a world. */
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { View } from '../core/view.ts';
 import { checkModelConfig, type ModelConfig, smallModel } from '../model/config.ts';
 import { initialParams, type ParamSet } from '../model/parameters.ts';
+import type { ChatReading } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
+import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
-export interface SmallPolicySetup<R, H> {
+/** Policy before it is opened: in this process only its facts and weights exist. */
+export interface PolicySetup<R, H> {
   readonly codec: Codec;
+  /** Present for a language model: threads open its codec from this. */
+  readonly chat?: ChatReading;
   readonly model: ModelConfig;
   readonly identity: Identity;
   readonly params: ParamSet;
-  /** What the checkpoint held; absent for a fresh run. */
+  /** State that the checkpoint held; absent for a fresh run. */
   readonly saved: RunState<R, H> | undefined;
+}
+
+/**
+ * Sets up whatever policy the configuration names that has weights of its own.
+ * @param world what a small policy and a language model read it by
+ * @param dir the run's folder
+ * @returns `undefined` for a policy without
+ * @throws {UserError} as `setUpSmallPolicy` and `setUpCheckpointPolicy` do
+ */
+export function setUpPolicy<R, H>(
+  config: RunConfig,
+  world: { readonly view: View | undefined; readonly prompt: WorldPrompt },
+  dir: string,
+  checkpoint: LoadedCheckpoint | undefined,
+  initial?: LoadedCheckpoint,
+): PolicySetup<R, H> | undefined {
+  const { kind } = config.policy;
+  if (kind === 'small') return setUpSmallPolicy(config, world.view, checkpoint, initial);
+  if (kind !== 'checkpoint') return undefined;
+  return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
 }
 
 /**
@@ -31,7 +57,7 @@ export function setUpSmallPolicy<R, H>(
   view: View | undefined,
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
-): SmallPolicySetup<R, H> {
+): PolicySetup<R, H> {
   const codec = codecOf(view ? { view } : {});
   const { decoder } = config.policy;
   const overrides = Object.fromEntries(Object.entries(config.policy.model).filter(([, value]) => value !== undefined));

@@ -1,7 +1,7 @@
 /**
  * Turns and their answers in columns, for the same reason as the batches of the env hosts: a thread's message pays for
  * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
- * What comes seldom (a history, a rendered prompt, a language model's answer) stays an object.
+ * Rare parts (a history, a rendered prompt, a language model's answer) stay objects.
  */
 import type { Decision } from '../core/trajectory.ts';
 import type { Acted, ActRequest } from './policy.ts';
@@ -29,6 +29,7 @@ const LATER = 2;
 const STAGED = 3;
 const REQUEST_HEAD = 9;
 
+/** Requests as columns, in order. */
 export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   const heads = new Int32Array(REQUEST_HEAD * requests.length);
   const temperatures = new Float64Array(requests.length);
@@ -135,6 +136,7 @@ const MASKED_TOKENS = 3;
 const ACTED_HEAD = 8;
 const ACTED_NUMBERS = 5;
 
+/** Answers as columns, in order. */
 export function packActed(turns: readonly Acted[]): ActedBatch {
   const heads = new Int32Array(ACTED_HEAD * turns.length);
   const numbers = new Float64Array(ACTED_NUMBERS * turns.length);
@@ -197,6 +199,7 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   return { heads, numbers, actions, tokens, logprobs, versions, whole };
 }
 
+/** Answers out of their columns; contexts and runs are copies, so that none keeps its batch alive. */
 export function unpackActed({ heads, numbers, actions, tokens, logprobs, versions, whole }: ActedBatch): Acted[] {
   const out: Acted[] = [];
   let object = 0;

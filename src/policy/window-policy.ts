@@ -9,15 +9,16 @@ import type { Decision } from '../core/trajectory.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type Window, windowFeeds } from '../model/feeds.ts';
-import { checkParams, type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { windowGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
-import { checkVocabulary, drawOf } from './cached-policy.ts';
+import { drawOf } from './decide.ts';
 import type { Acted, ActRequest, Policy } from './policy.ts';
 import { drawFrom } from './sampling.ts';
 
+/** Model, codec and limits of a window policy. */
 export interface WindowPolicyOptions {
   readonly config: ModelConfig;
   /** One that `rendersAnew`. */
@@ -39,6 +40,7 @@ interface Waiting extends Window {
   readonly since: number;
 }
 
+/** Cacheless policy over windows; only the choice decoder. */
 export class WindowPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: WindowPolicyOptions;
@@ -56,9 +58,9 @@ export class WindowPolicy implements Policy {
     this.maxBatch = options.maxBatch;
   }
 
-  /** Compiles the program. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
+  /** Compiles its one program. @throws {UserError} BAD_WEIGHTS when the weights do not fit the model */
   static async create(engine: Engine, options: WindowPolicyOptions, params: ParamSet): Promise<WindowPolicy> {
-    checkVocabulary(options.config, options.codec);
+    checkVocabulary(options.config, options.codec.vocabSize);
     const policy = new WindowPolicy(options, await engine.compile(windowGraph(options.config)));
     policy.load(params);
     return policy;

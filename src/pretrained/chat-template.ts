@@ -19,6 +19,8 @@ export interface RenderOptions {
 }
 
 export class ChatTemplate {
+  /** The Jinja text. */
+  readonly text: string;
   readonly #template: Template;
   readonly #source: string;
   readonly #tokens: Json;
@@ -30,6 +32,7 @@ export class ChatTemplate {
    * @throws {UserError} BAD_CHECKPOINT for a template that cannot be read
    */
   constructor(text: string, tokens: Json, source: string) {
+    this.text = text;
     this.#source = source;
     this.#tokens = tokens;
     try {

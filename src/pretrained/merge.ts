@@ -50,6 +50,27 @@ export function writeMerged(
   values: Readonly<Record<string, Float32Array>>,
   folder: string,
 ): void {
+  writeFolder(model, folder, (name) => {
+    const { down } = adapterNames(name.replace(/\.weight$/, ''));
+    return values[down] && mergedWeight(model, lora, values, name);
+  });
+}
+
+/** Writes a folder like the model's with other weights, as {@link writeMerged} does. @param values by name */
+export function writeTrained(
+  model: PretrainedModel,
+  values: Readonly<Record<string, Float32Array>>,
+  folder: string,
+): void {
+  writeFolder(model, folder, (name) => values[name]);
+}
+
+/** @param weightOf new numbers of a weight; undefined: as it is */
+function writeFolder(
+  model: PretrainedModel,
+  folder: string,
+  weightOf: (name: string) => Float32Array | undefined,
+): void {
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) {
     throw new UserError('BAD_ARGUMENT', `${folder}: expected a new or empty folder, it holds files`);
@@ -59,12 +80,11 @@ export function writeMerged(
     if (statSync(from).isFile()) copyFileSync(from, join(folder, name));
   }
   for (const [name, { source }] of model.shards.weights) {
-    const { down } = adapterNames(name.replace(/\.weight$/, ''));
-    if (!values[down]) continue;
-    const bytes = narrowed(mergedWeight(model, lora, values, name), source.dtype);
+    const values = weightOf(name);
+    if (!values) continue;
+    const bytes = narrowed(values, source.dtype);
     // A link of a hub's cache was copied as the file it names, under the link's own name.
-    const file = join(folder, nameOf(model, source.file));
-    const fd = openSync(file, 'r+');
+    const fd = openSync(join(folder, nameOf(model, source.file)), 'r+');
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, source.offset + at);
     fsyncSync(fd);
     closeSync(fd);

@@ -1,4 +1,5 @@
 /** Text ↔ token ids by a model's own `tokenizer.json`. */
+import { createHash } from 'node:crypto';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Json } from './model-config.ts';
@@ -13,6 +14,10 @@ interface AddedToken {
 export class BpeTokenizer {
   readonly #trusted: Tokenizer;
   readonly #plain: Tokenizer;
+  /** Ids of the special tokens, by text. */
+  readonly special: ReadonlyMap<string, number>;
+  /** Names the vocabulary: equal for tokenizers that give every text the same ids. */
+  readonly fingerprint: string;
 
   /**
    * @param json   parsed `tokenizer.json`
@@ -24,6 +29,8 @@ export class BpeTokenizer {
     try {
       this.#trusted = new Tokenizer(json, config);
       const added = (json.added_tokens ?? []) as readonly AddedToken[];
+      this.special = new Map(added.filter(({ special }) => special).map(({ content, id }) => [content, id]));
+      this.fingerprint = createHash('sha256').update(JSON.stringify(json)).digest('hex');
       this.#plain = new Tokenizer({ ...json, added_tokens: added.filter(({ special }) => !special) }, config);
     } catch (thrown) {
       throw new UserError('BAD_CHECKPOINT', `${source}: tokenizer.json cannot be used: ${messageOf(thrown)}`, {
@@ -46,11 +53,6 @@ export class BpeTokenizer {
   decode(tokens: ArrayLike<number>, { special = true }: { readonly special?: boolean } = {}): string {
     const list = Array.from(tokens);
     return list.length === 0 ? '' : this.#trusted.decode(list, { skip_special_tokens: !special });
-  }
-
-  /** The id of one token; undefined where there is none. */
-  idOf(token: string): number | undefined {
-    return this.#trusted.token_to_id(token);
   }
 }
 

@@ -18,6 +18,13 @@ export interface PromptFormat {
   parse(text: string, world: WorldPrompt): Parsed;
 }
 
+const action: PromptFormat = {
+  id: 'action',
+  describe: () => 'Answer with one action and nothing else.',
+  print: (_thought, text) => text,
+  parse: (text, world) => actionOf(withoutReasoning(text), world),
+};
+
 const react: PromptFormat = {
   id: 'react',
   describe: () =>
@@ -119,6 +126,8 @@ export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
   'function-calling': functionCalling,
   code,
   fenced,
+  // Last: it takes any text, where others look for their shape.
+  action,
 };
 
 const THINK_END = '</think>';

@@ -1,10 +1,14 @@
 /** Codec of a world, as every reader of its episodes has to open it. */
 import type { World } from '../core/world.ts';
+import { type ChatReading, openChatCodec } from './chat-codec.ts';
 import type { Codec } from './codec.ts';
 import { defaultView } from './default-view.ts';
 import { ViewCodec } from './view-codec.ts';
 
-/** View codec of a world's own view, or of the default one. */
-export function codecOf({ view }: Pick<World, 'view'>): Codec {
-  return new ViewCodec(view ?? defaultView);
+/**
+ * A language model's codec where its reading is given; else the view codec of the world's own view, or the default one.
+ * @throws {UserError} BAD_CHECKPOINT for a model folder without a usable tokenizer or template
+ */
+export function codecOf({ view }: Pick<World, 'view'>, chat?: ChatReading): Codec {
+  return chat ? openChatCodec(chat) : new ViewCodec(view ?? defaultView);
 }

@@ -8,6 +8,7 @@
  */
 import type { Observed, Transcript } from './transcript.ts';
 
+/** Renders, tokenises and reads back; stateless but for bounded memoisation. */
 export interface Codec {
   /** Name and revision of the view or template; recorded in traces and checkpoints. */
   readonly id: string;
@@ -44,6 +45,7 @@ export interface Codec {
   answer(run: readonly number[]): Answer;
 }
 
+/** Sampled run of ids, read as text. */
 export interface Answer {
   /** Text for the env; empty where none could be read. */
   readonly action: string;

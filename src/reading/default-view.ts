@@ -20,6 +20,7 @@ const MOST_MENTIONS = 6;
 
 const known = new Set<string>(COMMON_WORDS);
 
+/** Window view of worlds without one. */
 export const defaultView: WindowView = {
   id: 'default@1',
   mode: 'window',

@@ -41,7 +41,7 @@ export function follow(codec: Codec, known: Transcript | undefined, next: NextTu
   return transcript;
 }
 
-/** What came of a turn's action. */
+/** World's answer to a turn's action. */
 function answerTo(
   { partial }: Pick<PastTurn, 'partial'>,
   { observation, actions = NOTHING_LISTED }: Pick<PastTurn, 'observation' | 'actions'>,

@@ -41,6 +41,7 @@ export interface Observed {
   readonly partial?: true;
 }
 
+/** Episode as token ids; see the head of the file. */
 export interface Transcript {
   /** Prompt in force; a new object whenever the text was rendered anew. */
   readonly prompt: Prompt;

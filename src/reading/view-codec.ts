@@ -12,6 +12,7 @@ import { ACT, END, PAD, WordTokenizer } from './word-tokenizer.ts';
 const KEPT_PROMPTS = 256;
 const KEPT_OPENING_CHARS = 16_384;
 
+/** Codec of a view. Keeps recent prompts by their opening, so the members of a group render theirs once. */
 export class ViewCodec implements Codec {
   readonly id: string;
   readonly hash: string;
@@ -139,7 +140,7 @@ class AppendTranscript extends ViewTranscript {
     this.prompt = promptOf(this.first);
   }
 
-  /** A stage is read as its own text: the world has not moved, so its words would say nothing new. */
+  /** Stages are read as their own text: the world has not moved, so its words would say nothing new. */
   protected take(turn: SeenTurn): void {
     const text = turn.partial ? turn.action : this.#view.turn(turn, this.state);
     for (const id of this.tokenizer.encode(text)) this.tokens.push(id);
@@ -147,7 +148,7 @@ class AppendTranscript extends ViewTranscript {
   }
 }
 
-/** The whole text anew for every turn, and one `<act>` after it. */
+/** Text rendered whole for every turn, and one `<act>` after it. */
 class WindowTranscript extends ViewTranscript {
   readonly #view: WindowView;
   readonly #turns: SeenTurn[] = [];

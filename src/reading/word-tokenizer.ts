@@ -7,6 +7,7 @@
  */
 import { seedFrom } from '../core/rng.ts';
 
+/** Pads layouts, and stands before the first token of a sequence. */
 export const PAD = 0;
 /** Marks the position at which the policy decides. */
 export const ACT = 1;
@@ -76,7 +77,7 @@ export class WordTokenizer {
     return 1 + Math.max(...this.#wordlike.map(({ length }) => length));
   }
 
-  /** The id of a phrase, word or number that has a token of its own. */
+  /** Id of a phrase, word or number that has a token of its own. */
   idOf(wordlike: string): number | undefined {
     return this.#ids.get(wordlike);
   }
@@ -107,7 +108,7 @@ export class WordTokenizer {
     return ids;
   }
 
-  /** The text of a token sequence; special tokens are left out. */
+  /** Text of a token sequence; special tokens are left out. */
   decode(ids: Iterable<number>): string {
     let text = '';
     let bytes: number[] = [];
@@ -166,7 +167,7 @@ export class WordTokenizer {
     return ids;
   }
 
-  /** The longest word-like entry that starts at `i` and is bounded on both sides. */
+  /** Longest word-like entry that starts at `i` and is bounded on both sides. */
   #wordAt(text: string, i: number): string | undefined {
     if (i < text.length && !isWordChar(text.charCodeAt(i))) return this.#ids.has(text[i]!) ? text[i] : undefined;
     if (i > 0 && isWordChar(text.charCodeAt(i - 1))) return undefined;

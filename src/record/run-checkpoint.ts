@@ -113,6 +113,7 @@ function checkIdentity(path: string, found: Identity, expected: Identity): void 
     if (found[key] !== expected[key]) differs(key, found[key], expected[key]);
   }
   for (const key of Object.keys(expected.model) as (keyof ModelConfig)[]) {
-    if (found.model[key] !== expected.model[key]) differs(`model.${key}`, found.model[key], expected.model[key]);
+    if (JSON.stringify(found.model[key]) === JSON.stringify(expected.model[key])) continue;
+    differs(`model.${key}`, found.model[key], expected.model[key]);
   }
 }

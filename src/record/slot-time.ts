@@ -21,6 +21,20 @@ export interface SlotTime {
   readonly stepRestMs: number;
 }
 
+/** Before anything was played. */
+export const NO_TIME: SlotTime = {
+  runningMs: 0,
+  groupMs: 0,
+  learnerMs: 0,
+  envMs: 0,
+  hostMs: 0,
+  waitMs: 0,
+  prefillMs: 0,
+  decodeMs: 0,
+  actRestMs: 0,
+  stepRestMs: 0,
+};
+
 /** In the order in which they are shown. */
 export const TIME_PARTS = ['env', 'batchWait', 'prefill', 'decode', 'learner', 'group', 'messages'] as const;
 export type TimePart = (typeof TIME_PARTS)[number];

@@ -23,14 +23,19 @@ export interface Exchange {
   readonly body: string;
 }
 
+/** What stands in the place of a key. */
+const STRUCK_OUT = '[key]';
+
 export class HttpClient {
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #agent: HttpAgent;
   readonly #request: typeof httpRequest;
   readonly #maxBytes: number;
+  /** Key that is sent; whatever a server echoes of it is struck out before anything reads, prints or stores it. */
+  readonly #key: string | undefined;
 
-  /** @throws {UserError} BAD_ARGUMENT for an URL that is none */
+  /** @throws {UserError} BAD_ARGUMENT for an URL that is none, or that carries a password */
   constructor({ baseUrl, headers = {}, maxConnections = 256, maxBytes = 16 * 1024 * 1024 }: HttpClientOptions) {
     let base: URL;
     try {
@@ -41,12 +46,18 @@ export class HttpClient {
     if (base.protocol !== 'http:' && base.protocol !== 'https:') {
       throw new UserError('BAD_ARGUMENT', `'${baseUrl}': expected http or https`);
     }
+    if (base.username || base.password) {
+      throw new UserError('BAD_ARGUMENT', `${base.host}: an URL may carry no name or password; send a key in a header`);
+    }
     const secure = base.protocol === 'https:';
     this.#base = base;
     this.#headers = headers;
     this.#agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: maxConnections });
     this.#request = secure ? httpsRequest : httpRequest;
     this.#maxBytes = maxBytes;
+    this.#key = Object.entries(headers)
+      .find(([name]) => name.toLowerCase() === 'authorization')?.[1]
+      .replace(/^Bearer /, '');
   }
 
   /**
@@ -76,8 +87,9 @@ export class HttpClient {
       request.on('error', (error) => fail(new RemoteError('network', `${method} ${url.href}: ${messageOf(error)}`)));
       request.on('response', (response) => {
         read(response, this.#maxBytes).then(
-          (text) => {
+          (heard) => {
             clearTimeout(timer);
+            const text = this.#key ? heard.replaceAll(this.#key, STRUCK_OUT) : heard;
             const status = response.statusCode ?? 0;
             if (status >= 200 && status < 300) resolve({ status, body: text });
             else {

@@ -7,7 +7,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Begun, ScheduleSink } from '../runtime/schedule.ts';
 
-export const SCHEDULE_FORMAT = 1;
+export const SCHEDULE_FORMAT = 2;
 
 /** An answer of the env hosts: only of which episode, because what it says follows from the actions; or a failure. */
 export type Answered = number | { readonly episode: number; readonly failure: Failure };
@@ -88,7 +88,7 @@ export function readSchedule(path: string): Schedule {
     const [first = '', ...rest] = readFileSync(path, 'utf8').split('\n');
     const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
     if (header.format !== 'longplay-schedule' || header.version !== SCHEDULE_FORMAT) {
-      throw new Error(`expected a schedule of version ${SCHEDULE_FORMAT}`);
+      throw new Error(`expected a schedule of version ${SCHEDULE_FORMAT}, got ${header.format} ${header.version}`);
     }
     for (const text of rest) {
       at++;

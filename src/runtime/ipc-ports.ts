@@ -16,8 +16,11 @@ type Listener = (value: never) => void;
  */
 export function ipcPorts(channel: IpcChannel, count: number): PortLike[] {
   const listeners: Set<Listener>[] = Array.from({ length: count }, () => new Set());
-  channel.on('message', (message: readonly [port: number, value: unknown]) => {
-    for (const listener of listeners[message[0]] ?? []) listener(message[1] as never);
+  // Anything in the other process may send: what is no message of a port is dropped.
+  channel.on('message', (message: unknown) => {
+    if (!Array.isArray(message) || message.length !== 2) return;
+    const own = listeners[message[0] as number];
+    if (own instanceof Set) for (const listener of own) listener(message[1] as never);
   });
   return listeners.map((own, port) => ({
     postMessage(value) {

@@ -59,11 +59,18 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
 /**
  * Starts a world and makes its rules.
  * @param where path for its messages, e.g. `/env-hosts/2`
+ * @param shared what `World.share` made, for `start`
  * @throws what the world's `start` or `createEnv` throws
  */
-export async function openWorld(world: World, name: string, options: EnvOptions, where: string): Promise<OpenWorld> {
+export async function openWorld(
+  world: World,
+  name: string,
+  options: EnvOptions,
+  where: string,
+  shared?: unknown,
+): Promise<OpenWorld> {
   if (!world.createEnv) describeEnv(world, name); // throws the reason
-  let resources: Resources | undefined = await world.start?.(options, { where });
+  let resources: Resources | undefined = await world.start?.(options, { where, shared });
   const started = resources;
   const dispose = async () => {
     const held = resources;

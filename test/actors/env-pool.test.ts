@@ -130,6 +130,19 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     ['huge', 'oversized', 'at most 1000'],
     ['nan', 'protocol', 'reward NaN'],
     ['truncate', 'protocol', 'truncated'],
+    ['odd', 'threw', 'something without a message'],
+    ['odd-message', 'threw', 'something without a message'],
+    ['odd-later', 'threw', 'something without a message'],
+    ['pays-null', 'protocol', 'reward must be a number, got null'],
+    ['pays-text', 'protocol', 'reward must be a number, got string'],
+    ['pays-list', 'protocol', 'reward must be a number, got object'],
+    ['pays-true', 'protocol', 'reward must be a number, got boolean'],
+    ['pays-object', 'protocol', 'reward must be a number, got object'],
+    ['partial-text', 'protocol', 'partial must be true or absent'],
+    ['lists-many', 'oversized', '100000 texts, at most 1024'],
+    ['lists-long', 'oversized', '2000000 characters; at most 4096'],
+    ['lists-much', 'oversized', 'characters in all; at most 4096 each and 65536'],
+    ['lists-numbers', 'protocol', 'action 0 is not a string'],
   ])('reports %s as %s and keeps the other episodes', async (action, cause, message) => {
     const play = await player({ isolation });
     await Promise.all([play.open(1), play.open(2)]);
@@ -140,6 +153,24 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     expect(play.pool.stats()).toMatchObject({ open: 1, restored: 0, failed: { [cause]: 1 } });
     expect(play.pool.stats().hosts[0]!.replaced).toBe(0);
     expect((await play.open(1)).type).toBe('observed');
+  });
+
+  it.each(['twice-read', 'kind-read', 'getter-throws'])('reads each part of an answer once: %s', async (action) => {
+    const play = await player({ isolation });
+    await play.open(1);
+    const { step } = (await play.step(1, 1, action)) as Observed;
+    expect(step).toEqual({
+      kind: 'mid',
+      observation: action === 'getter-throws' ? 'once' : 'ok',
+      reward: action === 'twice-read' ? 1 : 0,
+    });
+    expect(Object.getOwnPropertyDescriptor(step, 'reward')).toHaveProperty('value');
+  });
+
+  it('goes on where nothing is listed for once', async () => {
+    const play = await player({ isolation });
+    await play.open(1);
+    expect(((await play.step(1, 1, 'lists-nothing')) as Observed).actions).toHaveLength(0);
   });
 
   it('reports a promise that never resolves within the deadline and a second', async () => {
@@ -177,7 +208,7 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     ['hang', 'timeout'],
     ['exit', 'exited'],
     ['oom', 'out-of-memory'],
-    ['late-throw', 'threw'],
+    ['late-exit', 'exited'],
   ])('%s: the culprit fails as %s, the innocent are restored and go on', async (action, cause) => {
     // Filling a heap takes its time on a busy machine: there the deadline must not come first.
     const play = await player({ isolation, ...(action === 'oom' ? { stepDeadlineMs: 20_000 } : {}) });
@@ -200,6 +231,38 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     for (const episode of [1, 2, 3, 4]) expect(play.unread(episode)).toBe(0);
     expect(play.pool.stats()).toMatchObject({ open: 3, restored: 3, failed: { [cause]: 1 } });
     expect(play.pool.stats().hosts).toMatchObject([{ replaced: 1, up: true }]);
+  });
+
+  it.each([
+    ['late-throw', 'thrown from a timer'],
+    ['floating', 'nobody awaits this'],
+  ])(
+    '%s fails the episode whose call let the error float, and nobody else; the host goes on',
+    async (action, message) => {
+      const play = await player({ isolation });
+      for (const episode of [1, 2, 3]) await play.open(episode);
+      const slow = play.step(1, 1, 'slow'); // begun before the culprit, still unanswered when it throws
+      const failed = (await play.step(2, 1, action)) as Failed;
+      expect(failed.failure).toMatchObject({ cause: 'threw', message });
+      expect(said(await slow)).toBe('sum 0 slowly');
+      expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+      expect(play.pool.stats()).toMatchObject({ open: 2, restored: 0, failed: { threw: 1 } });
+      expect(play.pool.stats().hosts).toMatchObject([{ replaced: 0 }]);
+    },
+  );
+
+  it('finds who ends its hosts in nobody’s name, by bringing episodes back one at a time', async () => {
+    const play = await player({ isolation });
+    for (const episode of [1, 2, 3, 4]) await play.open(episode);
+    await play.step(1, 1, '+1');
+    expect(said(await play.step(2, 1, 'microtask'))).toBe('ok'); // answered, and then the host is gone
+    const failed = (await play.next(2)) as Failed; // its replay ended the next host
+    expect(failed.failure).toMatchObject({ cause: 'threw', message: 'thrown from a microtask' });
+    expect(said(await play.step(1, 2, '+1'))).toBe('task 1: sum 2');
+    expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+    expect(said(await play.step(4, 1, '+1'))).toBe('task 4: sum 1');
+    expect(play.pool.stats()).toMatchObject({ open: 3, failed: { threw: 1 } });
+    expect(play.pool.stats().hosts).toMatchObject([{ replaced: 2, up: true }]);
   });
 
   it('fails an env that is not a pure function of its actions instead of going on with another episode', async () => {
@@ -237,6 +300,22 @@ it.skipIf(process.platform !== 'linux')(
   },
   20_000,
 );
+
+describe('an env that writes to the channel of its process', () => {
+  it('is not heard where that is no message', async () => {
+    const play = await player({ isolation: 'process' });
+    await play.open(1);
+    expect(said(await play.step(1, 1, 'send-null'))).toBe('sent');
+    expect(said(await play.step(1, 2, '+1'))).toBe('task 1: sum 1');
+  });
+
+  it('fails where it passes for the host', async () => {
+    const play = await player({ isolation: 'process' });
+    await play.open(1);
+    const failed = (await play.step(1, 1, 'send-lies')) as Failed;
+    expect(failed.failure).toMatchObject({ cause: 'protocol', message: 'the host sent something that is no answer' });
+  });
+});
 
 it('an env that cannot be loaded fails the pool, naming the reason', async () => {
   const url = new URL('../support/no-such-env.ts', import.meta.url);

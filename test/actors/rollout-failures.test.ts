@@ -80,6 +80,19 @@ describe('episodes that fail', () => {
   });
 });
 
+describe('rollouts in a thread of their own', () => {
+  it('play the same groups: all they are made from and all they tell is plain data', async () => {
+    const bench = await make({ updates: 12, placement: 'thread', chaos: 'throw=0.05,nan=0.03' });
+    const { why, status } = await bench.train();
+    expect(why).toBe('updates');
+    expect(bench.system.stats().find(({ path }) => path === '/rollout')).toMatchObject({ placement: 'thread' });
+    expectWholeGroups(bench);
+    expect(identities(bench)).toEqual(Array(12).fill(0));
+    expect(failedTotal(status.accounting)).toBeGreaterThan(0);
+    expect(bench.failures).toHaveLength(failedTotal(status.accounting));
+  });
+});
+
 /** A message the policy cannot take. */
 const poison = { type: 'act', requests: null } as unknown as InferenceCommand;
 

@@ -333,6 +333,21 @@ describe('estimate', () => {
     );
   });
 
+  it('AgentEvol imitates what scored above the threshold, not what just meets it', () => {
+    const config = { ...common, algorithm: 'agent_evol', threshold: 0.5 } as const;
+    const three = group([{ turns: [{ reward: 0.5 }] }, { turns: [{ reward: 0.75 }] }, { turns: [{ reward: 0.25 }] }]);
+    expect(estimate([three], config).map(({ trained }) => [...trained])).toEqual([[0], [1], [0]]);
+  });
+
+  it('a decision that is context only weighs nothing and enters no mean', () => {
+    const config = { ...common, algorithm: 'dr_grpo', credit: 'trajectory' } as const;
+    const [first, second] = two.trajectories;
+    const turns = first!.turns.map((turn, t) => (t === 0 ? { ...turn, untrained: true as const } : turn));
+    const [partly] = estimate([{ ...two, trajectories: [{ ...first!, turns }, second!] }], config);
+    expect([...partly!.trained]).toEqual([0, 1]);
+    expect([...partly!.weights]).toEqual([0, 1 / 3]);
+  });
+
   it('scores are what the group-relative estimators compare', () => {
     const config = { ...common, algorithm: 'rloo', credit: 'trajectory', gamma: 0.5 } as const;
     expect(scores(two, config)).toEqual(Float64Array.of(0.5, 0));

@@ -100,7 +100,7 @@ describe('longplay check-env', { timeout: 240_000 }, () => {
       status: 2,
       stderr: expect.stringMatching(/did you mean 'textcraft'/),
     });
-    expect(checkEnv('./nowhere.js')).toMatchObject({ status: 2, stderr: expect.stringMatching(/there is no file/) });
+    expect(checkEnv('./nowhere.js')).toMatchObject({ status: 2, stderr: expect.stringMatching(/there is no module/) });
     const empty = join(folder, 'empty.mjs');
     writeFileSync(empty, 'export const x = 1;\n');
     expect(checkEnv(empty)).toMatchObject({ status: 2, stderr: expect.stringMatching(/exports createEnv.*exports x/) });

@@ -5,7 +5,9 @@ import { brokenLines, checkLaw, checkLaws, envLaws } from '../../src/conformance
 import { within } from '../../src/conformance/deadline.ts';
 import { laws, type Subject } from '../../src/conformance/laws.ts';
 import { measureLeak } from '../../src/conformance/measure.ts';
+import type { ActionTexts } from '../../src/conformance/script.ts';
 import { type Env, type EnvStep, mid, type Session } from '../../src/core/env.ts';
+import { createEnv as createStaged } from '../support/staged-env.ts';
 
 const right = textcraft.createEnv();
 
@@ -37,7 +39,18 @@ function broken(change: (session: Session) => Partial<Session>, over: Partial<En
 const tasks = (over: Partial<Env['tasks']>) => broken(() => ({}), { tasks: { ...right.tasks, ...over } });
 
 let calls = 0;
+const stages: ActionTexts = (rng) => rng.pick(['paint', 'press', 'paint wall', 'door']);
 const planted: readonly (readonly [law: string, bug: string, subject: Subject | (() => Env)])[] = [
+  [
+    'puts actions together in few stages, each with a list',
+    'stages follow each other for ever',
+    { createEnv: () => createStaged({ bug: 'endless' }), texts: stages },
+  ],
+  [
+    'does not move while an action is put together',
+    'a stage paints a wall',
+    { createEnv: () => createStaged({ bug: 'moves' }), texts: stages },
+  ],
   [
     'takes any string as an action',
     'an empty action throws',

@@ -144,7 +144,8 @@ describe('a rollout', () => {
 
   it('uses a turn of the horizon for each whole action only', () => {
     const purpose = { name: 'train', temperature: 1, seed: 1 };
-    const run = openEpisode(openGroup(0, { env: 'staged', index: 0, seed: 0 }, 2, 1, purpose), 0, 0, 1, 0);
+    const task = { env: 'staged', index: 0, seed: 0 };
+    const run = openEpisode(openGroup({ group: 0, task, horizon: 2, size: 1, purpose }), 0, 0, 1, 0);
     const said = { actions: new Int32Array(0), newActions: [], envMs: 0 };
     let next = observe(run, { turn: 0, step: { kind: 'first', observation: 'o' }, ...said }, undefined, 0);
     const partials = [true, false, true, true, false];

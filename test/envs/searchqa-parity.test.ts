@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parity as replay } from '../../envs/searchqa/parity.ts';
 import { parity, readRecords } from '../../experiments/parity.ts';
+import { serveInline } from '../../src/serve/agentgym/inline-server.ts';
 
 const folder = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'searchqa');
-const names = ['action', 'normalize', 'match', 'trajectory', 'passages', 'prompt', 'bm25', 'retrieve', 'world'];
-const files = names.map((name) => join(folder, `${name}.jsonl.gz`));
+const recorded = 'action normalize match trajectory passages prompt bm25 retrieve http episodes world';
+const files = [...recorded.split(' ').map((name) => join(folder, `${name}.jsonl.gz`)), join(folder, 'split.json')];
 const absent = files.filter((file) => !existsSync(file));
 if (absent.length > 0) console.log(`skipped: no golden traces (${absent.join(', ')}); set LONGPLAY_GOLDEN`);
 
@@ -25,7 +26,7 @@ describe.skipIf(absent.length > 0)('parity with the originals', () => {
     const rows = name === 'bm25' ? [all[0]!, all[i]!] : [all[i]!];
     change(rows.at(-1)!);
     let found = 0;
-    await replay(rows, () => void found++, file);
+    await replay(rows, () => void found++, file, serveInline);
     return found;
   };
 
@@ -40,6 +41,12 @@ describe.skipIf(absent.length > 0)('parity with the originals', () => {
     ['passages', (row: Record<string, unknown>) => (row.string += '\n')],
     ['prompt', (row: Record<string, unknown>) => (row.search_r1 += ' ')],
     ['retrieve', (row: Record<string, unknown>) => (row.status = 201)],
+    ['episodes', (row: Record<string, unknown>) => ((row.exchanges as { response: string }[])[2]!.response += ' ')],
+    ['episodes', (row: Record<string, unknown>) => ((row.rewards as number[])[0]! += 1)],
+    [
+      'http',
+      (row: Record<string, unknown>) => ((row.response as { detail: { loc: string[] }[] }).detail[0]!.loc = ['body']),
+    ],
   ])('sees a changed row of %s', async (name, change) => {
     expect(await differences(name, 5, () => {})).toBe(0);
     expect(await differences(name, 5, change)).toBeGreaterThan(0);

@@ -1,10 +1,11 @@
 /** Whatever is not finite takes its whole update back: weights and moments are bit-identical, and the run goes on. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Group, Turn } from '../../src/core/trajectory.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import { brokenRecord } from '../../src/learner/finite.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { Trainer, type TrainerOptions } from '../../src/learner/trainer.ts';
 import { smallModel } from '../../src/model/config.ts';
@@ -134,6 +135,26 @@ describe('circuit breaker', () => {
       expect(bits(trainer)).toEqual(before);
     });
   }
+
+  it('looks at the log-probability of every token of a run', () => {
+    const [group] = toyGroups({ ...made, decoder: 'tokens', seed: 1 });
+    const spoilt = spoil([group!, group!], (turn) => {
+      if (turn.decision?.kind !== 'tokens') throw new Error('expected a run of tokens');
+      const logprobs = turn.decision.logprobs.map((logprob, i, all) => (i === all.length - 1 ? Number.NaN : logprob));
+      return { ...turn, decision: { ...turn.decision, logprobs } };
+    });
+    expect(brokenRecord([group!])).toBeUndefined();
+    expect(brokenRecord(spoilt)?.where).toBe('behaviour');
+    expect(brokenRecord(spoilt)?.message).toMatch(/turn 0 is not finite/);
+  });
+
+  it('keeps the newest twenty batches in quarantine', async () => {
+    await inFolder(async (dir) => {
+      for (let update = 1; update <= 23; update++) quarantine(dir, update, { where: 'reward', message: '' }, []);
+      const kept = readdirSync(dir).map((name) => Number.parseInt(name, 10));
+      expect(kept.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 4));
+    });
+  });
 
   it('quarantines the batch readably', async () => {
     await inFolder(async (dir) => {

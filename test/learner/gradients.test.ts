@@ -110,7 +110,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
         valueWeight: 1 / count,
       });
       const feeds = {
-        ...trainingFeeds(model, codec, decoder, groups, ({ logprob, value }) => feed(logprob, value)).feeds,
+        ...trainingFeeds(model, codec, { decoder }, groups, ({ logprob, value }) => feed(logprob, value)).feeds,
         ...scalars('loss', coefficients),
         ...weightFeeds(model, params),
       };
@@ -124,7 +124,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
     const count = decisionsOf(groups).length;
     const zero = { oldLogprob: 0, referenceLogprob: 0, advantage: 0, return: 0, oldValue: 0, valueWeight: 0 };
     const feeds = {
-      ...trainingFeeds(model, codec, decoder, groups, (_, at) => ({ ...zero, weight: (at % 3) / count })).feeds,
+      ...trainingFeeds(model, codec, { decoder }, groups, (_, at) => ({ ...zero, weight: (at % 3) / count })).feeds,
       ...weightFeeds(model, params),
     };
     const weights = parameterSpecs(model).map((spec) => spec.name);
@@ -133,7 +133,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
 
   it('preference', () => {
     const { model, groups, params, rng } = setUp(decoder, 7);
-    const { feeds, rows } = trainingFeeds(model, codec, decoder, groups);
+    const { feeds, rows } = trainingFeeds(model, codec, { decoder }, groups);
     const width = feeds['decisions.chosen']!.data.length;
     const pairs = groups.length; // each group of two is a pair
     const sign = new Float32Array(pairs * width);

@@ -36,12 +36,21 @@ const options: TrainerOptions = {
   seed: 1,
 };
 const made = { world: 'chain', codec, decoder: 'choice', size: 4, horizon: 6, seed: 9 } as const;
+const NONE = new Int32Array(0);
 const groups = toyGroups({ ...made, groups: 3 });
 
 /** Weights, in hex, after one update per batch. */
-async function weightsAfter(change: Partial<TrainerOptions>, batches: readonly (readonly Group[])[]): Promise<string> {
+async function weightsAfter(
+  change: Partial<TrainerOptions>,
+  batches: readonly (readonly Group[])[],
+  version = 0,
+): Promise<string> {
   const engine = await openEngine({ name: 'reference' });
-  const trainer = await Trainer.create(engine, { ...options, ...change }, { params: initialParams(model, 1) });
+  const trainer = await Trainer.create(
+    engine,
+    { ...options, ...change },
+    { params: { ...initialParams(model, 1), version } },
+  );
   let steps = 0;
   for (const batch of batches) {
     const { broken, optimizerSteps } = await trainer.update(batch, 0);
@@ -82,6 +91,33 @@ describe('an update of several steps', () => {
     expect(new Set([whole, ...seeds]).size).toBeGreaterThan(1);
     for (const one of seeds) expect(inParts).toContain(one);
   }, 60_000);
+
+  it('takes them in another order in another update', async () => {
+    const later = await Promise.all(
+      [0, 1, 2, 3, 4].map((version) => weightsAfter({ minibatches: 3 }, [groups], version)),
+    );
+    expect(new Set(later).size).toBeGreaterThan(1);
+  }, 60_000);
+
+  it('reads every group’s prompt once and all that its members read after it, in every epoch', async () => {
+    const trainer = await Trainer.create(
+      await openEngine({ name: 'reference' }),
+      { ...options, epochs: 2 },
+      { params: initialParams(model, 1) },
+    );
+    const { tokens, filtered } = await trainer.update(groups, 0);
+    expect(filtered).toEqual([]);
+    let read = 0;
+    for (const { trajectories } of groups) {
+      const prompt = codec.open({ observation: trajectories[0]!.turns[0]!.observation, actions: NONE, newActions: [] });
+      read += prompt.prompt.tokens.length;
+      for (const { turns } of trajectories) {
+        for (const { decision } of turns) read += decision!.context.length;
+        read -= prompt.prompt.tokens.length; // in the first context of each
+      }
+    }
+    expect(tokens).toBe(2 * read);
+  });
 
   it('of two epochs is two updates of the same groups: the ratio stays the one to the behaviour', async () => {
     expect(await weightsAfter({ epochs: 2 }, [groups])).toBe(await weightsAfter({}, [groups, groups]));

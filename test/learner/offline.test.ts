@@ -3,6 +3,11 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RunConfig } from '../../src/config/run-config.ts';
+import { openEngine } from '../../src/engine/open.ts';
+import { trainerOptions } from '../../src/learner/options.ts';
+import { Trainer } from '../../src/learner/trainer.ts';
+import { smallModel } from '../../src/model/config.ts';
+import { initialParams } from '../../src/model/parameters.ts';
 import { type Demonstration, ofAgentTraj, readDemonstrations } from '../../src/offline/demonstrations.ts';
 import { pairUp } from '../../src/offline/preference.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../src/offline/run.ts';
@@ -12,6 +17,7 @@ import { loadNewest } from '../../src/record/checkpoint.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { view } from '../support/toy-worlds.ts';
 
+const codec = new ViewCodec(view);
 const say = (from: string, value: string, loss: boolean | null) => ({ from, loss, value });
 
 /** Solved `memory` tasks as AgentTraj has them: instruction, acknowledgement, then ReAct replies. */
@@ -30,7 +36,15 @@ const agentTraj = ['red', 'blue'].flatMap((colour) =>
 );
 
 function request(config: RunConfig, dir: string, demonstrations: readonly Demonstration[]): OfflineRequest {
-  return { config, dir, view, demonstrations, epochs: 20, batch: 8 };
+  return {
+    config,
+    dir,
+    view,
+    prompt: { role: '', forms: [], hints: [], format: 'action' },
+    demonstrations,
+    epochs: 20,
+    batch: 8,
+  };
 }
 
 /** Mean return of the newest weights of `from`. */
@@ -71,6 +85,32 @@ describe('demonstrations', () => {
     });
     expect(() => ofAgentTraj({}, 'file')).toThrow('file: the file: expected a list');
     expect(() => ofAgentTraj([{ conversations: [say('gpt', 'x', true)] }], 'file')).toThrow('message 0');
+  });
+
+  it('keeps a reply without loss in the episode as context, but for the acknowledgement of the instruction', () => {
+    const [human, gpt] = [
+      (value: string) => say('human', value, null),
+      (value: string, loss: boolean) => say('gpt', value, loss),
+    ];
+    const conversations = [
+      ...[human('You are in a room.'), gpt('OK.', false)],
+      ...[human('red'), gpt('Action: go', true)],
+      ...[human('at 1'), gpt('Action: left', false)],
+      ...[human('which'), gpt('Action: red', true)],
+      human('over'),
+    ];
+    const [one] = ofAgentTraj([{ item_id: 'x', conversations }], 'file');
+    expect(one!.turns).toEqual([
+      { observation: 'red', action: 'go' },
+      { observation: 'at 1', action: 'left', untrained: true },
+      { observation: 'which', action: 'red' },
+    ]);
+    expect(one!.finalObservation).toBe('over');
+    const silent = conversations.map((message) => (message.from === 'gpt' ? { ...message, loss: false } : message));
+    const reader = { codec, decoder: 'tokens', masked: false } as const;
+    expect(() => taught(reader, ofAgentTraj([{ conversations: silent }], 'file')[0]!, 0, 0)).toThrow(
+      'none of its 3 replies has `loss: true`',
+    );
   });
 
   it('says what does not fit the policy', () => {
@@ -170,6 +210,72 @@ describe('off-line learning', () => {
       });
     }, 60_000);
   }
+
+  it('imitates exactly the replies with loss, read after those without', async () => {
+    const words = [
+      { observation: 'red', action: 'go' },
+      { observation: 'at 1', action: 'left right' },
+      { observation: 'which', action: 'stop on idle' },
+    ];
+    const model = smallModel(codec.vocabSize, { hiddenSize: 8, layers: 1, maxPositions: 64, valueHead: false });
+    /** −log π per trained token, and how many tokens there are, under the first weights. */
+    const nllOf = async (learnt: readonly boolean[]) => {
+      const turns = words.map((turn, t) => (learnt[t] ? turn : { ...turn, untrained: true as const }));
+      const demonstration = { source: 'made', task: 'x', turns, finalObservation: '', score: 1 };
+      const trajectory = taught({ codec, decoder: 'tokens', masked: false }, demonstration, 0, 0);
+      const options = { ...trainerOptions(toyConfig('memory', {}), model), codec, decoder: 'tokens' } as const;
+      const trainer = await Trainer.create(
+        await openEngine({ name: 'reference' }),
+        {
+          ...options,
+          epochs: 1,
+          estimator: {
+            algorithm: 'agent_evol',
+            threshold: -1,
+            gamma: 1,
+            truncation: 'terminal',
+            aggregation: { type: 'token-mean' },
+          },
+        },
+        { params: initialParams(model, 2) },
+      );
+      const { task, horizon } = trajectory;
+      const { stats } = await trainer.update([{ group: 0, task, horizon, trajectories: [trajectory] }], 0);
+      return stats.nll!;
+    };
+    const [go, left, stop] = [
+      await nllOf([true, false, false]),
+      await nllOf([false, true, false]),
+      await nllOf([false, false, true]),
+    ];
+    const [a, b, c] = words.map(({ action }) => codec.spell(action).length + 1) as [number, number, number];
+    expect(new Set([a, b, c]).size).toBe(3); // or a mean over turns would pass too
+    expect(await nllOf([true, true, true])).toBeCloseTo((a * go + b * left + c * stop) / (a + b + c), 6);
+    expect(await nllOf([true, false, true])).toBeCloseTo((a * go + c * stop) / (a + c), 6);
+  });
+
+  it('prefers nothing over a reply without loss', async () => {
+    await inFolder(async (dir) => {
+      const episode = (answer: string, score: number): Demonstration => ({
+        source: answer,
+        task: 'one',
+        turns: [
+          { observation: 'red', action: 'go', actions: ['go', 'stop'] },
+          { observation: 'which', action: answer, actions: ['red', 'blue'], untrained: true },
+        ],
+        finalObservation: 'over',
+        score,
+      });
+      const epochs: { loss: number; margin: number }[] = [];
+      const asked = { ...request(toyConfig('memory', {}), dir, [episode('red', 1), episode('blue', 0)]), epochs: 5 };
+      await preferRun({ ...asked, beta: 1 }, (one) => epochs.push(one));
+      // What is left of the two episodes is the same: nothing is preferred, and nothing learnt.
+      for (const { loss, margin } of epochs) {
+        expect(loss).toBeCloseTo(Math.LN2, 6);
+        expect(margin).toBeCloseTo(0, 6);
+      }
+    });
+  });
 
   it('never pairs episodes that began differently: what one saw is no reason to have acted as the other did', async () => {
     await inFolder(async (dir) => {

@@ -5,7 +5,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { RolloutState } from '../../actors/rollout/protocol.ts';
+import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { isInformative } from '../../src/algo/dynamic-sampling.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
@@ -158,7 +158,7 @@ describe('resume', () => {
       let [running, finished, delivered] = [0, 0, 0];
       for (let update = 1; update < UPDATES; update++) {
         const state = JSON.parse(readFileSync(join(dir, 'checkpoints', String(update), 'state.json'), 'utf8'));
-        const rollout = state.rollout as RolloutState;
+        const rollout = state.rollout as SchedulerState;
         for (const group of rollout.running) {
           finished += group.finished.length;
           for (const { turns } of group.running) if (turns.length > 0) running++;
@@ -179,7 +179,7 @@ describe('resume', () => {
       let putAside = 0;
       for (let update = 1; update < UPDATES; update++) {
         const state = JSON.parse(readFileSync(join(dir, 'checkpoints', String(update), 'state.json'), 'utf8'));
-        const { delivered } = state.rollout as RolloutState;
+        const { delivered } = state.rollout as SchedulerState;
         putAside += delivered.filter(({ group }) => !isInformative(group, config(toy).learner)).length;
       }
       expect(putAside).toBeGreaterThan(0);
@@ -204,7 +204,7 @@ describe('resume', () => {
       });
       expect(ended.saved).toMatchObject({ ok: true, update: 4 });
       expect(ended.record.results[0]!.successes).toHaveLength(2);
-      const { rollout } = loadNewest(join(dir, 'checkpoints')).state as unknown as { rollout: RolloutState };
+      const { rollout } = loadNewest(join(dir, 'checkpoints')).state as unknown as { rollout: SchedulerState };
       expect(rollout.running.length + rollout.delivered.length).toBeGreaterThan(0);
       const resumed = await train(toy, dir, true);
       expect(resumed.rows.map(({ update }) => update)).toEqual([5, 6, 7, 8]);

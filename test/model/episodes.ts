@@ -180,7 +180,7 @@ export function episodeFeeds(
     };
   };
   return {
-    ...trainingFeeds(config, letters, decoder, groups, feedOf).feeds,
+    ...trainingFeeds(config, letters, { decoder }, groups, feedOf).feeds,
     ...scalarFeeds('loss', coefficients),
   };
 }

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
+import { Rng } from '../../src/core/rng.ts';
 import type { HostTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
-import { gradientGraph, trainGraph } from '../../src/model/programs.ts';
+import { gradientGraph, logprobsGraph, trainGraph } from '../../src/model/programs.ts';
 import { episodeFeeds, plainConfig, randomGroups, randomParams, scalarFeeds, weightFeeds } from './episodes.ts';
 
 const adapter = { rank: 2, alpha: 4, targets: ['q_proj', 'v_proj'] };
@@ -45,6 +46,49 @@ it('trains adapters beside a frozen model, starting from the model itself', asyn
   expect(losses[0]).toBeCloseTo(base.loss!.data[0]!, 5);
   expect(losses.at(-1)!).toBeLessThan(losses[0]! * 0.9);
   await engine.dispose();
+});
+
+it('is the model whose projections are W + (α/r)·B·A', async () => {
+  const { rank, alpha } = adapter;
+  const engine = await openEngine({ name: 'reference' });
+  const groups = randomGroups('tokens', { groups: 1, members: 2, prompt: 4, tokens: 5 }, 3);
+  const feeds = episodeFeeds(plainConfig, 'tokens', groups);
+  const base = randomParams(plainConfig, 3);
+  const rng = Rng.fromSeed(4);
+  const drawn = Object.fromEntries(
+    parameterSpecs(adapted).map(({ name, shape }) => [
+      name,
+      Float32Array.from({ length: shape.reduce((a, b) => a * b) }, () => rng.normal() / 4),
+    ]),
+  );
+  const merged: Record<string, Float32Array> = { ...base.values };
+  for (const [name, down] of Object.entries(drawn)) {
+    if (!name.endsWith('.lora_A.weight')) continue;
+    const up = drawn[name.replace('lora_A', 'lora_B')]!;
+    const weight = `${name.slice('base_model.model.'.length, -'.lora_A.weight'.length)}.weight`;
+    const inputs = down.length / rank;
+    merged[weight] = Float32Array.from(base.values[weight]!, (w, i) => {
+      const [row, column] = [Math.floor(i / inputs), i % inputs];
+      let sum = 0;
+      for (let r = 0; r < rank; r++) sum += up[row * rank + r]! * down[r * inputs + column]!;
+      return w + (alpha / rank) * sum;
+    });
+  }
+  const adapters = Object.fromEntries(
+    parameterSpecs(adapted).map(({ name, shape }) => [name, { dtype: 'f32' as const, shape, data: drawn[name]! }]),
+  );
+  const own = await (await engine.compile(logprobsGraph(adapted, { decoder: 'tokens' }))).run({
+    ...feeds,
+    ...weightFeeds(plainConfig, base),
+    ...adapters,
+  });
+  const plain = await (await engine.compile(logprobsGraph(plainConfig, { decoder: 'tokens' }))).run({
+    ...feeds,
+    ...weightFeeds(plainConfig, { version: 0, values: merged }),
+  });
+  const [got, want] = [own.logprob!.data, plain.logprob!.data];
+  expect(got.length).toBe(want.length);
+  for (let i = 0; i < want.length; i++) expect(got[i]).toBeCloseTo(want[i]!, 5);
 });
 
 it('refuses a target that the model does not have', () => {

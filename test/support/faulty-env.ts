@@ -5,12 +5,26 @@
 import { type Env, type EnvStep, type MaybePromise, mid, type Session, terminated } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
 
+interface State {
+  sum: number;
+  /** What is wrong with the list of actions; nothing as a rule. */
+  lists: string | undefined;
+}
+
+function oddLists(how: string | undefined): readonly string[] | undefined {
+  if (how === 'many') return Array.from({ length: 100_000 }, (_, i) => String(i));
+  if (how === 'long') return ['x'.repeat(2_000_000)];
+  if (how === 'much') return Array.from({ length: 1000 }, (_, i) => `${i} ${'x'.repeat(1000)}`);
+  if (how === 'numbers') return [1, 2] as unknown as string[];
+  return how === 'nothing' ? [] : undefined;
+}
+
 const never = new Promise<never>(() => {});
 const hoard: unknown[] = [];
 
 export function createEnv(options: { readonly id?: string } = {}): Env {
   let steps = 0;
-  const step = (task: Task, state: { sum: number }, action: string): MaybePromise<EnvStep> => {
+  const step = (task: Task, state: State, action: string): MaybePromise<EnvStep> => {
     steps++;
     switch (action) {
       case 'throw':
@@ -33,6 +47,73 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
           throw new Error('thrown from a timer');
         }, 5);
         return never;
+      case 'floating':
+        void Promise.reject(new Error('nobody awaits this'));
+        return never;
+      case 'odd': // nothing that could be made a text
+        throw Object.create(null);
+      case 'odd-message':
+        throw Object.defineProperty(new Error(), 'message', {
+          get() {
+            throw new Error('no message');
+          },
+        });
+      case 'odd-later':
+        return Promise.reject(Object.create(null));
+      case 'microtask': // runs in nobody's name
+        queueMicrotask(() => {
+          throw new Error('thrown from a microtask');
+        });
+        return mid('ok');
+      case 'late-exit':
+        setTimeout(() => process.exit(3), 5);
+        return never;
+      case 'send-null':
+        process.send?.(null);
+        process.send?.([7, null]);
+        process.send?.({ length: 2, 0: 1 });
+        return mid('sent');
+      case 'send-lies':
+        process.send?.([1, { heads: 'none' }]);
+        return never;
+      case 'twice-read': {
+        let reads = 0;
+        return Object.defineProperty({ ...mid('ok') }, 'reward', {
+          enumerable: true,
+          get: () => (reads++ === 0 ? 1 : 1e6),
+        });
+      }
+      case 'kind-read': {
+        let reads = 0;
+        const kinds = ['mid', 'terminated'] as const;
+        return Object.defineProperty({ ...mid('ok') }, 'kind', { get: () => kinds[reads++] }) as EnvStep;
+      }
+      case 'getter-throws': {
+        let reads = 0;
+        return Object.defineProperty({ ...mid('ok') }, 'observation', {
+          get() {
+            if (reads++ > 0) throw new Error('read twice');
+            return 'once';
+          },
+        });
+      }
+      case 'pays-null':
+      case 'pays-text':
+      case 'pays-list':
+      case 'pays-true':
+      case 'pays-object': {
+        const rewards = { null: null, text: '1', list: [0.5], true: true, object: { valueOf: () => 1 } };
+        return mid('ok', rewards[action.slice(5) as keyof typeof rewards] as never);
+      }
+      case 'partial-text':
+        return { ...mid('ok'), partial: 'yes' } as unknown as EnvStep;
+      case 'lists-many':
+      case 'lists-long':
+      case 'lists-much':
+      case 'lists-numbers':
+      case 'lists-nothing':
+        state.lists = action.slice(6);
+        return mid('ok');
       case 'unclonable':
         return { ...mid('ok'), extra: () => 1 } as EnvStep;
       case 'symbol':
@@ -64,11 +145,11 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
     open(task) {
       if (task.index === 999) throw new RangeError('no such task');
       if (task.index === 998) return never;
-      const state = { sum: 0 };
+      const state: State = { sum: 0, lists: undefined };
       const session: Session = {
         first: { kind: 'first', observation: `task ${task.index}` },
         step: (action) => step(task, state, action),
-        actions: () => ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
+        actions: () => oddLists(state.lists) ?? ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
         close() {},
       };
       return session;

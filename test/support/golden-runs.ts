@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RolloutState } from '../../actors/rollout/protocol.ts';
+import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { type RunOptions, startRun } from '../../actors/tree.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
@@ -101,7 +101,7 @@ export const goldenRuns: readonly GoldenRun[] = [
       rollout: { concurrentGroups: 2 }, // some begin when others end
       learner: { estimator: { algorithm: 'rloo', gamma: 0.9, credit: 'turn' }, groupsPerUpdate: 4 },
     },
-    { leaveAfter: 1 },
+    { leaveAfter: 2 },
   ),
   golden(
     'with faults injected',
@@ -208,7 +208,7 @@ async function part(
     if (ended !== 'left') return ended.status.accounting;
     const saved = await run.save();
     if (!saved.ok) throw new Error(saved.message);
-    const { rollout } = loadNewest(join(dir, 'checkpoints')).state as unknown as { rollout: RolloutState };
+    const { rollout } = loadNewest(join(dir, 'checkpoints')).state as unknown as { rollout: SchedulerState };
     const underWay = rollout.running.flatMap(({ running }) => running.filter(({ turns }) => turns.length > 0));
     if (underWay.length === 0) throw new Error('no episode was under way when the run was left');
     return undefined;

@@ -1,19 +1,22 @@
-/** The real rollout actor with real env hosts and the random policy, and a learner that only counts. */
+/** The real scheduler and rollout actor with real env hosts and the random policy, and a learner that only counts. */
 import { createEnvPool, type EnvPool, type EnvPoolOptions } from '../../actors/env/env-pool.ts';
-import type { EnvEvent } from '../../actors/env/protocol.ts';
+import { spawnEnvHosts } from '../../actors/env/spawn.ts';
 import inferenceActor from '../../actors/inference/inference-actor.ts';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
 import type { UpdateReport } from '../../actors/learner/protocol.ts';
 import type { RecorderCommand } from '../../actors/recorder/protocol.ts';
-import type { RolloutCommand, RolloutStatus, TrainEnded } from '../../actors/rollout/protocol.ts';
-import { type RolloutInit, rolloutActor } from '../../actors/rollout/rollout-actor.ts';
+import type { RolloutInit } from '../../actors/rollout/protocol.ts';
+import { spawnRollout } from '../../actors/rollout/spawn.ts';
+import type { RunStatus, SchedulerCommand, TrainEnded } from '../../actors/scheduler/protocol.ts';
+import { spawnScheduler } from '../../actors/scheduler/spawn.ts';
 import { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import { parseChaos } from '../../src/chaos/spec.ts';
+import { runConfigSchema } from '../../src/config/run-config.ts';
 import { type Failure, unaccounted } from '../../src/core/failure.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';
-import { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import { create } from '../../src/schedule/horizon-schedule.ts';
 
 type LearnerMessage = { readonly type: 'group'; readonly group: Group } | { readonly type: 'work' };
 
@@ -24,6 +27,8 @@ export interface BenchOptions {
   readonly chaos?: string;
   readonly pool?: Partial<EnvPoolOptions>;
   readonly rollout?: Partial<RolloutInit>;
+  /** Where the rollout actor lives. Default `local`. */
+  readonly placement?: 'local' | 'thread';
   /** Milliseconds an update takes. */
   readonly updateMs?: number;
   /** Sees every finished group, which is then not kept. */
@@ -38,11 +43,11 @@ export interface RolloutBench {
   readonly failures: Failure[];
   readonly recorded: RecorderCommand[];
   /** Status after each update. */
-  readonly updates: RolloutStatus[];
+  readonly updates: RunStatus[];
   /** While true the learner takes groups and makes no update. */
   stalled: boolean;
   train(): Promise<TrainEnded>;
-  status(): Promise<RolloutStatus>;
+  status(): Promise<RunStatus>;
   stop(): Promise<void>;
 }
 
@@ -50,6 +55,10 @@ export const GROUP_SIZE = 4;
 export const GROUPS_PER_UPDATE = 2;
 export const MAX_LAG = 1;
 export const CONCURRENT_GROUPS = 8;
+
+const HORIZON = { type: 'fixed', rounds: 6 } as const;
+/** Messages that may wait for an actor: four for every episode. */
+const CAPACITY = 4 * CONCURRENT_GROUPS * GROUP_SIZE;
 
 export async function rolloutBench(options: BenchOptions): Promise<RolloutBench> {
   const system = createSystem({ mode: options.mode ?? 'async', seed: 5 });
@@ -71,62 +80,72 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
   const groups: Group[] = [];
   const failures: Failure[] = [];
   const recorded: RecorderCommand[] = [];
-  const updates: RolloutStatus[] = [];
+  const updates: RunStatus[] = [];
   const flags = { stalled: false };
 
   await system.spawn<RecorderCommand>('recorder', () => {
-    const take = (message: RecorderCommand) => void recorded.push(message);
-    return { handlers: { episodes: () => {}, credit: take, metrics: take, quarantined: take, flush() {} } };
+    return {
+      handlers: {
+        episodes() {},
+        updated: ({ status }) => void updates.push(status),
+        failed: ({ failure }) => void failures.push(failure),
+        quarantined: (message) => void recorded.push(message),
+        metrics() {},
+        evaluated() {},
+        saved() {},
+        progressed() {},
+        flush() {},
+      },
+    };
   });
   await system.spawn<LearnerMessage>(
     'learner',
     countingLearner(options.onGroup ?? ((group) => groups.push(group)), flags, options.updateMs ?? 0),
   );
-  const rollout = await system.spawn<RolloutCommand>(
-    'rollout',
-    rolloutActor({
-      envs: pool,
-      sampler: new TaskSampler('faulty', options.tasks ?? [1, 2, 3, 4, 5, 6], 1, { type: 'uniform' }),
+  const { learner, rollout } = runConfigSchema.parse({ env: { id: 'faulty' }, horizon: HORIZON });
+  await spawnScheduler(
+    system,
+    {
+      env: 'faulty',
+      tasks: options.tasks ?? [1, 2, 3, 4, 5, 6],
       seed: 1,
-      view: undefined,
-      envThreads: 1,
+      sampling: { type: 'uniform' },
       labelOf: String,
-      groupSize: GROUP_SIZE,
-      concurrentGroups: CONCURRENT_GROUPS,
-      groupsPerUpdate: GROUPS_PER_UPDATE,
-      maxLag: MAX_LAG,
-      maxAttempts: 6,
-      maxFailures: 200,
       stop: { updates: options.updates },
-      start: { version: 0, horizon: 6, state: undefined },
-      paths: { inference: '/inference', learner: '/learner', recorder: '/recorder' },
-      onUpdate: (_, status) => void updates.push(status),
-      onFailure: (failure) => void failures.push(failure),
-      ...options.rollout,
-    }),
-    { restart: 'temporary' },
+      rollout: { ...rollout, groupSize: GROUP_SIZE, concurrentGroups: CONCURRENT_GROUPS },
+      learner: { ...learner, groupsPerUpdate: GROUPS_PER_UPDATE, maxLag: MAX_LAG },
+      start: { version: 0, horizon: create(HORIZON), state: undefined, group: 0 },
+      barrier: false,
+      evaluation: { everyUpdates: 0, plans: [] },
+      paths: { rollout: '/rollout', learner: '/learner', recorder: '/recorder' },
+    },
+    CAPACITY,
   );
+  await spawnEnvHosts(system, { pool, rolloutPath: '/rollout', record: undefined, replay: undefined }, CAPACITY);
+  const init: RolloutInit = {
+    view: undefined,
+    policyInThread: false,
+    slots: CONCURRENT_GROUPS * GROUP_SIZE,
+    envThreads: 1,
+    maxAttempts: 6,
+    maxFailures: 200,
+    barrier: false,
+    start: { nextEpisode: 0, envSteps: 0, episodes: 0 },
+    paths: { inference: '/inference', envs: '/env-hosts', scheduler: '/scheduler' },
+    ...options.rollout,
+  };
+  await spawnRollout(system, structuredClone(init), options.placement ?? 'local', CAPACITY);
   await system.spawn<InferenceCommand>(
     'inference',
     inferenceActor({ policy: { kind: 'random' }, maxBatch: 64, maxWaitMs: 1, replyPath: '/rollout' }) as never,
   );
+  const scheduler = system.resolve<SchedulerCommand>('/scheduler');
   const broken = new Promise<never>((_, reject) => {
     system.terminated.catch(reject);
     system.inspect$.subscribe((event) => {
       if (event.type === 'stopped' && event.final && event.reason.kind === 'crashed') reject(event.reason.error);
     });
-    let batch: EnvEvent[] = [];
-    pool.observations$.subscribe({
-      next(event) {
-        if (batch.push(event) > 1) return;
-        queueMicrotask(() => {
-          const events = batch;
-          batch = [];
-          void rollout.tell({ type: 'observed', events });
-        });
-      },
-      error: reject,
-    });
+    pool.observations$.subscribe({ error: reject });
   });
   broken.catch(() => {});
   let ended: Promise<void> | undefined;
@@ -149,11 +168,13 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
       Promise.race([
         broken,
         system
-          .ask<TrainEnded, RolloutCommand>(rollout, (replyTo) => ({ type: 'train', replyTo }), { deadlineMs: 600_000 })
+          .ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), {
+            deadlineMs: 600_000,
+          })
           .catch((thrown) => Promise.race([broken, soon().then(() => Promise.reject(thrown))])),
       ]),
     status: () =>
-      system.ask<RolloutStatus, RolloutCommand>(rollout, (replyTo) => ({ type: 'status', replyTo }), {
+      system.ask<RunStatus, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'status', replyTo }), {
         deadlineMs: 5000,
       }),
     stop() {
@@ -182,11 +203,8 @@ function countingLearner(
         const batch = waiting.splice(0, GROUPS_PER_UPDATE);
         if (updateMs > 0) await ctx.sleep(updateMs);
         const report = { version: ++version, trained: batch.map(({ group }) => group), filtered: [], stale: [] };
-        await ctx.resolve<RolloutCommand>('/rollout').tell({
-          type: 'advance',
-          report: report as unknown as UpdateReport,
-          horizon: 6,
-        });
+        const updated = { ...report, consumed: { byHorizon: [] } } as unknown as UpdateReport;
+        await ctx.resolve<SchedulerCommand>('/scheduler').tell({ type: 'updated', report: updated });
       }
     };
     return {

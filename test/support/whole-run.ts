@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TrainEnded } from '../../actors/rollout/protocol.ts';
+import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { unaccounted } from '../../src/core/failure.ts';

@@ -2,14 +2,17 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { exportPolicy } from '../../policy/export-policy.ts';
 import { agentTraj, chatRecord } from '../../record/export.ts';
 import { writeParquet } from '../../record/parquet.ts';
 import type { TraceLine } from '../../record/trace.ts';
 import { TraceStore } from '../../record/trace-store.ts';
+import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 
 interface ExportFlags {
   readonly format: 'agenttraj' | 'chatml' | 'parquet';
+  readonly to?: 'hf' | 'adapter';
   readonly out: string;
   readonly purpose?: string;
   readonly success?: boolean;
@@ -19,17 +22,31 @@ interface ExportFlags {
 export function exportTraces(program: Command): void {
   program
     .command('export')
-    .description('write recorded episodes for other trainers and tools')
+    .description('write recorded episodes, or a trained language model, for other trainers and tools')
     .argument('<trace>', 'a run, its traces folder, or a trace file')
     .addOption(
       new Option('--format <format>', 'AgentTraj JSON, ChatML JSONL, or Parquet with a row per turn')
         .choices(['agenttraj', 'chatml', 'parquet'])
         .default('agenttraj'),
     )
-    .requiredOption('--out <file>', 'where to write')
+    .addOption(
+      new Option(
+        '--to <form>',
+        "instead of episodes, a run's language model: a Hugging Face folder, or its adapter in peft's form",
+      ).choices(['hf', 'adapter']),
+    )
+    .requiredOption('--out <path>', 'where to write')
     .option('--purpose <purpose>', 'only episodes of this purpose: train, or the name of an evaluation')
     .option('--success', 'only episodes that solved their task')
-    .action((path: string, flags: ExportFlags) => runCommand(async () => exportCommand(path, flags)));
+    .action((path: string, flags: ExportFlags) =>
+      runCommand(async () => (flags.to ? exportModel(path, flags.to, flags.out) : exportCommand(path, flags))),
+    );
+}
+
+function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
+  const { update, notes } = exportPolicy(run, readRunConfig(run), to, out);
+  for (const note of notes) process.stderr.write(`${note}\n`);
+  process.stdout.write(`update ${update} → ${out}\n`);
 }
 
 function exportCommand(path: string, flags: ExportFlags): void {

@@ -5,6 +5,7 @@ import { registry } from '../../../envs/registry.ts';
 import { UserError } from '../../core/errors.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
+import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName } from '../../run/run-folder.ts';
 import { readConfigFile } from '../config-file.ts';
@@ -105,7 +106,8 @@ async function learn(
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
   try {
-    const learnt = await teach({ config, dir, view: world.view, demonstrations, epochs, batch });
+    const prompt = worldPrompt(world, config.env.options, env.description);
+    const learnt = await teach({ config, dir, view: world.view, prompt, demonstrations, epochs, batch });
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
     process.stdout.write(
       flags.json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}: ${next}\n`,

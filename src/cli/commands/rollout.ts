@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
-import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
+import type { RunStatus } from '../../../actors/scheduler/protocol.ts';
 import { startRun } from '../../../actors/tree.ts';
 import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
@@ -139,7 +139,7 @@ export async function playRollout(
     for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
     const { horizon, temperature, seed, episodes: total } = plan;
     const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
-    let status: RolloutStatus | undefined;
+    let status: RunStatus | undefined;
     const run = await startRun({
       // A rollout's traces are its result: none is left out and none goes.
       config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },

@@ -48,16 +48,15 @@ export async function startEnvServer(ids: readonly string[], flags: Partial<Serv
   if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
   const worlds = await Promise.all(ids.map((id) => findWorld(id)));
   const stepDeadlineMs = 1000 * (flags.stepSeconds ?? 10);
+  const specs = worlds.flatMap(({ env: { id }, url, world }) => {
+    const server = world.agentgym?.server;
+    const served = server ? [{ id: originalId(id), options: server.options }] : [];
+    return [{ id, options: {} }, ...served].map((spec) => ({ ...spec, url, world }));
+  });
   const episodes = await openEnvSessions({
-    envs: worlds.flatMap(({ env: { id }, url, world }) => {
-      const server = world.agentgym?.server;
-      return server
-        ? [
-            { id, url },
-            { id: originalId(id), url, options: server.options },
-          ]
-        : [{ id, url }];
-    }),
+    envs: await Promise.all(
+      specs.map(async ({ world, ...spec }) => ({ ...spec, shared: await world.share?.(spec.options) })),
+    ),
     threads: flags.threads ?? 1,
     isolation: 'thread',
     listActions: false,

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
-import type { RolloutStatus } from '../../../actors/rollout/protocol.ts';
+import type { RunStatus } from '../../../actors/scheduler/protocol.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import type { RunConfig } from '../../config/run-config.ts';
@@ -140,7 +140,7 @@ export async function trainAndReport(request: {
   });
   const say = (line: string) => display.notice(line);
   const interrupt = onInterrupt(say);
-  let status: RolloutStatus | undefined;
+  let status: RunStatus | undefined;
   try {
     const outcome = await attempt({
       ...request,

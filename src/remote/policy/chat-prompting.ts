@@ -14,7 +14,7 @@ import type { Prompt, Prompting } from './prompting.ts';
 interface Talk {
   readonly table: string[];
   readonly turns: ToldTurn[];
-  /** What the model was told and has not answered. */
+  /** Message that the model has not answered yet. */
   told: string;
   error: string | undefined;
   /** Prompt and completion tokens used. */
@@ -139,7 +139,7 @@ export class ChatPrompting implements Prompting {
 }
 
 /**
- * What was sampled, for whoever trains on it: only where the server told ids and log-probabilities of the same tokens.
+ * Decision to train on: only where the server told ids and log-probabilities of the same tokens.
  * The context is what the model had not read before; the whole prompt where it was rendered anew.
  */
 function decisionOf(talk: Talk, { tokens, promptTokenIds, logprobs, longplay }: Completion): Decision | undefined {

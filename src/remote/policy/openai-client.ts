@@ -20,7 +20,7 @@ export interface Completion {
   readonly promptTokenIds?: Int32Array;
   /** [T] log π of each token of the answer. */
   readonly logprobs?: Float32Array;
-  /** What our own policy server adds. */
+  /** Extension of our own policy server. */
   readonly longplay?: { readonly version: number; readonly value: number };
 }
 
@@ -79,7 +79,7 @@ export function readCompletion(api: Api, answer: unknown): Completion {
     ...(tokens ? { tokens } : {}),
     ...(promptTokenIds ? { promptTokenIds } : {}),
     ...(logprobs ? { logprobs } : {}),
-    ...(ours ? { longplay: { version: whole(ours.version), value: Number(ours.value) || 0 } } : {}),
+    ...(ours ? { longplay: { version: whole(ours.version), value: finite(ours.value) } } : {}),
   };
 }
 
@@ -97,6 +97,10 @@ function textOf(api: Api, choice: Record<string, unknown>): string {
   return said;
 }
 
+function finite(value: unknown): number {
+  return Number.isFinite(value) ? (value as number) : 0;
+}
+
 function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Float32Array | undefined {
   const list =
     api === 'completions'
@@ -105,7 +109,9 @@ function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Fl
         ? logprobs.content.map((token) => record(token)?.logprob)
         : undefined;
   if (!Array.isArray(list) || !list.every((value) => typeof value === 'number')) return undefined;
-  return Float32Array.from(list);
+  const values = Float32Array.from(list); // JSON's 1e999 is infinite, and so is -1e300 in single precision
+  if (!values.every(Number.isFinite)) throw malformed('a log-probability that is not finite');
+  return values;
 }
 
 function ids(value: unknown): Int32Array | undefined {

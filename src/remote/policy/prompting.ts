@@ -2,7 +2,7 @@
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import type { Api, Completion } from './openai-client.ts';
 
-/** What is sent, or the answer that needs no sending. */
+/** Request to send, or the answer that needs none. */
 export type Prompt =
   | { readonly api: Api; readonly body: Readonly<Record<string, unknown>> }
   | { readonly decided: Omit<Acted, 'episode' | 'turn'> };

@@ -1,4 +1,4 @@
-/** What a policy behind a server has used since the start. */
+/** Usage of a policy behind a server since the start. */
 export interface RemoteUsage {
   /** Requests that were answered well. */
   readonly requests: number;

@@ -2,7 +2,7 @@
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
-import type { Purpose } from './episode-run.ts';
+import type { Purpose } from '../rollout/protocol.ts';
 import type { EvaluationPlan, EvaluationRecord } from './protocol.ts';
 
 interface EvaluationRun {

@@ -1,5 +1,5 @@
 /** Groups with the learner: finished, handed over, and not yet consumed by an update. */
-import type { Group, Trajectory } from '../../src/core/trajectory.ts';
+import type { Group } from '../../src/core/trajectory.ts';
 import { type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
 
@@ -69,7 +69,8 @@ export class Deliveries {
   }
 }
 
-/** A trajectory as a checkpoint holds it, with its typed arrays. */
-export function revived(trajectory: Trajectory): Trajectory {
-  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
+/** A group as a checkpoint holds it, with its typed arrays. */
+export function revivedGroup(group: Group): Group {
+  const trajectories = group.trajectories.map((one) => ({ ...one, turns: reviveTurns(one.turns) }));
+  return { ...group, trajectories };
 }

@@ -1,0 +1,13 @@
+/** Starts the remote inference actor, in the place of the batching one. */
+import type { ActorSystem } from '../../src/runtime/actor.ts';
+import type { InferenceCommand } from '../inference/protocol.ts';
+import type { RemoteInferenceInit } from './protocol.ts';
+
+/** @param capacity messages that may wait, ≥ 1 */
+export function spawnRemoteInference(system: ActorSystem, init: RemoteInferenceInit, capacity: number) {
+  return system.spawnModule<InferenceCommand, RemoteInferenceInit>(
+    'inference',
+    { url: new URL('./remote-inference-actor.js', import.meta.url), init, placement: 'local' },
+    { killable: false, startMs: 120_000, control: ['loadWeights'], mailbox: { capacity, overflow: 'wait' } },
+  );
+}

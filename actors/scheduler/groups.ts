@@ -1,0 +1,133 @@
+/**
+ * Every group that was launched, from its ticket to the update that consumes it, and the account of all episodes:
+ * launched = trained + stale + filtered + failed + in flight, at any time. A result counts only if its group is
+ * outstanding; that makes each count once.
+ */
+import { LongplayError } from '../../src/core/errors.ts';
+import type { Accounting, FailureCause } from '../../src/core/failure.ts';
+import type { UpdateReport } from '../learner/protocol.ts';
+import type { GroupTicket, RolloutState } from '../rollout/protocol.ts';
+import type { Deliveries } from './deliveries.ts';
+import { Ledger } from './ledger.ts';
+import type { SchedulerState } from './protocol.ts';
+
+export class LaunchedGroups {
+  readonly deliveries: Deliveries;
+  readonly #ledger: Ledger;
+  /** In launch order: with the rollouts, or on the way there. */
+  readonly #outstanding = new Map<number, GroupTicket>();
+
+  constructor(deliveries: Deliveries, accounting: Accounting | undefined) {
+    this.deliveries = deliveries;
+    this.#ledger = new Ledger(accounting);
+  }
+
+  /** Groups outstanding, to train on and in all. */
+  get counts(): { readonly training: number; readonly all: number } {
+    return { training: this.#training().length, all: this.#outstanding.size };
+  }
+
+  launch(ticket: GroupTicket): void {
+    this.#outstanding.set(ticket.group, ticket);
+    this.#ledger.launch(ticket.size);
+  }
+
+  /** Takes a group of a checkpoint back in, which its accounting counts already. */
+  restore(ticket: GroupTicket): void {
+    this.#outstanding.set(ticket.group, ticket);
+  }
+
+  /** An attempt failed and is made again. @returns its ticket; undefined for a group that is not outstanding */
+  failed(group: number, cause: FailureCause): GroupTicket | undefined {
+    const ticket = this.#outstanding.get(group);
+    if (!ticket) return undefined;
+    this.#ledger.fail(cause);
+    this.#ledger.launch(1);
+    return ticket;
+  }
+
+  /**
+   * A group is finished; what becomes of its episodes is told by `deliveries.add` or `filter`.
+   * @returns its ticket; undefined for a group that is not outstanding
+   * @throws {LongplayError} STALLED when it is not whole
+   */
+  finished(group: number, episodes: number): GroupTicket | undefined {
+    const ticket = this.#outstanding.get(group);
+    if (!ticket) return undefined;
+    if (episodes !== ticket.size) {
+      throw new LongplayError('STALLED', `group ${group} came back with ${episodes} episodes, expected ${ticket.size}`);
+    }
+    this.#outstanding.delete(group);
+    return ticket;
+  }
+
+  /** A group's last attempt failed for `cause`; its other episodes count as filtered. */
+  gaveUp(group: number, cause: FailureCause): GroupTicket | undefined {
+    const ticket = this.#outstanding.get(group);
+    if (!ticket) return undefined;
+    this.#outstanding.delete(group);
+    this.#ledger.fail(cause);
+    this.#ledger.filter(ticket.size - 1);
+    return ticket;
+  }
+
+  /** Finished episodes that are not for training. */
+  filter(episodes: number): void {
+    this.#ledger.filter(episodes);
+  }
+
+  /** What an update consumed, or found too old. @throws {LongplayError} STALLED when episodes are unaccounted for */
+  consumed({ trained, filtered, stale }: Pick<UpdateReport, 'trained' | 'filtered' | 'stale'>): void {
+    for (const group of trained) this.#ledger.train(this.deliveries.collect(group));
+    for (const group of filtered) this.#ledger.filter(this.deliveries.collect(group));
+    for (const group of stale) this.#ledger.drop(this.deliveries.collect(group));
+    this.#ledger.check(this.#inFlight());
+  }
+
+  /** Training groups are no longer wanted; they count as filtered. @returns their numbers */
+  abandonTraining(): readonly number[] {
+    return this.#training().map(({ group, size }) => {
+      this.#outstanding.delete(group);
+      this.#ledger.filter(size);
+      return group;
+    });
+  }
+
+  get accounting(): Accounting {
+    return this.#ledger.account(this.#inFlight());
+  }
+
+  /**
+   * Groups of a checkpoint. Evaluations under way are not kept, a resumed run has lost their episodes: they count as
+   * filtered.
+   * @param running as the rollouts told them
+   * @throws {LongplayError} STALLED when a group is neither with the rollouts nor with the learner
+   */
+  saved(running: RolloutState['running']): Pick<SchedulerState, 'accounting' | 'running' | 'delivered'> {
+    const training = this.#training();
+    const kept = running.filter(({ group }) => this.#outstanding.has(group));
+    if (kept.length !== training.length) {
+      const missing = training.filter(({ group }) => !kept.some((one) => one.group === group));
+      throw new LongplayError(
+        'STALLED',
+        `checkpoint: the rollouts do not have ${missing.map(({ group }) => `group ${group}`).join(', ')}`,
+      );
+    }
+    let inFlight = this.deliveries.episodes;
+    for (const { size } of training) inFlight += size;
+    const { accounting } = this;
+    const filtered = accounting.filtered + accounting.inFlight - inFlight;
+    return { accounting: { ...accounting, filtered, inFlight }, running: kept, delivered: this.deliveries.saved() };
+  }
+
+  #training(): GroupTicket[] {
+    return [...this.#outstanding.values()].filter(({ purpose }) => purpose.name === 'train');
+  }
+
+  /** Episodes running, or finished and waiting for an update. */
+  #inFlight(): number {
+    let count = this.deliveries.episodes;
+    for (const { size } of this.#outstanding.values()) count += size;
+    return count;
+  }
+}

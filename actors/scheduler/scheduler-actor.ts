@@ -1,0 +1,456 @@
+/**
+ * Decides what is played and counts what became of it. It starts as many training groups as admission allows (maxLag),
+ * under the horizon of its schedule and with tasks of its sampler, hands finished ones to the learner, evaluates, ends
+ * training when the stop condition holds, and gives checkpoints the state of the run. After every update each launched
+ * episode is accounted for. The rollouts play; a result counts only if its group is outstanding.
+ *
+ * Update and horizon change together, in one handler: no episode can start under the horizon of another update. What
+ * each command may do now is up to the phase (phase.ts).
+ */
+import { isInformative, mostGroups } from '../../src/algo/dynamic-sampling.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
+import { LongplayError } from '../../src/core/errors.ts';
+import { seedFrom } from '../../src/core/rng.ts';
+import type { Task } from '../../src/core/task.ts';
+import type { Group } from '../../src/core/trajectory.ts';
+import { consumedFacts } from '../../src/record/group-facts.ts';
+import { NO_TIME } from '../../src/record/slot-time.ts';
+import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
+import { groupsToStart } from '../../src/schedule/admission.ts';
+import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
+import { progressOf, stopReached, type TrainedSoFar } from '../../src/schedule/stop.ts';
+import { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import type { GroupFinished, SaveReport, UpdateReport } from '../learner/protocol.ts';
+import type { RecorderCommand } from '../recorder/protocol.ts';
+import type { GroupTicket, RolloutCommand, RolloutState, RolloutTotals } from '../rollout/protocol.ts';
+import { Deliveries, revivedGroup } from './deliveries.ts';
+import { Evaluations } from './evaluations.ts';
+import { LaunchedGroups } from './groups.ts';
+import {
+  handsOver,
+  isQuiet,
+  isTraining,
+  mayEvaluate,
+  mayLaunch,
+  nextPhase,
+  type Phase,
+  type PhaseEffect,
+  type PhaseEvent,
+  START,
+} from './phase.ts';
+import type {
+  Captured,
+  Evaluate,
+  EvaluationPlan,
+  GaveUp,
+  Played,
+  PlayedGroup,
+  RunStatus,
+  SchedulerCommand,
+  SchedulerSnapshot,
+  SchedulerState,
+  TrainEnded,
+} from './protocol.ts';
+import { TrainingTasks } from './tasks.ts';
+
+export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
+  readonly env: string;
+  /** Indices to draw training tasks from. */
+  readonly tasks: readonly number[];
+  readonly sampling: RunConfig['tasks']['sampling'];
+  /** Sub-task of a task index. */
+  readonly labelOf: (index: number) => string;
+  readonly rollout: Pick<RunConfig['rollout'], 'groupSize' | 'concurrentGroups'>;
+  readonly learner: Pick<
+    RunConfig['learner'],
+    'groupsPerUpdate' | 'oversampling' | 'maxLag' | 'estimator' | 'filterGroups' | 'kl'
+  >;
+  readonly start: {
+    readonly version: number;
+    readonly horizon: HorizonState;
+    readonly state: SchedulerState | undefined;
+    /** Number of the first group, without a state. */
+    readonly group: number;
+  };
+  /** A checkpoint is a barrier (serial mode). */
+  readonly barrier: boolean;
+  /** Evaluations made while training goes on. */
+  readonly evaluation: {
+    /** 0: none. */
+    readonly everyUpdates: number;
+    readonly plans: readonly EvaluationPlan[];
+  };
+  /** `learner` is undefined where nobody learns. */
+  readonly paths: { readonly rollout: string; readonly learner: string | undefined; readonly recorder: string };
+}
+
+/** Milliseconds of silence before training resumes after a barrier: longer than any timer of an actor. */
+const QUIET_MS = 100;
+
+/** The silence is private: no other actor can end it. */
+type Internal = SchedulerCommand | { readonly type: 'resume' };
+
+export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
+  return (ctx) => {
+    const scheduler = new Scheduler(ctx, init);
+    return {
+      handlers: {
+        train: ({ replyTo }) => scheduler.train(replyTo),
+        halt: () => scheduler.halt(),
+        evaluate: (evaluate) => scheduler.evaluate(evaluate),
+        status: ({ replyTo }) => ctx.reply(replyTo, scheduler.status()),
+        updated: ({ report }) => scheduler.updated(report),
+        dropped: ({ stale }) => scheduler.dropped(stale),
+        snapshot: ({ replyTo }) => scheduler.snapshot(replyTo),
+        saved: ({ report }) => scheduler.saved(report),
+        played: (played) => scheduler.played(played),
+        progressed: ({ totals }) => scheduler.progressed(totals),
+        captured: (captured) => scheduler.captured(captured),
+        resume: () => scheduler.on({ type: 'resume' }),
+      },
+    };
+  };
+}
+
+class Scheduler {
+  readonly #ctx: Context<Internal>;
+  readonly #init: SchedulerInit;
+  readonly #tasks: TrainingTasks;
+  readonly #groups: LaunchedGroups;
+  readonly #evaluations = new Evaluations();
+  #phase: Phase = START;
+  /** What a resumed run begins with, until it has gone on from there. */
+  #checkpoint: SchedulerState | undefined;
+  #training: ReplyTo<TrainEnded> | undefined;
+  #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
+  #captured: RolloutState | undefined;
+  /** Times that the rollouts were asked for their state. */
+  #captures = 0;
+  #cancelQuiet = () => {};
+  /** Checkpoints that were barriers: the learner drops what was handed over before the last one. */
+  #barriers = 0;
+  #version: number;
+  #horizon: HorizonState;
+  #nextGroup: number;
+  #totals: RolloutTotals;
+  /** Milliseconds of training before `#startedAt`. */
+  #elapsedBefore: number;
+  #startedAt: number | undefined;
+
+  constructor(ctx: Context<Internal>, init: SchedulerInit) {
+    this.#ctx = ctx;
+    this.#init = init;
+    const { version, horizon, state, group } = init.start;
+    const { env, tasks, seed, sampling, learner } = init;
+    this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), state);
+    const informative = (one: Group) => learner.oversampling <= 1 || isInformative(one, learner);
+    this.#groups = new LaunchedGroups(new Deliveries(init.labelOf, informative), state?.accounting);
+    this.#checkpoint = state;
+    this.#version = version;
+    this.#horizon = horizon;
+    this.#nextGroup = state?.nextGroup ?? group;
+    this.#totals = {
+      envSteps: state?.envSteps ?? 0,
+      episodes: state?.episodes ?? 0,
+      runningEpisodes: 0,
+      tokens: 0,
+      calls: 0,
+      decidedTurns: 0,
+      time: NO_TIME,
+    };
+    this.#elapsedBefore = state?.elapsedMs ?? 0;
+  }
+
+  // --- what others ask for ----------------------------------------------------------------------------------------
+
+  train(replyTo: ReplyTo<TrainEnded>): void {
+    if (this.#phase.name !== 'idle') {
+      this.#ctx.replyError(replyTo, new LongplayError('BAD_ARGUMENT', `a run trains once; it is ${this.#phase.name}`));
+      return;
+    }
+    this.#training = replyTo;
+    this.#startedAt = this.#ctx.clock.now();
+    const why = stopReached(this.#init.stop, this.#soFar());
+    this.on({ type: 'train', checkpoint: this.#checkpoint !== undefined, done: why !== undefined });
+    if (why) this.#answerTrain(why);
+  }
+
+  halt(): void {
+    this.#end('halted');
+  }
+
+  evaluate({ plan, replyTo }: Evaluate): void {
+    // Training is over and its checkpoint written: what was kept for it makes room.
+    if (this.#phase.name === 'ended') {
+      const groups = this.#groups.abandonTraining();
+      if (groups.length > 0) this.#tellRollouts({ type: 'abandon', groups });
+    }
+    this.#evaluations.open(plan, (record) => this.#ctx.reply(replyTo, record));
+    this.#launch();
+    this.#evaluations.settle();
+  }
+
+  status(): RunStatus {
+    return {
+      ...this.#totals,
+      version: this.#version,
+      horizon: horizon(this.#horizon),
+      elapsedMs: this.#elapsed(),
+      progress: this.#progress(this.#totals.envSteps),
+      accounting: this.#groups.accounting,
+    };
+  }
+
+  snapshot(replyTo: ReplyTo<SchedulerSnapshot>): void {
+    this.#snapshot = replyTo;
+    this.on({ type: 'snapshot', checkpoint: this.#checkpoint !== undefined });
+  }
+
+  // --- what the learner tells -------------------------------------------------------------------------------------
+
+  updated(report: UpdateReport): void {
+    this.#version = report.version;
+    this.#horizon = nextHorizon(this.#horizon, report.consumed);
+    const facts = this.#groups.deliveries.factsOf([...report.trained, ...report.filtered]);
+    this.#groups.consumed(report);
+    this.#tellRecorder({ type: 'updated', report, status: this.status(), consumed: consumedFacts(facts) });
+    if (this.#endIfDone()) return;
+    const { everyUpdates, plans } = this.#init.evaluation;
+    if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
+      const version = this.#version;
+      for (const plan of plans) {
+        const named = { ...plan, name: `${plan.name} @${version}` };
+        this.#evaluations.open(named, (record) => this.#tellRecorder({ type: 'evaluated', version, record }));
+      }
+    }
+    this.#launch();
+  }
+
+  dropped(stale: readonly number[]): void {
+    this.#groups.consumed({ trained: [], filtered: [], stale });
+    this.#launch();
+  }
+
+  saved(report: SaveReport): void {
+    this.#tellRecorder({ type: 'saved', report });
+    if (this.#init.barrier) this.#barriers++;
+    this.on({ type: 'saved' });
+  }
+
+  // --- what the rollouts tell -------------------------------------------------------------------------------------
+
+  played({ groups, gaveUp, failed, totals }: Played): void {
+    this.#totals = totals;
+    for (const { group, failure } of failed) {
+      const ticket = this.#groups.failed(group, failure.cause);
+      if (ticket) this.#tellRecorder({ type: 'failed', task: ticket.task, failure });
+    }
+    for (const group of groups) this.#finished(group);
+    for (const group of gaveUp) this.#gaveUp(group);
+    this.#evaluations.settle();
+    if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
+    this.#tellRecorder({ type: 'progressed', status: this.status() });
+  }
+
+  progressed(totals: RolloutTotals): void {
+    this.#totals = totals;
+    this.#tellRecorder({ type: 'progressed', status: this.status() });
+  }
+
+  captured({ id, state }: Captured): void {
+    if (id !== this.#captures) return; // of a checkpoint that was given up meanwhile
+    this.#totals = state.totals;
+    this.#captured = state;
+    this.on({ type: 'captured', evaluating: this.#evaluations.size > 0 });
+    this.#captured = undefined;
+  }
+
+  #finished({ group, trajectories, envSteps }: PlayedGroup): void {
+    const ticket = this.#groups.finished(group, trajectories.length);
+    if (!ticket) return; // abandoned meanwhile
+    const { task, horizon, size, purpose } = ticket;
+    this.#tellRecorder({ type: 'episodes', trajectories, purpose: purpose.name });
+    if (this.#evaluations.finished(purpose.name, trajectories)) {
+      this.#groups.filter(size);
+      return;
+    }
+    this.#tasks.observe(task, trajectories.filter(({ success }) => success).length / size);
+    if (this.#init.paths.learner === undefined) {
+      this.#groups.filter(size);
+      return;
+    }
+    const finished: Group = { group, task, horizon, trajectories };
+    const progress = this.#progress(envSteps);
+    this.#groups.deliveries.add(finished, progress);
+    if (handsOver(this.#phase)) this.#handOver([{ group: finished, progress }]);
+  }
+
+  #gaveUp({ group, failure, attempts }: GaveUp): void {
+    const ticket = this.#groups.gaveUp(group, failure.cause);
+    if (!ticket) return;
+    const { task, size, purpose } = ticket;
+    this.#tellRecorder({ type: 'failed', task, failure });
+    if (this.#evaluations.gaveUp(purpose.name, size) || !this.#tasks.quarantine(task)) return;
+    this.#tellRecorder({ type: 'quarantined', task, failure, attempts });
+  }
+
+  // --- phases -----------------------------------------------------------------------------------------------------
+
+  on(event: PhaseEvent): void {
+    const { phase, effects } = nextPhase(this.#phase, event, this.#init.barrier);
+    this.#phase = phase;
+    if (!isQuiet(phase)) this.#cancelQuiet();
+    for (const effect of effects) this.#carryOut(effect);
+  }
+
+  #carryOut(effect: PhaseEffect): void {
+    const carriers: Record<PhaseEffect, () => void> = {
+      restore: () => this.#restore(this.#checkpoint!),
+      pause: () => this.#tellRollouts({ type: 'pause', ended: false }),
+      end: () => this.#tellRollouts({ type: 'pause', ended: true }),
+      capture: () => {
+        const atRest = this.#init.barrier || this.#phase.name === 'restoring';
+        this.#tellRollouts({ type: 'capture', id: ++this.#captures, atRest });
+      },
+      answer: () => this.#answerSnapshot(this.#state(this.#captured!)),
+      answerCheckpoint: () => this.#answerSnapshot(this.#checkpoint!),
+      awaitQuiet: () => {
+        this.#cancelQuiet();
+        this.#cancelQuiet = this.#ctx.after(QUIET_MS, { type: 'resume' });
+      },
+      resume: () => {
+        this.#checkpoint = undefined;
+        this.#ctx.system.reorder(this.#version);
+        this.#tellRollouts({ type: 'resume' });
+      },
+      handOver: () => this.#handOver(this.#groups.deliveries.all()),
+      launch: () => this.#launch(),
+    };
+    carriers[effect]();
+  }
+
+  /** What a checkpoint keeps of the run. */
+  #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
+    return {
+      format: 2,
+      ...this.#tasks.saved,
+      nextGroup: this.#nextGroup,
+      nextEpisode,
+      envSteps,
+      episodes,
+      elapsedMs: this.#elapsed(),
+      ...this.#groups.saved(running),
+    };
+  }
+
+  /** Gives the rollouts the episodes of a checkpoint; training goes on when each is back at its last turn. */
+  #restore({ delivered, running }: SchedulerState): void {
+    for (const { group, progress } of delivered) this.#groups.deliveries.add(revivedGroup(group), progress);
+    const groups = running.map((saved) => {
+      const ticket = this.#trainingTicket(saved.group, saved.task, saved.horizon);
+      this.#groups.restore(ticket);
+      return { ticket, saved };
+    });
+    this.#tellRollouts({ type: 'restore', groups });
+  }
+
+  #answerSnapshot(run: SchedulerState): void {
+    if (this.#snapshot) this.#ctx.reply(this.#snapshot, { run, horizon: this.#horizon });
+    this.#snapshot = undefined;
+  }
+
+  #endIfDone(): boolean {
+    const why = isTraining(this.#phase) && stopReached(this.#init.stop, this.#soFar());
+    if (why) this.#end(why);
+    return !isTraining(this.#phase);
+  }
+
+  #end(why: TrainEnded['why']): void {
+    if (!isTraining(this.#phase)) return;
+    this.on({ type: 'end' });
+    this.#answerTrain(why);
+  }
+
+  #answerTrain(why: TrainEnded['why']): void {
+    const status = this.status();
+    this.#elapsedBefore = this.#elapsed();
+    this.#startedAt = undefined;
+    this.#ctx.reply(this.#training!, { why, status });
+  }
+
+  // --- groups -----------------------------------------------------------------------------------------------------
+
+  /** Starts what admission allows; evaluations first. */
+  #launch(): void {
+    const { concurrentGroups } = this.#init.rollout;
+    const tickets: GroupTicket[] = [];
+    const launch = (ticket: GroupTicket) => {
+      this.#groups.launch(ticket);
+      tickets.push(ticket);
+    };
+    // Training groups that wait for the end of a pause take no evaluation's place: it may be the evaluation they wait for.
+    const { name } = this.#phase;
+    const taken = () =>
+      this.#groups.counts.all - (name === 'idle' || name === 'running' ? 0 : this.#groups.counts.training);
+    while (mayEvaluate(this.#phase) && taken() < concurrentGroups) {
+      const next = this.#evaluations.next();
+      if (!next) break;
+      const { plan, task, purpose } = next;
+      launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose });
+    }
+    for (let start = mayLaunch(this.#phase) ? this.#admitted() : 0; start > 0; start--) {
+      launch(this.#trainingTicket(this.#nextGroup++, this.#tasks.next(), horizon(this.#horizon)));
+    }
+    if (tickets.length > 0) this.#tellRollouts({ type: 'play', groups: tickets });
+  }
+
+  /** Training groups that may start now. */
+  #admitted(): number {
+    const { groupsPerUpdate, maxLag } = this.#init.learner;
+    const { deliveries, counts } = this.#groups;
+    return groupsToStart({
+      maxLag,
+      version: this.#version,
+      groupsPerUpdate,
+      accepted: this.#version * groupsPerUpdate + deliveries.size,
+      running: counts.training,
+      uninformative: deliveries.uninformative,
+      mostPerUpdate: mostGroups(this.#init.learner),
+      maxRunning: this.#init.rollout.concurrentGroups,
+    });
+  }
+
+  #trainingTicket(group: number, task: Task, horizon: number): GroupTicket {
+    const purpose = { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
+    return { group, task, horizon, size: this.#init.rollout.groupSize, purpose };
+  }
+
+  #handOver(groups: readonly { readonly group: Group; readonly progress: number }[]): void {
+    const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner!);
+    for (const { group, progress } of groups) {
+      void learner.tell({ type: 'group', group, progress, barrier: this.#barriers });
+    }
+  }
+
+  // --- time and addresses -----------------------------------------------------------------------------------------
+
+  #elapsed(): number {
+    return this.#elapsedBefore + (this.#startedAt === undefined ? 0 : this.#ctx.clock.now() - this.#startedAt);
+  }
+
+  #soFar(): TrainedSoFar {
+    return { updates: this.#version, envSteps: this.#totals.envSteps, elapsedMs: this.#elapsed() };
+  }
+
+  #progress(envSteps: number): number {
+    return progressOf(this.#init.stop, { ...this.#soFar(), envSteps });
+  }
+
+  #tellRollouts(command: RolloutCommand): void {
+    void this.#ctx.resolve<RolloutCommand>(this.#init.paths.rollout).tell(command);
+  }
+
+  #tellRecorder(command: RecorderCommand): void {
+    void this.#ctx.resolve<RecorderCommand>(this.#init.paths.recorder).tell(command);
+  }
+}

@@ -1,0 +1,51 @@
+/** Tasks of training groups: drawn by the sampler, without those that kept failing. */
+import { LongplayError } from '../../src/core/errors.ts';
+import type { Task } from '../../src/core/task.ts';
+import type { TaskSampler, TaskSamplerState } from '../../src/schedule/task-sampler.ts';
+
+/** Redraws before giving up on finding a task that is not quarantined. */
+const MAX_REDRAWS = 1000;
+
+export class TrainingTasks {
+  readonly #sampler: TaskSampler;
+  readonly #quarantined: Set<number>;
+
+  /** Goes on from `saved`. @throws {LongplayError} BAD_CHECKPOINT when it belongs to another seed, env or task list */
+  constructor(
+    sampler: TaskSampler,
+    saved: { readonly sampler: TaskSamplerState; readonly quarantined: readonly number[] } | undefined,
+  ) {
+    this.#sampler = sampler;
+    this.#quarantined = new Set(saved?.quarantined);
+    if (saved) sampler.restore(saved.sampler);
+  }
+
+  /** The next task. @throws {LongplayError} ENV_BROKEN when none is found that is not quarantined */
+  next(): Task {
+    for (let i = 0; i < MAX_REDRAWS; i++) {
+      const task = this.#sampler.next();
+      if (!this.#quarantined.has(task.index)) return task;
+    }
+    throw new LongplayError(
+      'ENV_BROKEN',
+      `every task drawn is quarantined (${this.#quarantined.size} tasks failed too often); the environment is broken: run \`longplay check-env\``,
+    );
+  }
+
+  /** Share of a group's episodes that solved the task, in [0, 1]. */
+  observe({ index }: Task, success: number): void {
+    this.#sampler.observe(index, success);
+  }
+
+  /** @returns false for a task that already was */
+  quarantine({ index }: Task): boolean {
+    if (this.#quarantined.has(index)) return false;
+    this.#quarantined.add(index);
+    return true;
+  }
+
+  /** For a checkpoint; plain JSON. */
+  get saved() {
+    return { sampler: this.#sampler.state, quarantined: [...this.#quarantined] };
+  }
+}

@@ -1,0 +1,58 @@
+/** Chromium over the sites of our own: one browser and one loopback server a host, one context an episode. */
+import type { Browser } from 'playwright-core';
+import type { Resources } from '../../../src/core/world.ts';
+import { SCREEN } from '../page.ts';
+import type { Episode } from '../sites/episode.ts';
+import { ChromiumDriver } from './chromium.ts';
+import type { Driver } from './driver.ts';
+import { launchChromium } from './launch.ts';
+import { EPISODE_HEADER, type Loopback, startLoopback } from './loopback.ts';
+
+/** Longest wait for one step of a browser. */
+const LOAD_MS = 20_000;
+
+export class EmbeddedBrowser implements Resources {
+  readonly #browser: Browser;
+  readonly #loopback: Loopback;
+
+  private constructor(browser: Browser, loopback: Loopback) {
+    this.#browser = browser;
+    this.#loopback = loopback;
+  }
+
+  /** @throws {UserError} where there is no Chromium */
+  static async start(): Promise<EmbeddedBrowser> {
+    const loopback = await startLoopback();
+    try {
+      const hosts = `MAP *.test 127.0.0.1:${loopback.port},MAP * ~NOTFOUND,EXCLUDE 127.0.0.1`;
+      return new EmbeddedBrowser(await launchChromium(hosts), loopback);
+    } catch (thrown) {
+      await loopback.close();
+      throw thrown;
+    }
+  }
+
+  /** Contexts that are open, for tests of what leaks. */
+  get contexts(): number {
+    return this.#browser.contexts().length;
+  }
+
+  readonly openDriver = async (episode: Episode, focusesOpened: boolean): Promise<Driver> => {
+    const name = this.#loopback.add(episode);
+    const context = await this.#browser.newContext({
+      viewport: { width: SCREEN[0], height: SCREEN[1] },
+      deviceScaleFactor: 1,
+      extraHTTPHeaders: { [EPISODE_HEADER]: name },
+      acceptDownloads: false,
+      serviceWorkers: 'block',
+    });
+    context.on('close', () => this.#loopback.remove(name));
+    const options = { screen: SCREEN, focusesOpened, rows: true, loadMs: LOAD_MS, settleMs: 0 };
+    return ChromiumDriver.open(context, options);
+  };
+
+  async dispose(): Promise<void> {
+    await this.#browser.close().catch(() => {});
+    await this.#loopback.close();
+  }
+}

@@ -1,0 +1,61 @@
+/** Options of the world, checked. */
+import type { EnvOptions } from '../../src/core/env.ts';
+import { UserError } from '../../src/core/errors.ts';
+import type { Fidelity } from './grammar.ts';
+import type { Dialect } from './tree.ts';
+
+export interface WebArenaOptions {
+  /** `corrected` (default) or `original`, see README.md. */
+  readonly fidelity: Fidelity;
+  /** `2023` (default): no addresses at links, `img` for images; `chromium`: all that today's Chromium says. */
+  readonly dialect: Dialect;
+  /** `in-process` (default) or `chromium`: what drives the sites of our own. */
+  readonly driver: 'in-process' | 'chromium';
+  /** `embedded` (default): the sites of our own; `live`: sites at the addresses of the environment variables. */
+  readonly sites: 'embedded' | 'live';
+  /** Live sites: folder of the task configurations, one JSON object a file. */
+  readonly configs: string | undefined;
+  /** Live sites: true where no task changes anything, so that sessions may share a site. */
+  readonly readOnly: boolean;
+}
+
+const CHOICES = {
+  fidelity: ['corrected', 'original'],
+  dialect: ['2023', 'chromium'],
+  driver: ['in-process', 'chromium'],
+  sites: ['embedded', 'live'],
+} as const;
+const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly'];
+
+/** @throws {UserError} BAD_CONFIG for an option or a value that is none of these */
+export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
+  for (const key of Object.keys(options)) {
+    if (!KNOWN.includes(key))
+      throw new UserError('BAD_CONFIG', `webarena has no option "${key}"; it has: ${KNOWN.join(', ')}`);
+  }
+  const choice = <K extends keyof typeof CHOICES>(key: K): (typeof CHOICES)[K][number] => {
+    const allowed: readonly string[] = CHOICES[key];
+    const value = options[key] === undefined ? allowed[0] : String(options[key]);
+    if (allowed.includes(value!)) return value as (typeof CHOICES)[K][number];
+    throw new UserError(
+      'BAD_CONFIG',
+      `webarena: ${key} must be ${allowed.map((one) => `"${one}"`).join(' or ')}, got ${JSON.stringify(options[key])}`,
+    );
+  };
+  const { configs, readOnly = false } = options;
+  if (configs !== undefined && typeof configs !== 'string')
+    throw new UserError('BAD_CONFIG', `webarena: configs must be the path of a folder, got ${JSON.stringify(configs)}`);
+  if (typeof readOnly !== 'boolean')
+    throw new UserError('BAD_CONFIG', `webarena: readOnly must be true or false, got ${JSON.stringify(readOnly)}`);
+  const sites = choice('sites');
+  if (sites === 'live' && configs === undefined)
+    throw new UserError('BAD_CONFIG', 'webarena: sites: live needs configs, the folder with the task configurations');
+  return {
+    fidelity: choice('fidelity'),
+    dialect: choice('dialect'),
+    driver: choice('driver'),
+    sites,
+    configs,
+    readOnly,
+  };
+}

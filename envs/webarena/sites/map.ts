@@ -1,0 +1,136 @@
+/** The map: search, pages of places, directions, what is near. Nothing can be changed. */
+import {
+  type Block,
+  button,
+  form,
+  group,
+  heading,
+  link,
+  type Page,
+  page,
+  row,
+  select,
+  status,
+  table,
+  textbox,
+} from '../page.ts';
+import { kilometres, type MapWorld, MODES, type Mode, minutes, type Place } from '../worlds/map.ts';
+import { PLACE_KINDS } from '../worlds/words.ts';
+import { paged, pager } from './paging.ts';
+import { notFound, oneLine, type Site } from './site.ts';
+
+export const map: Site = (world, _changes, { path, query }) => ({ page: get(world.map, path, query) });
+
+const KINDS = PLACE_KINDS.map(({ kind }) => kind);
+
+function get(world: MapWorld, path: string, query: URLSearchParams): Page {
+  const [, section = '', item = ''] = path.split('/');
+  if (section === '') return shell('Map', row('Search for a place, or ask for directions.'));
+  if (section === 'search') return search(world, query);
+  if (section === 'directions') return directions(world, query);
+  const place = world.places.find(({ id }) => String(id) === item);
+  if (section === 'place' && place) return placePage(place);
+  if (section === 'near' && place) return near(world, place, query);
+  return notFound();
+}
+
+function shell(title: string, ...blocks: readonly Block[]): Page {
+  return page(
+    `${title} | Cartographer`,
+    row(link('Cartographer', '/'), link('Directions', '/directions')),
+    form('get', '/search', {}, row(textbox('Search places', 'q'), button('Go'))),
+    group('main', '', row(heading(title)), ...blocks),
+  );
+}
+
+function search({ places }: MapWorld, query: URLSearchParams): Page {
+  const words = oneLine(query.get('q'))
+    .toLowerCase()
+    .split(' ')
+    .filter((word) => word !== '');
+  const found = places.filter(
+    ({ name, kind, city, address }) =>
+      words.length > 0 && words.every((word) => `${name} ${kind} ${city} ${address}`.toLowerCase().includes(word)),
+  );
+  const shown = paged(found, query.get('page'));
+  return shell(
+    'Results',
+    table(
+      'Places',
+      ['Place', 'Kind', 'City'],
+      shown.items.map(({ id, name, kind, city }) => [link(name, `/place/${id}`), kind, city]),
+    ),
+    pager(shown, '/search', query),
+  );
+}
+
+function placePage(place: Place): Page {
+  return shell(
+    place.name,
+    row('Kind', place.kind),
+    row('Address', place.address),
+    row('City', place.city),
+    row('Postcode', place.postcode),
+    row('Coordinates', `${place.latitude}, ${place.longitude}`),
+    row('Phone', place.phone),
+    row('Opening hours', place.hours),
+    form('get', `/near/${place.id}`, {}, row('Near this place', select('Kind', 'kind', KINDS, ''), button('Show'))),
+    form(
+      'get',
+      '/directions',
+      { from: place.name },
+      row(textbox('To', 'to'), select('Mode', 'mode', MODES, ''), button('Directions from here')),
+    ),
+  );
+}
+
+function placeNamed({ places }: MapWorld, name: string): Place | undefined {
+  return places.find((one) => one.name.toLowerCase() === name.toLowerCase());
+}
+
+function directions(world: MapWorld, query: URLSearchParams): Page {
+  const [from, to] = [oneLine(query.get('from')), oneLine(query.get('to'))];
+  const mode: Mode = MODES.find((one) => one === query.get('mode')) ?? 'car';
+  const [a, b] = [placeNamed(world, from), placeNamed(world, to)];
+  const asked = form(
+    'get',
+    '/directions',
+    {},
+    row('From', textbox('From', 'from', from)),
+    row('To', textbox('To', 'to', to)),
+    row('Mode', select('Mode', 'mode', MODES, mode)),
+    row(button('Find route')),
+  );
+  if (from === '' && to === '') return shell('Directions', asked);
+  if (!a || !b) return shell('Directions', asked, row(status(`No place is called ${a ? to : from}.`)));
+  const metres = world.metres(a.id, b.id, mode);
+  return shell(
+    'Directions',
+    asked,
+    row('Distance', kilometres(metres)),
+    row('Time', `${minutes(metres, mode)} minutes`),
+  );
+}
+
+/** Places of a kind by distance on foot, nearest first. */
+export function nearest(world: MapWorld, place: Place, kind: string): Place[] {
+  const found = world.places.filter((one) => one.kind === kind && one.id !== place.id);
+  return found.sort(
+    (a, b) => world.metres(place.id, a.id, 'foot') - world.metres(place.id, b.id, 'foot') || a.id - b.id,
+  );
+}
+
+function near(world: MapWorld, place: Place, query: URLSearchParams): Page {
+  const kind = KINDS.find((one) => one === query.get('kind')) ?? KINDS[0]!;
+  const found = nearest(world, place, kind)
+    .slice(0, 5)
+    .sort((a, b) => a.id - b.id);
+  return shell(
+    `${kind} near ${place.name}`,
+    table(
+      'Places',
+      ['Place', 'Distance on foot'],
+      found.map((one) => [link(one.name, `/place/${one.id}`), kilometres(world.metres(place.id, one.id, 'foot'))]),
+    ),
+  );
+}

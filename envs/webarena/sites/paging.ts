@@ -1,0 +1,33 @@
+/** Long lists in pages. */
+import { type CellLike, link, type Row, row } from '../page.ts';
+
+export const PAGE_SIZE = 10;
+
+export interface Paged<T> {
+  readonly items: readonly T[];
+  /** Page from 1. */
+  readonly page: number;
+  readonly pages: number;
+  readonly total: number;
+}
+
+/** @param asked page number as an address has it; anything else is the first */
+export function paged<T>(items: readonly T[], asked: string | null, size = PAGE_SIZE): Paged<T> {
+  const pages = Math.max(1, Math.ceil(items.length / size));
+  const number = /^\d{1,4}$/.test(asked ?? '') ? Number(asked) : 1;
+  const page = Math.min(Math.max(1, number), pages);
+  return { items: items.slice((page - 1) * size, page * size), page, pages, total: items.length };
+}
+
+/** A row that says where one is, with links to the neighbours. */
+export function pager({ page, pages, total }: Paged<unknown>, path: string, query: URLSearchParams): Row {
+  const to = (n: number) => {
+    const next = new URLSearchParams(query);
+    next.set('page', String(n));
+    return `${path}?${next}`;
+  };
+  const cells: CellLike[] = [`${total} found, page ${page} of ${pages}`];
+  if (page > 1) cells.push(link('Previous', to(page - 1)));
+  if (page < pages) cells.push(link('Next', to(page + 1)));
+  return row(...cells);
+}

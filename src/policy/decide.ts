@@ -1,0 +1,111 @@
+/** Decisions from a call's scores: a whole action, or the next token of a run. */
+import { Rng, seedFrom } from '../core/rng.ts';
+import { type Decision, versionsKept } from '../core/trajectory.ts';
+import { nextInTrie } from '../reading/action-trie.ts';
+import type { Codec } from '../reading/codec.ts';
+import type { MemberState } from './episode-state.ts';
+import type { Acted, ActRequest } from './policy.ts';
+import { drawFrom } from './sampling.ts';
+
+/** Outputs of a call at the position that decides. */
+export interface Scored {
+  /** [C] scores of the slot's candidates, or [V] logits. */
+  readonly scores: Float32Array;
+  /** Critic's V; 0 without a value head. */
+  readonly value: number;
+  /** Version of the weights. */
+  readonly version: number;
+}
+
+/** Draws one of the listed actions. */
+export function choose(member: MemberState, request: ActRequest, { scores, value, version }: Scored): Acted {
+  const { candidates, transcript } = member;
+  const { actions } = request;
+  const listed = new Float32Array(actions.length);
+  for (let i = 0; i < actions.length; i++) listed[i] = scores[candidates[actions[i]!]!.row]!;
+  const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
+  const context = transcript.takeContext();
+  const decision: Decision = { kind: 'choice', version, context, value, choice: at, logprob };
+  return { episode: member.episode, turn: request.turn, action: transcript.table[actions[at]!]!, decision };
+}
+
+/** Limits of a run of tokens. */
+export interface RunLimits {
+  readonly codec: Codec;
+  /** Only spellings of listed actions, where some are listed. */
+  readonly masked: boolean;
+  readonly maxTokens: number;
+}
+
+/** Samples the next token of a member's run, which begins here where it has none. @returns the turn, once the run ends */
+export function sample(limits: RunLimits, member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
+  const { codec, maxTokens } = limits;
+  const { transcript } = member;
+  const masked = limits.masked && request.actions.length > 0;
+  // The context is taken before the first token is written: it ends where the run begins.
+  member.run ??= {
+    tokens: [],
+    logprobs: [],
+    versions: [],
+    value: scored.value,
+    context: transcript.takeContext(),
+    rng: drawOf(request),
+  };
+  const { run } = member;
+  const { id, logprob } = masked
+    ? drawSpelling(codec, member, request, scored.scores)
+    : drawToken(codec, scored.scores, request.temperature, run.rng);
+  run.tokens.push(id);
+  run.logprobs.push(logprob);
+  run.versions.push(scored.version);
+  transcript.write([id]); // read in the next call, or on the next turn before what the env says
+  const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
+  const ended = codec.ends(run.tokens) || (!masked && run.tokens.length >= most);
+  if (!ended) return undefined;
+  member.run = undefined;
+  return answered(codec, member, request, run, masked);
+}
+
+function answered(
+  codec: Codec,
+  { episode, transcript }: MemberState,
+  { turn }: ActRequest,
+  run: NonNullable<MemberState['run']>,
+  masked: boolean,
+): Acted {
+  const decision: Decision = {
+    kind: 'tokens',
+    ...versionsKept(run.versions),
+    context: run.context,
+    value: run.value,
+    tokens: Int32Array.from(run.tokens),
+    logprobs: Float32Array.from(run.logprobs),
+    masked,
+  };
+  const { action, text, formatError } = codec.answer(run.tokens);
+  if (text === undefined) return { episode, turn, action, decision };
+  const completionTokens = run.tokens.length;
+  const promptTokens = transcript.prompt.tokens.length + transcript.tokens.length - completionTokens;
+  const response = { text, promptTokens, completionTokens, ...(formatError === undefined ? {} : { formatError }) };
+  return { episode, turn, action, decision, response };
+}
+
+/** Draws a token that continues the spelling of a listed action; its log-probability is over those alone. */
+function drawSpelling(codec: Codec, { transcript, run }: MemberState, request: ActRequest, logits: Float32Array) {
+  const spellings = Array.from(request.actions, (action) => codec.spell(transcript.table[action]!));
+  const allowed = nextInTrie(spellings, run!.tokens, codec.end);
+  const scores = Float32Array.from(allowed, (id) => logits[id]!);
+  const { at, logprob } = drawFrom(scores, request.temperature, run!.rng);
+  return { id: allowed[at]!, logprob };
+}
+
+/** Draws any token that free sampling may draw. */
+function drawToken({ sampled: { from, to } }: Codec, logits: Float32Array, temperature: number, rng: Rng) {
+  const { at, logprob } = drawFrom(logits.subarray(from, to), temperature, rng);
+  return { id: from + at, logprob };
+}
+
+/** Generator of a turn's draw: fixed by the episode's seed and the turn, or by a given prompt's own seed. */
+export function drawOf({ given, samplingSeed, turn }: ActRequest): Rng {
+  return Rng.fromSeed(given ? given.seed : seedFrom(samplingSeed, turn));
+}

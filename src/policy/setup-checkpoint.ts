@@ -1,0 +1,122 @@
+/** Model, weights and identity of a pretrained model's policy, from a configuration and a model folder. */
+import { join, resolve } from 'node:path';
+import type { RunConfig } from '../config/run-config.ts';
+import { UserError } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
+import { seedFrom } from '../core/rng.ts';
+import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../model/config.ts';
+import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../model/parameters.ts';
+import { readAdapter } from '../pretrained/adapter.ts';
+import { openModel, type PretrainedModel } from '../pretrained/folder.ts';
+import { frozenAs } from '../pretrained/quantize.ts';
+import { readWeight } from '../pretrained/shards.ts';
+import type { ChatReading } from '../reading/chat-codec.ts';
+import { codecOf } from '../reading/codec-of.ts';
+import type { LoadedCheckpoint } from '../record/checkpoint.ts';
+import { type Identity, runStateOf } from '../record/run-checkpoint.ts';
+import type { PolicySetup } from './setup.ts';
+
+/**
+ * @param prompt instructions of the world
+ * @param dir    the run's folder; a quantised base is kept beside it
+ * @param checkpoint go on from its adapter instead of a fresh one
+ * @param initial a run's adapter to start afresh from
+ * @throws {UserError} BAD_CHECKPOINT for a folder that cannot be used, BAD_CONFIG for options that do not fit it
+ */
+export function setUpCheckpointPolicy<R, H>(
+  config: RunConfig,
+  prompt: WorldPrompt,
+  dir: string,
+  checkpoint: LoadedCheckpoint | undefined,
+  initial?: LoadedCheckpoint,
+): PolicySetup<R, H> {
+  const { policy, learner } = config;
+  const pretrained = openModel(pathOf(config), policy.chat.contextTokens);
+  const chat: ChatReading = {
+    folder: pretrained.folder,
+    vocabSize: pretrained.config.vocabSize,
+    endTokens: pretrained.endTokens,
+    world: prompt,
+    format: policy.chat.format,
+    listActions: policy.chat.listActions,
+    ...(policy.chat.system === undefined ? {} : { system: policy.chat.system }),
+    stop: policy.chat.stop,
+    contextTokens: pretrained.config.maxPositions,
+    answerTokens: policy.maxTokens,
+  };
+  const codec = codecOf({}, chat);
+  const start = policy.adapter.init === undefined ? undefined : readAdapter(policy.adapter.init, pretrained.config);
+  const model = modelOf(config, pretrained, start?.lora, join(dir, '..', 'quantised'), learner.valueCoef > 0);
+  const { base } = model;
+  const named = base ? { ...model, base: { hash: base.hash, weights: {} } } : model;
+  const identity: Identity = {
+    env: config.env.id,
+    view: codec.id,
+    vocabulary: codec.hash,
+    decoder: policy.decoder,
+    model: named,
+  };
+  const saved = checkpoint && runStateOf<R, H>(checkpoint, identity);
+  const params =
+    saved?.params ??
+    (initial
+      ? { version: 0, values: runStateOf(initial, identity).params.values }
+      : firstParams(config, model, pretrained, start?.values));
+  return { codec, chat, model, identity, params, saved };
+}
+
+function pathOf({ policy }: RunConfig): string {
+  if (policy.path === undefined) {
+    throw new UserError(
+      'BAD_CONFIG',
+      'policy.path: kind checkpoint needs a model folder, e.g. /models/Qwen2.5-0.5B-Instruct',
+    );
+  }
+  return resolve(policy.path);
+}
+
+function modelOf(
+  { policy }: RunConfig,
+  pretrained: PretrainedModel,
+  given: LoraConfig | undefined,
+  cache: string,
+  valueHead: boolean,
+): ModelConfig {
+  const { full, quantize, adapter } = policy;
+  if (full && quantize !== 'none') {
+    throw new UserError(
+      'BAD_CONFIG',
+      `policy.quantize: full training needs none, got ${quantize}; or train an adapter`,
+    );
+  }
+  if (full) return { ...pretrained.config, valueHead };
+  const { rank, alpha, rslora, targets } = adapter;
+  const lora = given ?? {
+    rank,
+    alpha,
+    targets: targets === 'all' ? ALL_PROJECTIONS : targets,
+    ...(rslora ? { rslora } : {}),
+  };
+  const model = { ...frozenAs(pretrained, quantize, cache), adapter: lora, valueHead };
+  try {
+    parameterSpecs(model);
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `policy.adapter: ${(thrown as Error).message}`, { cause: thrown });
+  }
+  return model;
+}
+
+function firstParams(
+  { seed }: RunConfig,
+  model: ModelConfig,
+  { shards, config }: PretrainedModel,
+  adapter: Readonly<Record<string, Float32Array>> | undefined,
+): ParamSet {
+  const own = model.adapter ? new Set<string>() : new Set(weightSpecs(config).map(({ name }) => name));
+  const drawn = drawParameters(
+    parameterSpecs(model).filter(({ name }) => !own.has(name)),
+    seedFrom(seed, 'weights'),
+  );
+  const read = [...own].map((name) => [name, readWeight(shards.weights.get(name)!)]);
+  return { version: 0, values: { ...drawn, ...Object.fromEntries(read), ...adapter } };
+}

@@ -1,0 +1,108 @@
+/** Configurations that mean harm, or are absurd: one line that names the key, and nothing else happens. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { loadRunConfig } from '../../src/config/load.ts';
+import { MAX_MS } from '../../src/config/ranges.ts';
+import { runConfigSchema } from '../../src/config/run-config.ts';
+import { UserError } from '../../src/core/errors.ts';
+
+const plain = 'env: { id: any }\nhorizon: { type: fixed, rounds: 8 }\nstop: { updates: 1 }\n';
+const load = (text = '', ...overrides: string[]) => loadRunConfig(plain + text, 'a.yaml', overrides);
+
+/** The message of a refusal. */
+function refusal(text: string, ...overrides: string[]): string {
+  try {
+    load(text, ...overrides);
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(UserError);
+    return (thrown as Error).message;
+  }
+  throw new Error('it was accepted');
+}
+
+describe('every number of a configuration', () => {
+  interface Schema {
+    readonly type?: string;
+    readonly const?: unknown;
+    readonly properties?: Record<string, Schema>;
+    readonly items?: Schema;
+    readonly anyOf?: readonly Schema[];
+    readonly oneOf?: readonly Schema[];
+    readonly minimum?: number;
+    readonly maximum?: number;
+    readonly exclusiveMinimum?: number;
+  }
+  const numbers = function* (schema: Schema, path: string): Generator<[string, Schema]> {
+    if ((schema.type === 'number' || schema.type === 'integer') && schema.const === undefined) yield [path, schema];
+    for (const [key, inner] of Object.entries(schema.properties ?? {})) yield* numbers(inner, `${path}.${key}`);
+    if (schema.items) yield* numbers(schema.items, `${path}[]`);
+    for (const inner of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) yield* numbers(inner, path);
+  };
+  const all = [...numbers(z.toJSONSchema(runConfigSchema, { io: 'input', unrepresentable: 'any' }) as Schema, '')];
+
+  it('has a least and a greatest value', () => {
+    expect(all.length).toBeGreaterThan(70);
+    // zod gives every integer the range in which doubles count: no range of ours.
+    const lacks = all.filter(
+      ([, { minimum, exclusiveMinimum, maximum }]) =>
+        (minimum ?? exclusiveMinimum) === undefined || maximum === undefined || maximum >= Number.MAX_SAFE_INTEGER,
+    );
+    expect(lacks.map(([path]) => path)).toEqual([]);
+  });
+
+  it('of milliseconds fits a timer', () => {
+    const timers = all.filter(([path]) => path.endsWith('Ms'));
+    expect(timers.length).toBeGreaterThanOrEqual(9);
+    for (const [, { maximum }] of timers) expect(maximum).toBe(MAX_MS);
+  });
+
+  it.each([
+    ['rollout.envThreads=1000000', /rollout.envThreads: .*256.*got 1000000/],
+    ['policy.model.hiddenSize=1e9', /policy.model.hiddenSize/],
+    ['evaluation.episodesPerTask=1e8', /evaluation.episodesPerTask/],
+    ['rollout.stepDeadlineMs=2147483648', /rollout.stepDeadlineMs/],
+    ['learner.learningRate=.inf', /learner.learningRate/],
+    ['learner.learningRate=.nan', /learner.learningRate/],
+    ['policy.model={layers: 200, hiddenSize: 16384}', /layers × hiddenSize² make \d+ weights/],
+    ['rollout={groupSize: 4096, concurrentGroups: 100000, maxBatch: 4096}', /make 409600000 episodes; at most 1000000/],
+  ])('is refused out of its range: %s', (override, message) => {
+    const text = refusal('', override);
+    expect(text).toMatch(message);
+    expect(text.split('\n')).toHaveLength(1);
+  });
+});
+
+describe('a configuration', () => {
+  it.each([
+    ['an alias without an anchor', 'tasks: *nothing\n'],
+    ['an alias inside its own anchor', 'tasks: &a { labels: *a }\n'],
+    [
+      'an alias bomb',
+      `x0: &x0 [1, 1]\n${Array.from({ length: 30 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}, *x${i}]\n`).join('')}`,
+    ],
+  ])('is refused with %s', (_, text) => {
+    expect(refusal(text).length).toBeLessThan(400);
+  });
+
+  it.each(['__proto__.x=1', 'env.__proto__.x=1', 'constructor.prototype.x=1'])(
+    'is not reached behind by --set %s',
+    (override) => {
+      expect(refusal('', override)).toMatch(/there is no key/);
+      expect(({} as Record<string, unknown>).x).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['policy.openai.baseUrl=https://me:secret@host/v1', 'policy.openai.baseUrl'],
+    ['rollout.envServer=http://token@host:1', 'rollout.envServer'],
+    ['env.options={url: "http://a:b@host"}', 'env.options.url'],
+  ])('keeps no credentials of an URL, nor says them: %s', (override, key) => {
+    const text = refusal('', override);
+    expect(text).toContain(key);
+    expect(text).not.toMatch(/secret|token@|a:b/);
+  });
+
+  it('may have an @ elsewhere in an URL', () => {
+    expect(load('', 'policy.openai.baseUrl=http://host/v1/@me').policy.openai.baseUrl).toBe('http://host/v1/@me');
+  });
+});

@@ -1,0 +1,148 @@
+/** Tasks on WebArena's own sites: every oracle earns its reward, other oracles do not, and nothing else leads there. */
+import { describe, expect, it } from 'vitest';
+import { answerText } from '../../envs/webarena/answers.ts';
+import { EmbeddedWebArena } from '../../envs/webarena/env.ts';
+import { htmlOf } from '../../envs/webarena/html.ts';
+import { createEnv, createOracle } from '../../envs/webarena/index.ts';
+import { player } from '../../envs/webarena/oracle.ts';
+import { Episode } from '../../envs/webarena/sites/episode.ts';
+import { BASES } from '../../envs/webarena/sites/site.ts';
+import { drawTask, judge, tasks, templateOf, templates } from '../../envs/webarena/tasks.ts';
+import type { Session, TimeStep } from '../../src/core/env.ts';
+import { Rng } from '../../src/core/rng.ts';
+
+const long = process.env.LONGPLAY_LONG === '1';
+const env = createEnv();
+const main = [...tasks.split('train'), ...tasks.split('test')];
+/** Every seventh task of the table in a short run, other ones each time the table changes. */
+const sampled = long ? main : main.filter((_, i) => i % 7 === 0);
+
+async function play(
+  session: Session,
+  next: (step: TimeStep) => string | undefined,
+): Promise<{ success: boolean; turns: number }> {
+  let step: TimeStep = session.first;
+  let turns = 0;
+  while (step.kind !== 'terminated') {
+    const action = next(step);
+    if (action === undefined || turns > 40) return { success: false, turns };
+    step = await session.step(action);
+    turns++;
+  }
+  return { success: step.success, turns };
+}
+
+describe('tasks', () => {
+  it('are 372 to train on and 50 to test with, in the paper’s columns', () => {
+    expect(tasks.split('train')).toHaveLength(372);
+    const columns = tasks.split('test').map((index) => tasks.label(index));
+    expect(tasks.labels.map((label) => columns.filter((one) => one === label).length)).toEqual([15, 15, 10, 5, 5]);
+    const trained = new Set(tasks.split('train').map((index) => templateOf(index).id));
+    expect(templates.filter(({ unseen, id }) => unseen && trained.has(id))).toEqual([]);
+    expect(templates.length).toBeGreaterThanOrEqual(49);
+    expect(new Set(templates.map(({ id }) => id)).size).toBe(templates.length);
+    for (const label of tasks.labels)
+      expect(templates.filter((one) => one.label === label && one.unseen).length).toBeGreaterThanOrEqual(2);
+  });
+
+  it('are solved by their oracle', { timeout: 600_000 }, async () => {
+    const failed: number[] = [];
+    const seeds = long ? Array.from({ length: 21 }, (_, seed) => seed) : [0, 7];
+    for (const seed of seeds) {
+      for (const index of sampled) {
+        const task = { env: 'webarena', index, seed };
+        const { success } = await play(await env.open(task), createOracle()(task));
+        if (!success) failed.push(index);
+      }
+    }
+    expect(failed).toEqual([]);
+  });
+
+  it('of the test table take five turns in the middle, and eight for a third of them', {
+    timeout: 600_000,
+  }, async () => {
+    const lengths: number[] = [];
+    for (const index of tasks.split('test')) {
+      const task = { env: 'webarena', index, seed: tasks.evalSeed };
+      lengths.push((await play(await env.open(task), createOracle()(task))).turns);
+    }
+    lengths.sort((a, b) => a - b);
+    expect(lengths[Math.floor(lengths.length / 2)]).toBeGreaterThanOrEqual(5);
+    expect(lengths.filter((length) => length >= 8).length).toBeGreaterThanOrEqual(lengths.length / 3);
+    expect(lengths.at(-1)).toBeLessThanOrEqual(15);
+  });
+
+  it('are not solved by the oracle of another task of the same world', { timeout: 600_000 }, async () => {
+    const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
+    const passed: string[] = [];
+    for (const index of sampled) {
+      const drawn = drawTask({ index, seed: 1 });
+      const rng = Rng.fromSeed(index);
+      const others = rng.shuffle(
+        templates.filter(({ label, id }) => label === drawn.template.label && id !== drawn.template.id),
+      );
+      for (const other of others.slice(0, 2)) {
+        const instance = other.draw(drawn.world, rng);
+        if (!instance) continue;
+        const session = await corrected.openDrawn({ ...drawn, template: { ...drawn.template, sites: other.sites } });
+        const answer = instance.answer ? answerText(instance.answer) : 'done';
+        const { success } = await play(session, player([...instance.plan, { do: 'stop', answer }]));
+        // What the other task asks for may be the same thing by chance: a small number, say.
+        const url = new URL(instance.url ?? '/', BASES[other.sites[0]!]).href;
+        const byChance = judge(drawn.instance, { answer, changes: instance.changes ?? {}, url }, 'corrected');
+        if (success && !byChance) passed.push(`${index} by ${other.id}`);
+      }
+    }
+    expect(passed).toEqual([]);
+  });
+
+  it('that cannot be done are not done by an answer, nor by doing nothing but saying so', async () => {
+    for (const index of main.filter((one) => drawTask({ index: one, seed: 0 }).instance.answer?.type === 'none')) {
+      const session = await env.open({ env: 'webarena', index, seed: 0 });
+      expect(await session.step('stop [N/A]')).toMatchObject({ kind: 'terminated', success: false });
+    }
+  });
+
+  it('say the same under the same index and seed, and other things under another seed', () => {
+    const intents = (seed: number) => sampled.map((index) => drawTask({ index, seed }).instance.intent);
+    expect(intents(3)).toEqual(intents(3));
+    expect(intents(3)).not.toEqual(intents(4));
+  });
+
+  it('keep training and held-out worlds apart', () => {
+    const worlds = (indices: readonly number[]) =>
+      new Set(indices.flatMap((index) => [0, 1].map((seed) => drawTask({ index, seed }).world.seed)));
+    const held = worlds(tasks.split('test'));
+    expect([...worlds(sampled.filter((index) => index < 372))].filter((seed) => held.has(seed))).toEqual([]);
+  });
+
+  it('show no answer in what a start page sends and does not print', () => {
+    for (const index of sampled) {
+      const { template, world, instance } = drawTask({ index, seed: 0 });
+      const html = htmlOf(new Episode(world).get(`${BASES[template.sites[0]!]}/`));
+      const said = instance.answer && 'value' in instance.answer ? answerText(instance.answer) : undefined;
+      if (said !== undefined && said.length > 4) expect(html).not.toContain(said);
+    }
+  });
+
+  it('fail where something else was changed too, unless judged as the original does', async () => {
+    const { world } = drawTask({ index: 0, seed: 0 });
+    const template = templates.find(({ id }) => id === 'reddit/bio')!;
+    const drawn = { template, world, instance: template.draw(world, Rng.fromSeed(0))! };
+    for (const [fidelity, success] of [
+      ['corrected', false],
+      ['original', true],
+    ] as const) {
+      const session = await new EmbeddedWebArena({ fidelity, dialect: '2023' }).openDrawn(drawn);
+      const extra = { do: 'click', role: 'button', name: 'Subscribe', nth: 0 } as const;
+      const plan = [
+        { do: 'click', role: 'link', name: 'Forums', nth: 0 },
+        { do: 'click', role: 'link', name: 'books', nth: 0 },
+        extra,
+      ] as const;
+      expect(
+        (await play(session, player([...plan, ...drawn.instance.plan, { do: 'stop', answer: 'done' }]))).success,
+      ).toBe(success);
+    }
+  });
+});

@@ -1,0 +1,174 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
+import type { Trajectory } from '../../src/core/trajectory.ts';
+import { openEngine } from '../../src/engine/open.ts';
+import { microBatches } from '../../src/learner/micro-batches.ts';
+import { Trainer } from '../../src/learner/trainer.ts';
+import { decisionsOf, trainUnits } from '../../src/learner/training-batch.ts';
+import { ALL_PROJECTIONS } from '../../src/model/config.ts';
+import { defaultAdamW } from '../../src/model/optimizer.ts';
+import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
+import { frozen } from '../../src/pretrained/base.ts';
+import { openModel } from '../../src/pretrained/folder.ts';
+import { openChatCodec } from '../../src/reading/chat-codec.ts';
+import type { Codec } from '../../src/reading/codec.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'longplay-micro-'));
+beforeAll(() => void writeTinyChatModel(folder));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function codecOf(): Codec {
+  return openChatCodec({
+    folder,
+    vocabSize: openModel(folder).config.vocabSize,
+    endTokens: [],
+    world: { role: 'r', forms: [], hints: [], format: 'action' },
+    format: 'world',
+    listActions: false,
+    contextTokens: 1000,
+    answerTokens: 50,
+  });
+}
+
+/** Episodes of one task as a policy would have recorded them: `answers` of ids, turn by turn. */
+function episode(codec: Codec, number: number, answers: readonly (readonly number[])[], score: number): Trajectory {
+  const actions = new Int32Array(0);
+  const transcript = codec.open({ observation: 'begin', actions, newActions: [] });
+  const turns = answers.map((run, t) => {
+    const context = transcript.takeContext();
+    const tokens = Int32Array.from([...run, codec.end]);
+    transcript.write(tokens);
+    const { action } = codec.answer([...tokens]);
+    transcript.observe(action, { observation: `now ${t}`, actions, newActions: [] });
+    const logprobs = Float32Array.from(tokens, (_, i) => -5 - i / 3);
+    return {
+      observation: t === 0 ? 'begin' : `now ${t - 1}`,
+      actions,
+      action,
+      decision: { kind: 'tokens' as const, version: 0, context, value: 0, tokens, logprobs, masked: false },
+      reward: t === answers.length - 1 ? score : 0,
+      actMs: 0,
+      envMs: 0,
+    };
+  });
+  return {
+    episode: number,
+    group: 0,
+    task: { env: 'x', index: 0, seed: 0 },
+    horizon: 9,
+    attempt: 1,
+    actionTable: [],
+    turns,
+    finalObservation: `now ${answers.length - 1}`,
+    end: 'terminated',
+    success: score > 0,
+    view: codec.id,
+  };
+}
+
+const answers = fc.array(fc.array(fc.integer({ min: 40, max: 200 }), { minLength: 1, maxLength: 12 }), {
+  minLength: 1,
+  maxLength: 3,
+});
+
+it('passes hold every decision once, in order, and no more than they may', () => {
+  const codec = codecOf();
+  fc.assert(
+    fc.property(
+      fc.array(answers, { minLength: 1, maxLength: 5 }),
+      fc.integer({ min: 100, max: 2000 }),
+      (episodes, most) => {
+        const trajectories = episodes.map((one, i) => episode(codec, i, one, 1));
+        const groups = trainUnits(codec, trajectories, 0).flat();
+        const passes = microBatches(groups, most);
+        expect(passes.flatMap((pass) => decisionsOf(pass))).toEqual(decisionsOf(groups));
+        for (const pass of passes) {
+          const members = pass.flatMap((group) => group.members);
+          const padded = pass.length * Math.max(...pass.map(({ prompt }) => prompt.tokens.length));
+          if (members.length > 1) expect(padded).toBeLessThanOrEqual(most);
+        }
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+it('an update is the same in one pass, in several, in parts and recomputed', async () => {
+  const codec = codecOf();
+  const group = {
+    group: 0,
+    task: { env: 'x', index: 0, seed: 0 },
+    horizon: 9,
+    trajectories: [
+      episode(
+        codec,
+        0,
+        [
+          [70, 71],
+          [80, 81, 82],
+        ],
+        1,
+      ),
+      episode(codec, 1, [[72]], 0),
+      episode(codec, 2, [[73, 74, 75, 76, 77], [60], [61]], 0.5),
+    ],
+  };
+  const model = { ...frozen(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+  const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
+  const values = drawParameters(specs, 1);
+  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+  const after = async (passes: object) => {
+    const trainer = await Trainer.create(
+      engine,
+      {
+        model,
+        codec,
+        decoder: 'tokens',
+        estimator: {
+          algorithm: 'grpo',
+          gamma: 1,
+          truncation: 'terminal',
+          aggregation: { type: 'token-mean' },
+          credit: 'trajectory',
+          std: true,
+        },
+        epochs: 2,
+        minibatches: 1,
+        coefficients: { clipLow: 0.2, clipHigh: 0.2, entropyCoef: 0.01, valueCoef: 0, valueClip: 1 },
+        offPolicy: { type: 'truncated', cap: 2, per: 'token' },
+        kl: { in: 'loss', estimator: 'k3', control: { type: 'fixed', coefficient: 0.05 } },
+        learningRate: { peak: 1e-3, warmupSteps: 0, decay: 'none', final: 1 },
+        maxGradNorm: 1,
+        adamW: defaultAdamW,
+        filterGroups: true,
+        seed: 1,
+        ...passes,
+      },
+      { params: { version: 0, values } },
+    );
+    const result = await trainer.update([group], 0);
+    expect(result.broken).toBeUndefined();
+    await trainer.dispose();
+    return { stats: result.stats, values: trainer.params.values };
+  };
+  const whole = await after({});
+  for (const passes of [
+    { maxTokens: 100_000, masked: false },
+    { maxTokens: 300, masked: false, chunks: 3, recompute: true },
+    { maxTokens: 1, masked: false, chunks: 2 },
+  ]) {
+    const other = await after(passes);
+    for (const [name, value] of Object.entries(whole.stats)) expect(other.stats[name], name).toBeCloseTo(value, 4);
+    for (const [name, weights] of Object.entries(whole.values)) {
+      const moved = Math.max(...weights.map((w, i) => Math.abs(w - values[name]![i]!)));
+      const worst = Math.max(...weights.map((w, i) => Math.abs(w - other.values[name]![i]!)));
+      expect(moved).toBeGreaterThan(1e-4);
+      expect(worst, name).toBeLessThan(moved * 0.02);
+    }
+  }
+  await engine.dispose();
+});
