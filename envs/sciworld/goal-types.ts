@@ -4,7 +4,7 @@ import { connectedTo } from './electricity.ts';
 import type { Done, Goal, Sight, Verdict } from './goals.ts';
 import { STATE_NAMES, type State } from './materials.ts';
 import { describedName } from './text.ts';
-import { descendants, type Thing } from './thing.ts';
+import type { Thing } from './thing.ts';
 
 type Extra = Pick<Goal, 'after' | 'key' | 'clearsFocus'>;
 type Focused = (focus: Thing, sight: Sight) => Verdict;
@@ -27,11 +27,14 @@ function sameFocus(kind: string, description: string, extra: Extra | undefined, 
   );
 }
 
-/** Thing of this name, raw or described. */
-const isNamed = (thing: Thing, name: string) => thing.name === name || describedName(thing) === name;
+/** Thing of this raw or described name; only life, planes and matter are described otherwise than named. */
+function isNamed(thing: Thing, name: string): boolean {
+  if (thing.name === name) return true;
+  return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describedName(thing) === name;
+}
 
 function inRoom(sight: Sight, test: (thing: Thing) => boolean): boolean {
-  for (const thing of descendants(sight.world.agent.parent!)) if (test(thing)) return true;
+  for (const thing of sight.near) if (test(thing)) return true;
   return false;
 }
 
@@ -342,10 +345,9 @@ export function onFire(name: string, description: string, extra?: Extra): Goal {
 
 /** At least so many plants of a species are in a stage, anywhere in the room. */
 export function plantsInStage(count: number, species: string, stage: string, description: string, extra?: Extra): Goal {
-  return goal('GoalLifeStageAnywhere', description, extra, (_focus, { world }) => {
+  return goal('GoalLifeStageAnywhere', description, extra, (_focus, { near }) => {
     let found = 0;
-    for (const { life } of descendants(world.agent.parent!))
-      if (life?.species === species && life.stage === stage) found++;
+    for (const { life } of near) if (life?.species === species && life.stage === stage) found++;
     return verdict(found >= count);
   });
 }

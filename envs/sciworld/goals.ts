@@ -12,8 +12,8 @@ export interface Done {
 export interface Sight {
   readonly world: World;
   readonly history: readonly Done[];
-  /** Stored values of goals, by key. */
-  readonly notes: Map<string, unknown>;
+  /** What is in the agent's place, at any depth, shut away or not; hidden things are left out. */
+  near: readonly Thing[];
   /** Last thing that satisfied an ordered goal. */
   last: Thing | null;
 }
@@ -47,12 +47,15 @@ export class Goals {
     this.ordered = ordered;
     this.optional = optional;
     this.#met = optional.map(() => false);
-    this.sight = { world, history, notes: new Map(), last: null };
+    this.sight = { world, history, near: [], last: null };
   }
 
   /** One look at the world. @returns the focus afterwards */
   tick(focus: Thing | null): Thing | null {
     let at = focus;
+    const near: Thing[] = [];
+    gather(this.sight.world.agent.parent!, near);
+    this.sight.near = near;
     while (at && this.#done < this.ordered.length) {
       const goal = this.ordered[this.#done]!;
       const verdict = goal.test(at, this.sight);
@@ -121,5 +124,13 @@ export class Goals {
       line,
       '',
     ].join('\n');
+  }
+}
+
+function gather(container: Thing, found: Thing[]): void {
+  for (const thing of container.contents) {
+    if (thing.hidden) continue;
+    found.push(thing);
+    if (thing.contents.length > 0) gather(thing, found);
   }
 }

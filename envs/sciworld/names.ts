@@ -6,6 +6,17 @@ import type { JavaRandom } from './java-random.ts';
 import { behind, describedName, grownTraits, isGrown, plantName, seedTraits } from './text.ts';
 import type { Thing } from './thing.ts';
 
+const STOP_WORDS = new Set(['a', 'an', 'the']);
+
+/** Text in lower case, blanks collapsed, articles dropped. */
+export function plain(text: string): string {
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '' && !STOP_WORDS.has(word))
+    .join(' ');
+}
+
 const PORTAL_AS_CONTAINER = ['ERROR: SHOULD USE OVERRIDE FOR PORTAL.'];
 
 /** Names of a thing by itself, without its container. @param viewer place they are used in; only doors look at it */
@@ -119,6 +130,8 @@ const MAX_SETS = 2 ** 20;
 interface OwnSet {
   readonly id: number;
   readonly names: readonly string[];
+  /** The same as the parser compares them: `plain`, blank ones left out. */
+  readonly plain: readonly string[];
 }
 
 /** Own set of a thing as of its last look, and what it was made of. */
@@ -130,7 +143,7 @@ interface Remembered {
 }
 
 const remembered = new WeakMap<Thing, Remembered>();
-const NOWHERE: OwnSet = { id: 0, names: [] };
+const NOWHERE: OwnSet = { id: 0, names: [], plain: [] };
 
 function forget(): void {
   table.numbers.clear();
@@ -187,14 +200,15 @@ function setOf(key: string, thing: Thing, viewer: Thing | null): OwnSet {
   let set = ownSets.get(key);
   if (!set) {
     if (ownSets.size >= MAX_SETS - 2 || table.texts.length > TABLE_LIMIT) forget();
-    set = { id: ownSets.size + 2, names: ownNames(thing, viewer) };
+    const names = ownNames(thing, viewer);
+    set = { id: ownSets.size + 2, names, plain: names.filter((name) => name.trim() !== '').map(plain) };
     ownSets.set(key, set);
   }
   return set;
 }
 
 /** Portals as containers have one name of their own. */
-const PORTAL_SET: OwnSet = { id: 1, names: PORTAL_AS_CONTAINER };
+const PORTAL_SET: OwnSet = { id: 1, names: PORTAL_AS_CONTAINER, plain: [] };
 
 /**
  * All names of a thing as numbers, in the order of the names in lower case: its own, and its own in or on each name of
@@ -241,6 +255,11 @@ function spelled(own: readonly string[], within: readonly string[]): string[] {
     }
   }
   return [...names].sort();
+}
+
+/** Names of a thing by itself, as the parser compares them. */
+export function plainNames(thing: Thing, viewer: Thing | null): readonly string[] {
+  return ownSet(thing, viewer).plain;
 }
 
 /** Everything the valid list speaks of, in its order: `top`, the doors and places behind, the contents, closed or not. */

@@ -1,5 +1,5 @@
 /** Reading of commands: words as prefixes, names of things, and what remains ambiguous. */
-import { ownNames } from './names.ts';
+import { plainNames } from './names.ts';
 import { describedName } from './text.ts';
 import type { Thing } from './thing.ts';
 
@@ -12,17 +12,6 @@ export interface Reading<A> {
   readonly things: readonly Thing[];
 }
 
-const STOP_WORDS = new Set(['a', 'an', 'the']);
-
-/** Text in lower case, blanks collapsed, articles dropped. */
-export function plain(text: string): string {
-  return text
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== '' && !STOP_WORDS.has(word))
-    .join(' ');
-}
-
 /** A thing with its names and those of its container, both as `plain` text. */
 interface Named {
   readonly thing: Thing;
@@ -32,20 +21,10 @@ interface Named {
 
 /** Prepares the names of `things` for matching. */
 export function named(things: readonly Thing[], viewer: Thing): Named[] {
-  const cache = new Map<Thing, string[]>();
-  const names = (thing: Thing) => {
-    let found = cache.get(thing);
-    if (!found) {
-      found = ownNames(thing, viewer)
-        .filter((name) => name.trim().length > 0)
-        .map(plain);
-      cache.set(thing, found);
-    }
-    return found;
-  };
   return things.map((thing) => {
     const container = thing.parent;
-    return { thing, own: names(thing), within: container && !container.portal ? names(container) : [] };
+    const within = container && !container.portal ? plainNames(container, viewer) : [];
+    return { thing, own: plainNames(thing, viewer), within };
   });
 }
 

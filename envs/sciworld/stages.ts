@@ -4,8 +4,7 @@
  */
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { Action } from './actions.ts';
-import { candidates, ownNames } from './names.ts';
-import { plain } from './parser.ts';
+import { candidates, plain, plainNames } from './names.ts';
 import type { Simulator } from './simulator.ts';
 import type { Thing } from './thing.ts';
 
@@ -124,7 +123,7 @@ export class Stages {
     const own = (thing: Thing) => {
       let found = names.get(thing);
       if (!found) {
-        found = [...new Set(ownNames(thing, agent.parent).map(plain))].filter((name) => name.length > 1);
+        found = [...new Set(plainNames(thing, agent.parent))].filter((name) => name.length > 1);
         names.set(thing, found);
       }
       return found;

@@ -89,7 +89,7 @@ export function tick(thing: Thing, world: World): void {
   }
   if (thing.kind.heat !== undefined || thing.kind.cool !== undefined) source(thing);
   if (thing.ticked === world.clock) return;
-  burn(thing, world);
+  if (thing.matter) burn(thing, world);
   const warm: Thing[] = [];
   for (const inside of thing.contents) {
     if (!inside.matter) continue;
