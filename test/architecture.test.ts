@@ -69,6 +69,14 @@ describe('the architecture', () => {
     );
     expect(naming).toEqual([]);
   });
+  it('renders and tokenises episodes in src/reading alone', () => {
+    const reads = /\.mode\b.*'(append|window)'|\b(Append|Window)View\b|word-tokenizer|\.(prompt|render|turn)\(first/;
+    expect(reads.test("view.mode === 'append' ? view.prompt(first) : []")).toBe(true);
+    const elsewhere = [...sources('src'), ...sources('actors')]
+      .filter((file) => !/^src\/(reading\/|core\/view\.ts|index\.ts)/.test(file))
+      .filter((file) => reads.test(readFileSync(join(root, file), 'utf8')));
+    expect(elsewhere).toEqual([]);
+  });
   it('names no file utils, common, misc, helpers or manager', () => {
     expect(files.filter((file) => /(^|[/-])(utils?|common|misc|helpers?|manager)\.ts$/.test(file))).toEqual([]);
   });

@@ -34,7 +34,7 @@ const WEIGHTS_MS = 100_000;
 
 /** Init of a new incarnation: the weights of now, not those of the run's start. */
 async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {
-  if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind !== 'small') return init;
+  if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind === 'random') return init;
   const learner = ctx.resolve<LearnerCommand>(init.learnerPath);
   const params = await ctx.ask<ParamSet, LearnerCommand>(learner, (replyTo) => ({ type: 'weights', replyTo }), {
     deadlineMs: WEIGHTS_MS,
