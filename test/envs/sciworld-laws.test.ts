@@ -1,4 +1,4 @@
-/** The env laws hold of SciWorld under both rules, over both tables of tasks, and with its simplifications. */
+/** The env laws hold of SciWorld under its default rules. */
 import * as sciworld from '../../envs/sciworld/index.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { testEnvLaws } from './laws.ts';
@@ -55,4 +55,4 @@ function texts(rng: Rng): string {
   return `${rng.pick(VERBS)} ${rng.pick(THINGS)}${rng.pick(JOINTS)}${rng.pick(THINGS)}`;
 }
 
-testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts, module: sciworld });
+testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts });
