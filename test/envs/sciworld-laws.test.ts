@@ -55,7 +55,8 @@ function texts(rng: Rng): string {
   return `${rng.pick(VERBS)} ${rng.pick(THINGS)}${rng.pick(JOINTS)}${rng.pick(THINGS)}`;
 }
 
-testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts }, 0.1);
+// Ten thousand houses take longer than a usual run of the tests may.
+testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts }, 0.1, process.env.LONGPLAY_LONG === '1');
 testEnvLaws(
   "sciworld, fidelity 'original', all tasks,",
   { createEnv: () => sciworld.createEnv({ fidelity: 'original', tasks: 'scienceworld' }), texts },
