@@ -40,6 +40,7 @@ export class ChromiumDriver implements Driver {
   /** Tabs in the order they were opened. */
   #pages: BrowserPage[] = [];
   #current = 0;
+  #aside = false;
   /** DOM node behind each id of the last snapshot. */
   #backends: ReadonlyMap<string, number> = new Map();
 
@@ -57,6 +58,7 @@ export class ChromiumDriver implements Driver {
   }
 
   #opened(page: BrowserPage): void {
+    if (this.#aside) return;
     page.on('dialog', (dialog) => dialog.dismiss().catch(() => {}));
     page.on('close', () => {
       this.#pages = this.#pages.filter((one) => one !== page);
@@ -67,6 +69,12 @@ export class ChromiumDriver implements Driver {
       return;
     }
     this.#pages.push(page);
+  }
+
+  /** A page in the same login that is no tab of the agent's: the agent opens none while it is used. */
+  async asidePage(): Promise<BrowserPage> {
+    this.#aside = true;
+    return this.#context.newPage();
   }
 
   get page(): BrowserPage {
