@@ -7,7 +7,7 @@ import { type Choices, Stage } from './actions.ts';
 import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './drivers/driver.ts';
 import { type Action, type Fidelity, parseAction } from './grammar.ts';
-import { repr, strip } from './python.ts';
+import { printable, repr, strip } from './python.ts';
 import { type AxNode, type Dialect, observationText, type PrintedTree, printTree, type Rect } from './tree.ts';
 import { type SiteBases, toLocal } from './urls.ts';
 
@@ -236,13 +236,15 @@ export class WebSession implements Session {
     const tree = printTree(nodes, { fidelity, dialect, screen, numbered });
     this.#snapshot = seen;
     this.#tree = tree;
-    const titles = seen.titles.map((title) => title.slice(0, 200));
+    // Titles and typed texts stand outside the tree's quotes, so nothing in them may end a line or turn it round.
+    const shown = fidelity === 'corrected' ? printable : (text: string) => text;
+    const titles = seen.titles.map((title) => shown(title.slice(0, 200)));
     const text = turnText(
       {
         observation: cut(observationText(titles, seen.current, tree.text), MAX_OBSERVATION - MAX_LINE),
         url: seen.url.slice(0, 600),
         objective: this.#objective.intent,
-        previousAction: this.#previous.slice(0, 600),
+        previousAction: shown(this.#previous.slice(0, 600)),
       },
       this.#options.bases,
     );

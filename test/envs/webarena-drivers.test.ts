@@ -33,6 +33,8 @@ const ADDRESSES = [
   'file:///etc/passwd',
   'http://gitlab.com/#x',
   'http://wikipedia.org',
+  'http://wikipedia.org/search?q=garden',
+  'http://onestopmarket.com/category/kitchen?sort=Name',
 ];
 
 /** Any action: on elements in view mostly, keys, typing, scrolling, history, tabs, addresses, an answer now and then. */
@@ -48,7 +50,7 @@ function anyAction(observation: string, rng: Rng): string {
   const kinds = [
     () => `click [${one('link', 'button', 'checkbox', 'combobox', 'option', 'radio')}]`,
     () => `click [${one('link', 'button', 'checkbox', 'combobox', 'option', 'radio')}]`,
-    () => `click [${one('combobox', 'option', 'checkbox', 'button')}]`,
+    () => `click [${one('combobox', 'option', 'checkbox', 'radio')}]`,
     () => `click [${one()}]`,
     () => `type [${one('textbox', 'searchbox')}] [${rng.pick(WORDS)}] [${rng.int(2)}]`,
     () => `press [${rng.pick(KEYS)}]`,
