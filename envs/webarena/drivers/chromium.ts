@@ -122,6 +122,28 @@ export class ChromiumDriver implements Driver {
     );
   }
 
+  /** Milliseconds for the rectangles of the current page, both ways; medians of `runs`. */
+  async compareRectangles(runs: number): Promise<{ snapshot: number; oneByOne: number }> {
+    const cdp = await this.#cdp(this.page);
+    const { nodes } = await this.snapshot();
+    const timed = async (ask: () => Promise<unknown>): Promise<number> => {
+      const times: number[] = [];
+      for (let run = 0; run < runs; run++) {
+        const began = performance.now();
+        await ask();
+        times.push(performance.now() - began);
+      }
+      return times.sort((a, b) => a - b)[Math.floor(runs / 2)]!;
+    };
+    const snapshot = await timed(() =>
+      cdp.send('DOMSnapshot.captureSnapshot', { computedStyles: [], includeDOMRects: true }),
+    );
+    const oneByOne = await timed(async () => {
+      for (const { id } of nodes) await this.#rectOf(cdp, id);
+    });
+    return { snapshot, oneByOne };
+  }
+
   /** `getBoundingClientRect` of a node, of a text by a range around it. */
   async #rectOf(cdp: CDPSession, id: string): Promise<Rect | null> {
     const backendNodeId = this.#backends.get(id);
