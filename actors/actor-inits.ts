@@ -1,5 +1,5 @@
 /** What each actor of a run is made from, out of its configuration. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
@@ -8,6 +8,7 @@ import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
+import { trainedTasks } from '../src/evaluation/tasks.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
@@ -35,26 +36,38 @@ export function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
 }
 
-/** The task indices a run trains on. @throws {UserError} BAD_CONFIG for a label the world does not have */
-export function trainingTasks(env: Env, { tasks }: RunConfig): number[] {
-  const unknown = tasks.labels?.find((label) => !env.tasks.labels.includes(label));
-  if (unknown !== undefined) {
-    throw new UserError(
-      'BAD_CONFIG',
-      `tasks.labels: '${unknown}' is no label of ${env.id}; it has ${env.tasks.labels.join(', ')}`,
-    );
-  }
-  return env.tasks.split(tasks.split).filter((index) => !tasks.labels || tasks.labels.includes(env.tasks.label(index)));
-}
-
 export function inferenceInit(options: RunOptions, small: Policy | undefined): InferenceInit {
   const { maxBatch, maxWaitMs } = options.config.rollout;
   return {
-    policy: small ? smallInference(options, small) : { kind: 'random' },
+    policy: small
+      ? options.config.policy.kind === 'server'
+        ? serverInference(options, small)
+        : smallInference(options, small)
+      : { kind: 'random' },
     maxBatch,
     maxWaitMs,
     replyPath: PATHS.rollout,
     ...(options.learn ? { learnerPath: PATHS.learner } : {}),
+  };
+}
+
+function serverInference({ config, dir }: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {
+  const { server, path, maxTokens } = config.policy;
+  const { api, url, attempts, attemptMs, retryMs, apiKeyEnv } = server;
+  const apiKey = process.env[apiKeyEnv];
+  const baseModel = resolve(path!);
+  return {
+    kind: 'server',
+    server: { api, url, model: server.model ?? path!, attemptMs, ...(apiKey ? { apiKey } : {}) },
+    config: { ...model, adapter: model.adapter! },
+    chat: chat!,
+    adapters: resolve(server.adapters ?? join(dir, 'adapters')),
+    baseModel,
+    maxTokens,
+    maxLag: config.learner.maxLag,
+    attempts,
+    retryMs,
+    params,
   };
 }
 
@@ -189,7 +202,7 @@ export function schedulerInit(options: RunOptions, env: Env, saved: Policy['save
   return {
     ...config,
     env: env.id,
-    tasks: trainingTasks(env, config),
+    tasks: [...trainedTasks(env, config.tasks)],
     sampling: config.tasks.sampling,
     labelOf: (index) => env.tasks.label(index),
     start: {

@@ -68,7 +68,10 @@ export async function startRun(options: RunOptions): Promise<Run> {
     );
   }
   if (learn && !small) {
-    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use 'small' or 'checkpoint'`);
+    throw new UserError(
+      'BAD_CONFIG',
+      `policy.kind: '${config.policy.kind}' cannot learn; use 'small', 'checkpoint' or 'server'`,
+    );
   }
   const { openai } = config.policy;
   const remote =

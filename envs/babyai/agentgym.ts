@@ -5,7 +5,7 @@
  * Differs: the pictures of `/render` have shapes of our own.
  */
 import type { AgentGymDialect } from '../../src/core/agentgym.ts';
-import { taskTable } from '../../src/core/task.ts';
+import { tasks } from './tasks.ts';
 
 const LEVELS = 40;
 
@@ -68,7 +68,7 @@ export const agentgym: AgentGymDialect = {
     }),
     score: 'sum',
     solved: (score) => score > 0,
-    tasks: taskTable(40_000, [[1804, 2003]], 'babyai'),
+    tasks,
     rewardRange: [-1000, 1],
   },
 };

@@ -1,12 +1,12 @@
 /**
  * The task table: AgentGym's data indices. Index n is level n % 40 + 1 under seed ⌊n / 40⌋.
  *
- * The paper trains and tests on 18 of the levels, in six sub-tasks; its test ids are the 90 of these levels in
- * 1804 … 2003, its training list holds 810 ids below 1804: exactly seeds 0 … 44 of the 18 levels. The four ids
- * 1800 … 1803 (seed 45) are in neither list; they are among the 360 held-out tasks below.
+ * The paper trains and tests on 18 of the levels, in six sub-tasks: 810 train ids and 90 test ids, listed in
+ * paper-seeds.ts. The 360 `held-out` tasks (seeds 400 … 419 of the 18 levels) are in no list of the paper.
  */
 import type { Split, TaskTable } from '../../src/core/task.ts';
 import { LEVELS, NUM_LEVELS } from './levels.ts';
+import { PAPER_SEEDS } from './paper-seeds.ts';
 
 /** The paper's sub-tasks and their levels. */
 export const SUBTASKS: Readonly<Record<string, readonly number[]>> = {
@@ -23,10 +23,11 @@ export const PAPER_LEVELS: readonly number[] = Object.values(SUBTASKS).flat();
 
 /** Seeds 0 … 999 of every level; the stream has more, but a table wants an end. */
 const SEEDS = 1000;
+/** Seeds of a level in the paper's lists that are for training; the rest of the 50 are for testing. */
 const TRAIN_SEEDS = 45;
-const TEST_FROM = 1804;
-const TEST_TO = 2003;
-const HELD_OUT_SEEDS = [45, 64] as const;
+const HELD_OUT_SEEDS = [400, 419] as const;
+/** Every how many seeds of a level's training seeds is put aside for selection. */
+const SELECTION_EVERY = 5;
 
 /** Level in [1, 40] of a task index. */
 export function levelOf(index: number): number {
@@ -49,18 +50,36 @@ const LABELS: readonly string[] = LEVELS.map(({ id }, n) => {
   return subtask ? subtask[0] : `level ${n + 1} ${id.slice('BabyAI-'.length, -'-v0'.length)}`;
 });
 
-/** Task indices of the 18 levels with seeds from … to, ascending. */
-function paperTasks(from: number, to: number): number[] {
-  const out: number[] = [];
-  for (let seed = from; seed <= to; seed++) for (const level of PAPER_LEVELS) out.push(indexOf(level, seed));
-  return out;
+/** Level seeds of the paper, ascending, by level. */
+const paperSeeds = new Map(PAPER_LEVELS.map((level) => [level, readRuns(PAPER_SEEDS[level]!)]));
+
+/** Task indices of the 18 levels under the seeds that `seedsOf` names, ascending. */
+function paperTasks(seedsOf: (level: number) => readonly number[]): number[] {
+  return PAPER_LEVELS.flatMap((level) => seedsOf(level).map((seed) => indexOf(level, seed))).sort((a, b) => a - b);
 }
 
-/** The 360 held-out tasks: seeds 45 … 64 of the 18 levels. The paper's 90 test tasks are among them. */
-export const heldOutTasks: readonly number[] = paperTasks(...HELD_OUT_SEEDS);
+function seedRange(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, n) => from + n);
+}
 
-const train: readonly number[] = paperTasks(0, TRAIN_SEEDS - 1);
-const test: readonly number[] = heldOutTasks.filter((index) => index >= TEST_FROM && index <= TEST_TO);
+const trainSeeds = (level: number) => paperSeeds.get(level)!.slice(0, TRAIN_SEEDS);
+const train: readonly number[] = paperTasks(trainSeeds);
+const test: readonly number[] = paperTasks((level) => paperSeeds.get(level)!.slice(TRAIN_SEEDS));
+
+/** The 360 held-out tasks: seeds 400 … 419 of the 18 levels. */
+export const heldOutTasks: readonly number[] = paperTasks(() => seedRange(...HELD_OUT_SEEDS));
+
+/**
+ * Named sets beside the paper's lists: `held-out`; `test-and-held-out`, the 90 and the 360 in one evaluation; `fresh`, seeds 420 … 999 of the 18 levels, in no list and not held
+ * out (10,440 further levels to train on); `selection` and `fit`, every fifth training level and the others.
+ */
+const sets: Readonly<Record<string, readonly number[]>> = {
+  'held-out': heldOutTasks,
+  'test-and-held-out': [...test, ...heldOutTasks].sort((a, b) => a - b),
+  fresh: paperTasks(() => seedRange(HELD_OUT_SEEDS[1] + 1, SEEDS - 1)),
+  selection: paperTasks((level) => trainSeeds(level).filter((_, at) => at % SELECTION_EVERY === 0)),
+  fit: paperTasks((level) => trainSeeds(level).filter((_, at) => at % SELECTION_EVERY !== 0)),
+};
 
 export const tasks: TaskTable = {
   count: NUM_LEVELS * SEEDS,
@@ -70,7 +89,7 @@ export const tasks: TaskTable = {
     return LABELS[index % NUM_LEVELS]!;
   },
   split: (split: Split) => (split === 'train' ? train : test),
-  sets: { 'held-out': heldOutTasks },
+  sets,
   evalSeed: 0,
 };
 
@@ -78,4 +97,12 @@ export const tasks: TaskTable = {
 export function requireIndex(index: number): void {
   if (Number.isInteger(index) && index >= 0 && index < tasks.count) return;
   throw new RangeError(`babyai: task index must be in [0, ${tasks.count}), got ${index}`);
+}
+
+/** `3-5 9` → 3, 4, 5, 9 */
+function readRuns(runs: string): number[] {
+  return runs.split(' ').flatMap((run) => {
+    const [first, last] = run.split('-').map(Number) as [number, number | undefined];
+    return seedRange(first, last ?? first);
+  });
 }

@@ -10,7 +10,7 @@ import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 
 /** What can be done at all under a list of commands, whatever is held. */
 export interface Offers {
-  /** `inventory`, then gets in the order of their first mention; can always be executed. */
+  /** `inventory` where it is listed, then gets in the order of their first mention; can always be executed. */
   readonly always: readonly string[];
   /** Crafts in the order of the list, tags filled; can be executed when their ingredients are held. */
   readonly crafts: readonly CraftOffer[];
@@ -21,9 +21,15 @@ export interface CraftOffer {
   readonly effect: CraftEffect;
 }
 
+/**
+ * Amounts in which a found item is listed: those that the commands name, or besides them the powers of two up to their
+ * sum, so that what several crafts need can be found in one turn.
+ */
+export type Amounts = 'named' | 'powers';
+
 /** What one command gives to the offers. */
 interface Part {
-  readonly gets: readonly string[];
+  readonly gets: readonly Stack[];
   readonly crafts: readonly CraftOffer[];
 }
 
@@ -34,21 +40,25 @@ const REMEMBERED = 8192;
 /** Works out offers; remembers those of each command, for lists share most of theirs. */
 export class OfferBook {
   readonly #effects: Effects;
+  readonly #amounts: Amounts;
   readonly #parts = new Map<string, Part>();
 
-  constructor(effects: Effects) {
+  constructor(effects: Effects, amounts: Amounts) {
     this.#effects = effects;
+    this.#amounts = amounts;
   }
 
-  of(commands: readonly string[]): Offers {
-    const gets = new Set<string>();
+  of(commands: readonly string[], listInventory: boolean): Offers {
+    const stacks: Stack[] = [];
     const crafts = new Map<string, CraftOffer>();
     for (const listed of commands) {
       const part = this.#partOf(listed);
-      for (const action of part.gets) gets.add(action);
+      stacks.push(...part.gets);
       for (const offer of part.crafts) if (!crafts.has(offer.action)) crafts.set(offer.action, offer);
     }
-    return { always: ['inventory', ...gets], crafts: [...crafts.values()] };
+    const found = this.#amounts === 'named' ? stacks : withPowers(stacks);
+    const gets = new Set(found.map((stack) => print({ type: 'get', stack })));
+    return { always: [...(listInventory ? ['inventory'] : []), ...gets], crafts: [...crafts.values()] };
   }
 
   #partOf(listed: string): Part {
@@ -70,8 +80,19 @@ export class OfferBook {
       const effect = this.#effects.of(action);
       if (effect.type === 'craft' && effect.makes) crafts.push({ action, effect });
     }
-    return { gets: found.map((stack) => print({ type: 'get', stack })), crafts };
+    return { gets: found, crafts };
   }
+}
+
+/** Each item in its named amounts and the powers of two up to the first that reaches their sum, ascending. */
+function withPowers(named: readonly Stack[]): readonly Stack[] {
+  const byItem = new Map<string, Set<number>>();
+  for (const { item, amount } of named) byItem.set(item, (byItem.get(item) ?? new Set()).add(Number(amount)));
+  return [...byItem].flatMap(([item, amounts]) => {
+    const sum = [...amounts].reduce((total, amount) => total + amount, 0);
+    for (let power = 1; power / 2 < sum; power *= 2) amounts.add(power);
+    return [...amounts].sort((a, b) => a - b).map((amount) => ({ amount, item }));
+  });
 }
 
 /** What of the offers can be executed with what is held. */

@@ -7,6 +7,7 @@
  */
 import type { AgentGymDialect, AgentGymSession } from '../../src/core/agentgym.ts';
 import { taskTable } from '../../src/core/task.ts';
+import { TEST_IDS, TRAIN_IDS } from './tasks.ts';
 
 /** Goals of the original's recipe tree; a `data_idx` is taken modulo this. */
 const TASKS = 544;
@@ -60,17 +61,11 @@ export const agentgym: AgentGymDialect = {
     }),
     score: 'step',
     solved: (score) => score > 0,
-    // The paper's 100 test tasks.
-    tasks: taskTable(
-      TASKS,
-      [
-        [0, 30],
-        [140, 180],
-        [420, 444],
-        [533, 535],
-      ],
-      'textcraft',
-    ),
+    // The paper's ids. Which goals they name depends on the server's machine, so depths are not told.
+    tasks: {
+      ...taskTable(TASKS, [], 'textcraft'),
+      split: (split) => (split === 'train' ? TRAIN_IDS : TEST_IDS),
+    },
     rewardRange: [0, 1],
   },
 };

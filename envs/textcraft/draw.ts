@@ -9,7 +9,7 @@ const MAX_LINES = 40;
 
 export const draw: Draw = (_task, first, turns) => {
   const start = readOpening(first.observation);
-  const session = new TextCraft('original').openFrom(start);
+  const session = new TextCraft({ fidelity: 'original' }).openFrom(start);
   for (const { action } of turns) session.step(action);
   const held = new Map(session.inventory);
   return { panels: [inventoryPanel(start.goal, held), recipesPanel(start.goal, held)] };

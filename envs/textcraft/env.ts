@@ -1,12 +1,48 @@
 import { type Env, type EnvStep, type First, type Session, terminated } from '../../src/core/env.ts';
-import type { Task } from '../../src/core/task.ts';
-import { listActions, OfferBook, type Offers } from './actions.ts';
+import { Rng, seedFrom } from '../../src/core/rng.ts';
+import type { Task, TaskTable } from '../../src/core/task.ts';
+import { type Amounts, listActions, OfferBook, type Offers } from './actions.ts';
 import { Effects, type Fidelity, type Taken } from './effects.ts';
 import { type Amount, minus, plus } from './grammar.ts';
-import { type Item, TREE } from './recipes.ts';
+import { type Order, treeOf } from './order.ts';
+import type { Item, Tree } from './recipes.ts';
 import { drawStart } from './start.ts';
-import { tasks } from './tasks.ts';
+import { EVAL_SEED, tasksOf } from './tasks.ts';
 import * as text from './text.ts';
+import { vary } from './variants.ts';
+
+/** Options of the world; README.md says what each is for. */
+export interface TextCraftOptions {
+  readonly fidelity: Fidelity;
+  readonly order: Order;
+  /** `permuted`: item names are permuted per task seed, the evaluation seed aside. */
+  readonly names: 'true' | 'permuted';
+  /** `recombined`: recipes are put together anew per task seed, the evaluation seed aside. */
+  readonly recipes: 'true' | 'recombined';
+  /** Amounts in which a found item is listed. */
+  readonly amounts: Amounts;
+  /** Whether `inventory` is among the listed actions; it can always be said. */
+  readonly listInventory: boolean;
+}
+
+export const DEFAULTS: TextCraftOptions = {
+  fidelity: 'corrected',
+  order: 'sorted',
+  names: 'true',
+  recipes: 'true',
+  amounts: 'named',
+  listInventory: true,
+};
+
+/** Rule books of recent task seeds that are kept; the members of a group share one. */
+const REMEMBERED_BOOKS = 64;
+
+/** A rule book and what follows from it. */
+interface RuleBook {
+  readonly tree: Tree;
+  readonly effects: Effects;
+  readonly offers: OfferBook;
+}
 
 /** What is held, in the order in which it came to be held; an item used up and made again goes to the end. */
 export type Inventory = Map<Item, Amount>;
@@ -18,34 +54,64 @@ export type Inventory = Map<Item, Amount>;
  * Action       `craft N item using N item, …` | `get N item` | `inventory`; anything else costs a turn.
  * Reward       1 on the turn that makes the goal item, else 0.
  * Terminates   when the goal item is made. Truncation belongs to the horizon.
- * Randomness   which recipes are listed beside the needed ones and in what order, from the task seed. Steps have none.
+ * Randomness   which recipes are listed beside the needed ones and in what order, and where options say so the names and
+ *              recipes themselves, from the task seed. Steps have none.
  * Source       AgentGym, agentenv-textcraft at 3ef9235d, after Prasad et al. 2024 (ADaPT), https://arxiv.org/abs/2311.05772
  * Differs      see the table in README.md; `fidelity: 'original'` differs nowhere the golden traces reach.
  */
 export class TextCraft implements Env {
   readonly id = 'textcraft';
   readonly description = 'Find and craft Minecraft items from a list of recipes until the goal item exists.';
-  readonly tasks = tasks;
+  readonly tasks: TaskTable;
   readonly rewardRange = [0, 1] as const;
   readonly maxObservationChars: number;
-  readonly #effects: Effects;
-  readonly #book: OfferBook;
+  readonly #options: TextCraftOptions;
+  readonly #book: RuleBook;
+  /** Task seed → its variant of the rule book, oldest first. */
+  readonly #variants = new Map<number, RuleBook>();
 
-  constructor(fidelity: Fidelity) {
-    this.#effects = new Effects(TREE, fidelity);
-    this.#book = new OfferBook(this.#effects);
+  constructor(options: Partial<TextCraftOptions> = {}) {
+    this.#options = { ...DEFAULTS, ...options };
+    const tree = treeOf(this.#options.order);
+    this.tasks = tasksOf(tree);
+    this.#book = this.#ruleBook(tree);
     // The original echoes actions of any length, so only the engine's longest string bounds its answers.
-    this.maxObservationChars = fidelity === 'original' ? 2 ** 29 : 65_536;
+    this.maxObservationChars = this.#options.fidelity === 'original' ? 2 ** 29 : 65_536;
   }
 
   /** @throws {RangeError} for a task index outside the table */
   open(task: Task): TextCraftSession {
-    return this.openFrom(drawStart(TREE, task.index, task.seed));
+    const book = this.#bookOf(task.seed);
+    return new TextCraftSession(book.effects, book.offers, drawStart(book.tree, task.index, task.seed), this.#options);
   }
 
   /** Opens an episode from a recorded goal and list of commands instead of a task. */
   openFrom(start: text.Start): TextCraftSession {
-    return new TextCraftSession(this.#effects, this.#book, start);
+    return new TextCraftSession(this.#book.effects, this.#book.offers, start, this.#options);
+  }
+
+  /** The rule book that holds under a task seed. */
+  treeUnder(seed: number): Tree {
+    return this.#bookOf(seed).tree;
+  }
+
+  #bookOf(seed: number): RuleBook {
+    const names = this.#options.names === 'permuted';
+    const recipes = this.#options.recipes === 'recombined';
+    if (seed === EVAL_SEED || (!names && !recipes)) return this.#book;
+    const known = this.#variants.get(seed);
+    if (known) return known;
+    const rng = Rng.fromSeed(seedFrom('textcraft variant', seed));
+    const book = this.#ruleBook(vary(this.#book.tree, { names, recipes }, rng));
+    const [oldest] = this.#variants.keys();
+    if (this.#variants.size >= REMEMBERED_BOOKS) this.#variants.delete(oldest!);
+    this.#variants.set(seed, book);
+    return book;
+  }
+
+  #ruleBook(tree: Tree): RuleBook {
+    const effects = new Effects(tree, this.#options.fidelity);
+    return { tree, effects, offers: new OfferBook(effects, this.#options.amounts) };
   }
 }
 
@@ -57,14 +123,16 @@ export class TextCraftSession implements Session {
   readonly #goal: Item | undefined;
   readonly #held: Inventory = new Map();
   readonly #corrected: boolean;
+  readonly #listInventory: boolean;
   #over = false;
   #offers: Offers | undefined;
 
-  constructor(effects: Effects, book: OfferBook, start: text.Start) {
+  constructor(effects: Effects, book: OfferBook, start: text.Start, options: TextCraftOptions) {
     this.#effects = effects;
     this.#book = book;
     this.#start = start;
-    this.#corrected = effects.fidelity === 'corrected';
+    this.#corrected = options.fidelity === 'corrected';
+    this.#listInventory = options.listInventory;
     this.#goal = effects.tree.numberOf.get(start.goal);
     this.first = { kind: 'first', observation: text.opening(start) };
   }
@@ -96,7 +164,7 @@ export class TextCraftSession implements Session {
 
   actions(): readonly string[] {
     if (this.#over && this.#corrected) return [];
-    this.#offers ??= this.#book.of(this.#start.commands);
+    this.#offers ??= this.#book.of(this.#start.commands, this.#listInventory);
     return listActions(this.#offers, this.#held);
   }
 

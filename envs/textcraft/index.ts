@@ -1,7 +1,7 @@
 /** TextCraft as the framework loads it. */
 import type { EnvOptions, Oracle } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
-import { TextCraft } from './env.ts';
+import { TextCraft, type TextCraftOptions } from './env.ts';
 import { oracle } from './oracle.ts';
 
 export { agentgym } from './agentgym.ts';
@@ -12,23 +12,43 @@ export { prompt } from './prompt.ts';
 export type { Start } from './text.ts';
 export { view } from './view.ts';
 
+/** Values that each option may have, the default first. */
+const CHOICES: { readonly [K in keyof TextCraftOptions]: readonly TextCraftOptions[K][] } = {
+  fidelity: ['corrected', 'original'],
+  order: ['sorted', 'agenttraj'],
+  names: ['true', 'permuted'],
+  recipes: ['true', 'recombined'],
+  amounts: ['named', 'powers'],
+  listInventory: [true, false],
+};
+
 /**
- * @param options `fidelity`: `corrected` (default) or `original`, see README.md
+ * Creates the world.
+ * @param options `fidelity`, `order`, `names`, `recipes`, `amounts`, `listInventory`: see README.md
  * @throws {UserError} for an option or a value that is none of these
  */
 export function createEnv(options: EnvOptions = {}): TextCraft {
-  for (const key of Object.keys(options)) {
-    if (key !== 'fidelity') throw new UserError('BAD_CONFIG', `textcraft has no option "${key}"; it has: fidelity`);
-  }
-  const { fidelity = 'corrected' } = options;
-  if (fidelity !== 'corrected' && fidelity !== 'original') {
-    const got = JSON.stringify(fidelity);
-    throw new UserError('BAD_CONFIG', `textcraft: fidelity must be "corrected" or "original", got ${got}`);
-  }
-  return new TextCraft(fidelity);
+  return new TextCraft(checked(options));
 }
 
-/** The scripted solver; the same for every option. */
-export function createOracle(_options?: EnvOptions): Oracle {
-  return oracle;
+function checked(options: EnvOptions): Partial<TextCraftOptions> {
+  for (const [key, value] of Object.entries(options)) {
+    const choices: readonly unknown[] | undefined = Object.hasOwn(CHOICES, key)
+      ? CHOICES[key as keyof TextCraftOptions]
+      : undefined;
+    if (!choices) {
+      const known = Object.keys(CHOICES).join(', ');
+      throw new UserError('BAD_CONFIG', `textcraft has no option "${key}"; it has: ${known}`);
+    }
+    if (choices.includes(value)) continue;
+    const expected = choices.map((choice) => JSON.stringify(choice)).join(' or ');
+    throw new UserError('BAD_CONFIG', `textcraft: ${key} must be ${expected}, got ${JSON.stringify(value)}`);
+  }
+  return options as Partial<TextCraftOptions>;
+}
+
+/** The scripted solver, which knows the rule book that holds under the task's seed. */
+export function createOracle(options: EnvOptions = {}): Oracle {
+  const env = createEnv(options);
+  return (task) => oracle((seed) => env.treeUnder(seed))(task);
 }

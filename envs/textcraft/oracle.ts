@@ -4,21 +4,26 @@
  */
 import type { Oracle } from '../../src/core/env.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
-import { isGettable, nameOf, TREE, type Tree, words } from './recipes.ts';
+import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 import { readOpening } from './text.ts';
 
-/** Plans on the opening, then reads the plan out; gives up at its end, or where the goal cannot be reached. */
-export const oracle: Oracle = () => {
-  let plan: readonly string[] | undefined;
-  let next = 0;
-  return (step) => {
-    if (step.kind === 'first') {
-      plan = planFor(TREE, readOpening(step.observation));
-      next = 0;
-    }
-    return step.kind === 'terminated' ? undefined : plan?.[next++];
+/**
+ * Plans on the opening, then reads the plan out; gives up at its end, or where the goal cannot be reached.
+ * @param treeUnder the rule book that holds under a task seed
+ */
+export function oracle(treeUnder: (seed: number) => Tree): Oracle {
+  return (task) => {
+    let plan: readonly string[] | undefined;
+    let next = 0;
+    return (step) => {
+      if (step.kind === 'first') {
+        plan = planFor(treeUnder(task.seed), readOpening(step.observation));
+        next = 0;
+      }
+      return step.kind === 'terminated' ? undefined : plan?.[next++];
+    };
   };
-};
+}
 
 /** @returns the actions that make the goal, or `undefined` if the listed commands cannot */
 export function planFor(

@@ -36,7 +36,7 @@ interface Exchange {
   readonly response: unknown;
 }
 
-const env = new TextCraft('original');
+const env = new TextCraft({ fidelity: 'original' });
 
 export const parity: Parity = (records, report) => {
   const [first] = records as readonly Record<string, unknown>[];

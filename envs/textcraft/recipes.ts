@@ -214,5 +214,5 @@ function groupBy<T, V>(
   return groups;
 }
 
-/** The whole rule book of the world. */
+/** The whole rule book of the world, over sorted file names. */
 export const TREE: Tree = buildTree(RECIPE_LINES);

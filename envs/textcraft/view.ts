@@ -1,10 +1,12 @@
 /**
- * The world in few tokens, for the small policy: goal first, then the recipes, then about four tokens a turn.
+ * World in few tokens, for the small policy: goal first, then the recipes, then about four tokens a turn. Each listed
+ * action says how many of what it finds or makes are held, counted from the answers read so far.
  *
  *     goal stick craft 4 stick using 2 planks craft 4 oak planks using 1 oak logs …
  *     1 oak logs ok · craft oak planks ok · inventory 4 oak planks · craft stick ok
+ *     candidates: get 1 oak logs held 0 · craft 4 stick using 2 oak planks held 4
  */
-import type { AppendView, Rendered, SeenTurn } from '../../src/core/view.ts';
+import type { AppendView, Rendered, SeenTurn, Track } from '../../src/core/view.ts';
 import { type Command, type CraftCommand, parse, type Stack } from './grammar.ts';
 import { nameOf, TREE, words } from './recipes.ts';
 import { EMPTY, INVENTORY, readOpening } from './text.ts';
@@ -17,14 +19,45 @@ const MAX_ENTRIES = 11;
 const lexicon = [...TREE.items, ...TREE.tags].map(words);
 const isKnown = new Set(lexicon);
 
-export const view: AppendView = {
-  id: 'textcraft/compact@1',
+/** Number held of each item, by its name with blanks. */
+type Held = ReadonlyMap<string, number>;
+
+/** Inventory counted from what was answered; it restates what was read and plans nothing. */
+const track: Track<Held> = { begin: () => new Map(), after: heldAfter };
+
+export const view: AppendView<Held> = {
+  id: 'textcraft/compact@2',
   mode: 'append',
   lexicon,
-  words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown'],
+  words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown', 'held'],
   prompt: ({ observation }) => renderPrompt(observation),
   turn: renderTurn,
+  track,
+  candidate: (action, held) => {
+    const item = obtainedBy(parse(action));
+    return item === undefined ? action : `${action} held ${held.get(item) ?? 0}`;
+  },
 };
+
+/** Item that a command finds or makes. */
+function obtainedBy(command: Command): string | undefined {
+  if (command.type === 'get') return command.stack.item;
+  return command.type === 'craft' ? command.makes.item : undefined;
+}
+
+function heldAfter(held: Held, { action, observation }: SeenTurn): Held {
+  const obtained = /^(?:Got (\d+) |Crafted (\d+) minecraft:)(.*)$/.exec(observation);
+  if (!obtained) return observation.startsWith(INVENTORY) ? new Map(entriesOf(observation)) : held;
+  const after = new Map(held);
+  const add = (item: string, n: number) => after.set(item, Math.max(0, (after.get(item) ?? 0) + n));
+  const [, got, made, item] = obtained as unknown as [string, string?, string?, string?];
+  const command = parse(action);
+  if (made !== undefined && command.type === 'craft') {
+    for (const stack of command.using) add(stack.item, -Number(stack.amount));
+  }
+  add(words(item!), Number(got ?? made));
+  return after;
+}
 
 interface Line {
   readonly command: CraftCommand;
@@ -95,10 +128,14 @@ function inShort(command: Exclude<Command, { type: 'inventory' }>): string {
 
 /** `Inventory: [oak planks] (4) [stick] (2) ` → `4 oak planks 2 stick` */
 function contents(observation: string): string {
-  const list = observation.slice(INVENTORY.length);
-  if (list === EMPTY) return 'nothing';
-  const entries = [...list.matchAll(/\[([^\]]*)\] \((\d+)\) /g)].map(([, item, amount]) => `${amount} ${item}`);
+  if (observation.endsWith(EMPTY)) return 'nothing';
+  const entries = entriesOf(observation).map(([item, amount]) => `${amount} ${item}`);
   return entries.slice(0, MAX_ENTRIES).join(' ');
+}
+
+function entriesOf(observation: string): [item: string, amount: number][] {
+  const entries = observation.slice(INVENTORY.length).matchAll(/\[([^\]]*)\] \((\d+)\) /g);
+  return Array.from(entries, ([, item, amount]) => [item!, Number(amount)]);
 }
 
 function stackText({ amount, item }: Stack): string {

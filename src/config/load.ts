@@ -72,7 +72,21 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
       `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
     );
   }
-  if (config.policy.kind === 'checkpoint' && config.policy.decoder !== 'tokens') {
+  if (config.policy.kind === 'server') {
+    if (learner.offPolicy.type !== 'truncated') {
+      throw new UserError(
+        'BAD_CONFIG',
+        `${source}: learner.offPolicy.type: a server computes otherwise than the learner; expected truncated, got ${learner.offPolicy.type}`,
+      );
+    }
+    if (config.policy.full || config.policy.masked || learner.valueCoef > 0) {
+      throw new UserError(
+        'BAD_CONFIG',
+        `${source}: policy.kind: a server takes adapters, writes freely and has no value head; leave policy.full, policy.masked and learner.valueCoef out`,
+      );
+    }
+  }
+  if (['checkpoint', 'server'].includes(config.policy.kind) && config.policy.decoder !== 'tokens') {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
@@ -89,13 +103,16 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
 
 /** What a language model's policy is unless told otherwise: it writes text, freely and at length, within little memory. */
 function withKindDefaults(raw: unknown): unknown {
-  if (!isRecord(raw) || !isRecord(raw.policy) || raw.policy.kind !== 'checkpoint') return raw;
+  if (!isRecord(raw) || !isRecord(raw.policy) || !['checkpoint', 'server'].includes(String(raw.policy.kind)))
+    return raw;
   const { learner } = raw;
+  // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
+  const measured = raw.policy.kind === 'server' ? { offPolicy: { type: 'truncated', per: 'token' } } : {};
   return {
     ...raw,
     policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
     ...(learner === undefined || isRecord(learner)
-      ? { learner: { recompute: true, maxTokens: 4096, ...learner } }
+      ? { learner: { recompute: true, maxTokens: 4096, ...measured, ...learner } }
       : {}),
   };
 }

@@ -153,6 +153,8 @@ export const runConfigSchema = z.strictObject({
   }),
   tasks: section({
     split: z.enum(['train', 'test']).default('train'),
+    /** Named set of the world's tasks to train on instead of the split, e.g. `fresh`. */
+    set: z.string().exactOptional(),
     /** Only tasks with these labels; all where absent. */
     labels: z.array(z.string()).min(1).exactOptional(),
     sampling: sampling.default({ type: 'learnable' }),
@@ -161,10 +163,10 @@ export const runConfigSchema = z.strictObject({
   policy: section({
     /**
      * `small`: trained from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
-     * behind a server.
+     * behind a server; `server`: a vLLM or SGLang that generates under the adapters that the learner here trains.
      */
-    kind: z.enum(['small', 'random', 'openai', 'checkpoint']).default('small'),
-    /** With `kind: checkpoint`: the model's folder (config.json, safetensors, tokenizer.json). */
+    kind: z.enum(['small', 'random', 'openai', 'checkpoint', 'server']).default('small'),
+    /** With `kind: checkpoint` or `server`: the model's folder (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */
     quantize: z.enum(['none', 'int8', 'int4']).default('none'),
@@ -179,6 +181,23 @@ export const runConfigSchema = z.strictObject({
       targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
       init: z.string().exactOptional(),
+    }),
+    /** With `kind: server`. */
+    server: section({
+      api: z.enum(['vllm', 'sglang']).default('vllm'),
+      /** Root of the server. */
+      url: z.url().default('http://127.0.0.1:8000'),
+      /** The base model as the server calls it; the folder's path where absent. */
+      model: z.string().exactOptional(),
+      /** Folder for adapters that the server sees under the same path; beside the run where absent. */
+      adapters: z.string().exactOptional(),
+      /** Times one turn, or one adapter, is tried. */
+      attempts: count.default(6),
+      /** Milliseconds of one attempt, and before the second one (doubled for each further one). */
+      attemptMs: milliseconds.default(120_000),
+      retryMs: milliseconds.default(500),
+      /** Environment variable that holds the key; none is sent where it is unset. */
+      apiKeyEnv: z.string().default('OPENAI_API_KEY'),
     }),
     /** Conversations of a language model. */
     chat: section({

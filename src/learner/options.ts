@@ -54,6 +54,8 @@ export interface TrainerOptions {
   readonly minibatches: number;
   readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
   readonly offPolicy: OffPolicy;
+  /** The decisions' log-probabilities are another engine's: the learner measures its own for every one. */
+  readonly foreign?: boolean;
   /** Absent: no reference policy. */
   readonly kl?: ReferenceKl;
   readonly learningRate: LearningRate;
@@ -109,6 +111,7 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     filterGroups: learner.filterGroups,
     offPolicy: learner.offPolicy,
     ...(learner.kl ? { kl: learner.kl } : {}),
+    ...(config.policy.kind === 'server' ? { foreign: true } : {}),
     seed,
   };
 }

@@ -96,10 +96,15 @@ export async function prepare(
   }
   let old: Float64Array = behaviour;
   let weights: ArrayLike<number> | undefined;
-  if (offPolicy.type === 'truncated' && estimator.algorithm !== 'agent_evol' && anyOlder(groups, params.version)) {
+  const measures = options.foreign || anyOlder(groups, params.version);
+  if (offPolicy.type === 'truncated' && estimator.algorithm !== 'agent_evol' && measures) {
     old = (await measure(measuring!, params, units, minibatches)).logprobs;
     const corrected = importance(old, behaviour, offPolicy.cap, segments(decisions, offPolicy.per));
     weights = corrected.weights;
+    if (options.foreign) {
+      stats.behaviourGap = gap(decisions, old, behaviour, groups, params.version);
+      if (stats.behaviourGap > LARGEST_GAP) return { broken: disagreement(stats.behaviourGap) };
+    }
     stats.importanceMean = corrected.stats.mean;
     stats.importanceMax = corrected.stats.largest;
     stats.importanceTruncated = corrected.stats.truncatedShare;
@@ -164,6 +169,35 @@ function encode({ codec }: TrainerOptions, groups: readonly Group[]): TrainGroup
     first += trajectories.length;
     return units;
   });
+}
+
+/**
+ * Nats per token that another engine's log-probabilities may be off on average, of decisions under the learner's present
+ * weights. 16-bit servers are off by some hundredths; this is another model, another adapter or a temperature.
+ */
+const LARGEST_GAP = 0.2;
+
+function disagreement(nats: number): Breakage {
+  const message = `the server's log-probabilities are off by ${nats.toFixed(3)} nats a token, expected at most ${LARGEST_GAP}: it has another base or adapter, or tells them before its own temperature`;
+  return { where: 'measurement', message };
+}
+
+/** Mean |log π_learner − log π_behaviour| over the tokens that the present weights sampled; 0 without any. */
+function gap(
+  decisions: readonly TrainDecision[],
+  own: Float64Array,
+  behaviour: Float64Array,
+  groups: readonly Group[],
+  version: number,
+): number {
+  const all = groups.flatMap(({ trajectories }) => trajectories);
+  let [sum, count] = [0, 0];
+  for (const [i, { trajectory, turn }] of decisions.entries()) {
+    if (all[trajectory]!.turns[turn]!.decision!.version !== version) continue;
+    sum += Math.abs(own[i]! - behaviour[i]!);
+    count++;
+  }
+  return count === 0 ? 0 : sum / count;
 }
 
 /** True when any decision was made by other weights than the learner's present ones. */

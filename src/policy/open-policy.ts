@@ -6,16 +6,26 @@ import { timed } from '../engine/timed.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import type { DecoderKind } from '../model/programs.ts';
-import type { ChatReading } from '../reading/chat-codec.ts';
+import { type ChatReading, openChatCodec } from '../reading/chat-codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
+import { type GenerationOptions, openGenerationClient } from '../remote/generation/generation-client.ts';
 import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
+import { ServerPolicy, type ServerPolicyOptions } from './server-policy.ts';
 import { WindowPolicy } from './window-policy.ts';
 
 /** Policy that answers in this process; plain data. */
-export type PolicySpec = LocalPolicySpec | { readonly kind: 'random' };
+export type PolicySpec = LocalPolicySpec | ServerPolicySpec | { readonly kind: 'random' };
+
+/** Policy whose tokens a server samples under our adapters. */
+export interface ServerPolicySpec extends Omit<ServerPolicyOptions, 'codec' | 'client' | 'maxBatch' | 'endTokens'> {
+  readonly kind: 'server';
+  readonly server: GenerationOptions;
+  readonly chat: ChatReading;
+  readonly params: ParamSet;
+}
 
 /** Policy with weights of its own. */
 export interface LocalPolicySpec {
@@ -55,6 +65,13 @@ export async function openPolicy(
 ): Promise<OpenedPolicy> {
   if (spec.kind === 'random') {
     return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
+  }
+  if (spec.kind === 'server') {
+    const { server, chat, params, kind: _, ...options } = spec;
+    const codec = openChatCodec(chat);
+    const client = openGenerationClient(server);
+    const policy = new ServerPolicy({ ...options, codec, client, maxBatch, endTokens: chat.endTokens }, params);
+    return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };
   }
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
   const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);

@@ -41,7 +41,7 @@ export function setUpPolicy<R, H>(
 ): PolicySetup<R, H> | undefined {
   const { kind } = config.policy;
   if (kind === 'small') return setUpSmallPolicy(config, world.view, checkpoint, initial);
-  if (kind !== 'checkpoint') return undefined;
+  if (kind !== 'checkpoint' && kind !== 'server') return undefined;
   return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
 }
 

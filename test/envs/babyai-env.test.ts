@@ -356,10 +356,11 @@ describe('the task table', () => {
   it('is the paper’s: 810 training ids, 90 test ids by sub-task, 360 held out', () => {
     const [train, test] = [tasks.split('train'), tasks.split('test')];
     expect([train.length, test.length, heldOutTasks.length]).toEqual([810, 90, 360]);
-    expect(Math.max(...train)).toBeLessThan(1804);
-    expect([Math.min(...test) >= 1804, Math.max(...test) <= 2003]).toEqual([true, true]);
-    expect(heldOutTasks.filter((n) => train.includes(n))).toEqual([]);
-    expect(test.every((n) => heldOutTasks.includes(n))).toBe(true);
+    const sets = tasks.sets!;
+    expect([sets.fresh!.length, sets.fit!.length + sets.selection!.length]).toEqual([580 * 18, 810]);
+    for (const apart of [test, heldOutTasks, sets.fresh!]) expect(apart.filter((n) => train.includes(n))).toEqual([]);
+    expect(heldOutTasks.filter((n) => test.includes(n) || sets.fresh!.includes(n))).toEqual([]);
+    expect([...sets.fit!, ...sets.selection!].sort((x, y) => x - y)).toEqual([...train]);
     for (const split of [train, test, heldOutTasks]) expect([...split].sort((a, b) => a - b)).toEqual([...split]);
     const counts = new Map<string, number>();
     for (const n of test) counts.set(tasks.label(n), (counts.get(tasks.label(n)) ?? 0) + 1);

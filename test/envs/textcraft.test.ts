@@ -55,7 +55,13 @@ describe('tasks', () => {
     expect([test[0], test[30], test[31], test[71], test[72], test[96], test[97], test[99]]).toEqual([
       0, 30, 140, 180, 420, 444, 533, 535,
     ]);
-    expect([...env.tasks.split('train'), ...test].sort((a, b) => a - b)).toEqual(indices);
+    const { 'outside-test': outside, 'not-train': notTrain, fit, selection } = env.tasks.sets!;
+    const train = env.tasks.split('train');
+    const sorted = (...lists: (readonly number[])[]) => lists.flat().sort((a, b) => a - b);
+    expect([train.length, outside!.length, notTrain!.length, selection!.length]).toEqual([374, 444, 170, 75]);
+    expect(sorted(outside!, test)).toEqual(indices);
+    expect(sorted(train, notTrain!)).toEqual(indices);
+    expect(sorted(fit!, selection!)).toEqual([...train]);
   });
 });
 
@@ -406,7 +412,7 @@ describe('the view', () => {
   });
 
   it('tells a turn in a few words', () => {
-    const told = (action: string, observation: string) => turn({ action, observation }, undefined);
+    const told = (action: string, observation: string) => turn({ action, observation }, new Map());
     expect(told('get 1 oak logs', 'Got 1 oak logs')).toBe(' 1 oak logs ok');
     expect(told('craft 4 stick using 2 oak planks', 'Crafted 4 minecraft:stick')).toBe(' craft stick ok');
     expect(told('craft 4 stick using 2 oak planks', 'Could not find enough items to craft minecraft:stick')).toBe(

@@ -1,0 +1,120 @@
+/**
+ * Variants of the rule book for training, drawn from a task's seed: item names permuted, recipes recombined. What is
+ * learnt from them is how to read a list of recipes, for neither a name nor a familiar recipe says what to do.
+ *
+ * Both change the distribution of training tasks and are named wherever a result rests on them. Evaluation
+ * (`EVAL_SEED`) always has the rule book itself.
+ */
+import type { Rng } from '../../src/core/rng.ts';
+import { type Ingredient, type Recipe, type Tree, words } from './recipes.ts';
+
+export interface Variation {
+  /** Permute item names: members of a tag within it, items without a tag among themselves. */
+  readonly names: boolean;
+  /**
+   * Recombine recipes: each ingredient without a tag is replaced by another item of the same depth without a tag. An
+   * index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
+   */
+  readonly recipes: boolean;
+}
+
+/** The rule book under a variation; indices of goals and depths stay what they were. */
+export function vary(tree: Tree, { names, recipes }: Variation, rng: Rng): Tree {
+  const recombined = recipes ? recombine(tree, rng.split('recipes')) : tree;
+  return names ? rename(recombined, rng.split('names')) : recombined;
+}
+
+function recombine(tree: Tree, rng: Rng): Tree {
+  const depthOf = depths(tree);
+  const pools = new Map<number, string[]>();
+  for (const item of tree.items) {
+    if (tree.tagOf.has(item)) continue;
+    const depth = depthOf({ name: item, tag: false });
+    const pool = pools.get(depth);
+    if (pool) pool.push(item);
+    else pools.set(depth, [item]);
+  }
+  const swap = (recipe: Recipe): Recipe => {
+    const used = new Set(recipe.ingredients.map(({ name }) => name));
+    const ingredients = recipe.ingredients.map((ingredient) => {
+      if (ingredient.tag || tree.tagOf.has(ingredient.name)) return ingredient;
+      const pool = pools.get(depthOf(ingredient))!;
+      const name = pool[rng.int(pool.length)]!;
+      if (used.has(name)) return ingredient; // an item stands in a recipe once
+      used.add(name);
+      return { name, tag: false, count: ingredient.count };
+    });
+    return new Varied(recipe.output, recipe.count, recipe.tag, ingredients);
+  };
+  const isEasiest = ({ output, ingredients }: Recipe) =>
+    1 + Math.max(...ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
+  return withRecipes(tree, [...tree.recipesOf.values()].flat().filter(isEasiest).map(swap));
+}
+
+/** Depth of an ingredient: of an item, or of its tag's easiest member; 0 for what is found. */
+function depths(tree: Tree): (ingredient: Pick<Ingredient, 'name' | 'tag'>) => number {
+  const known = new Map(tree.goals.map(({ item, depth }) => [item, depth]));
+  return ({ name, tag }) =>
+    tag
+      ? Math.min(...(tree.membersOf.get(name) ?? []).map((member) => known.get(member) ?? 0))
+      : (known.get(name) ?? 0);
+}
+
+function rename(tree: Tree, rng: Rng): Tree {
+  const to = new Map<string, string>();
+  // A name that a recipe's group has too is left alone: it would make what bears it craftable (`iron_ingot`).
+  const untagged = tree.items.filter((name) => !tree.tagOf.has(name) && !tree.recipesOfTag.has(name));
+  const classes = [untagged, ...[...tree.membersOf.values()].map((members) => [...new Set(members)])];
+  for (const names of classes) {
+    const shuffled = rng.shuffle([...names]);
+    for (const [at, name] of names.entries()) to.set(name, shuffled[at]!);
+  }
+  const of = (name: string) => to.get(name) ?? name;
+  const recipes = [...tree.recipesOf.values()].flat().map(({ output, count, tag, ingredients }) => {
+    const renamed = ingredients.map((one) => (one.tag ? one : { name: of(one.name), tag: false, count: one.count }));
+    return new Varied(of(output), count, tag, renamed);
+  });
+  const goals = tree.goals.map(({ item, depth }) => ({ item: of(item), depth }));
+  return { ...withRecipes(tree, recipes), goals };
+}
+
+/** A recipe whose command is written when it is asked for: few of a variant's 613 are. */
+class Varied implements Recipe {
+  readonly output: string;
+  readonly count: number;
+  readonly tag: string | undefined;
+  readonly ingredients: readonly Ingredient[];
+
+  constructor(output: string, count: number, tag: string | undefined, ingredients: readonly Ingredient[]) {
+    this.output = output;
+    this.count = count;
+    this.tag = tag;
+    this.ingredients = ingredients;
+  }
+
+  get command(): string {
+    const using = this.ingredients.map(({ count, name }) => `${count} ${words(name)}`).join(', ');
+    return `craft ${this.count} ${words(this.output)} using ${using}`;
+  }
+}
+
+/** The same items and tags under other recipes. */
+function withRecipes(tree: Tree, recipes: readonly Recipe[]): Tree {
+  const recipesOf = new Map<string, Recipe[]>();
+  const recipesOfTag = new Map<string, Recipe[]>();
+  const usesOf = new Map<string, Recipe[]>();
+  const add = (map: Map<string, Recipe[]>, key: string, recipe: Recipe) => {
+    const list = map.get(key);
+    if (list) list.push(recipe);
+    else map.set(key, [recipe]);
+  };
+  for (const recipe of recipes) {
+    add(recipesOf, recipe.output, recipe);
+    if (recipe.tag !== undefined) add(recipesOfTag, recipe.tag, recipe);
+    for (const { name } of recipe.ingredients) {
+      add(usesOf, name, recipe);
+      if (recipe.tag !== undefined) add(usesOf, name, recipe); // twice, as recipes.ts counts them
+    }
+  }
+  return { ...tree, recipesOf, recipesOfTag, usesOf };
+}

@@ -1,0 +1,295 @@
+/**
+ * Policy whose tokens a generation server samples, under adapters that a learner here trains.
+ *
+ * Every version of the adapter is written to a folder of its own and loaded under a name that is never used again: a
+ * server's caches go by name, and a decision's version is the one its name stands for. A request names the newest adapter
+ * that is loaded when it is sent; within a turn the version never changes, between turns of an episode it may. Old
+ * adapters are unloaded once no request names them and none that may still be trained on will.
+ */
+import { randomUUID } from 'node:crypto';
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { LongplayError, messageOf } from '../core/errors.ts';
+import { seedFrom } from '../core/rng.ts';
+import type { Decision } from '../core/trajectory.ts';
+import type { LoraConfig, ModelConfig } from '../model/config.ts';
+import { checkParams, type ParamSet } from '../model/parameters.ts';
+import { ADAPTER_WEIGHTS, writeAdapter } from '../pretrained/adapter.ts';
+import type { Codec } from '../reading/codec.ts';
+import { follow } from '../reading/follow.ts';
+import type { Transcript } from '../reading/transcript.ts';
+import type { GenerationClient } from '../remote/generation/generation-client.ts';
+import type { Acted, ActRequest, Policy, Unanswered } from './policy.ts';
+
+export interface ServerPolicyOptions {
+  readonly config: ModelConfig & { readonly adapter: LoraConfig };
+  readonly codec: Codec;
+  readonly client: GenerationClient;
+  /** Folder for adapters, on a path that the server sees too. */
+  readonly adapters: string;
+  /** The base's path or name, for the adapters' own record. */
+  readonly baseModel: string;
+  readonly endTokens: readonly number[];
+  /** Longest answer, in tokens. */
+  readonly maxTokens: number;
+  /** Requests in flight at most. */
+  readonly maxBatch: number;
+  /** Versions that a trained decision may be behind. */
+  readonly maxLag: number;
+  /** Times one turn, or one adapter, is tried. */
+  readonly attempts: number;
+  /** Milliseconds before a second attempt; doubled for each further one. */
+  readonly retryMs: number;
+}
+
+interface Published {
+  readonly version: number;
+  /** Undefined for the base alone: an adapter that changes nothing. */
+  readonly name: string | undefined;
+  readonly folder: string;
+}
+
+interface Member {
+  readonly transcript: Transcript;
+  /** Its request, and the number of it: an answer to an older one is nobody's. */
+  request: ActRequest | undefined;
+  asked: number;
+}
+
+export class ServerPolicy implements Policy {
+  readonly maxBatch: number;
+  readonly #options: ServerPolicyOptions;
+  /** Part of every name: another run, and this one after a restart, has other names. */
+  readonly #run = randomUUID().slice(0, 8);
+  readonly #members = new Map<number, Member>();
+  readonly #queue: number[] = [];
+  readonly #flights = new Map<number, Promise<void>>();
+  readonly #users = new Map<Published, number>();
+  readonly #published: Published[] = [];
+  #acted: Acted[] = [];
+  #failure: unknown;
+  #params: ParamSet;
+  #publishing: Promise<void> | undefined;
+  #tokens = 0;
+  #flight = 0;
+
+  constructor(options: ServerPolicyOptions, params: ParamSet) {
+    this.#options = options;
+    this.maxBatch = options.maxBatch;
+    checkParams(options.config, params);
+    this.#params = params;
+  }
+
+  /** Takes new weights; requests are sent under them once the server has loaded them. */
+  load(params: ParamSet): void {
+    checkParams(this.#options.config, params);
+    this.#params = params;
+  }
+
+  get version(): number {
+    return this.#params.version;
+  }
+
+  get waiting(): number {
+    return this.#queue.length + this.#flights.size + this.#acted.length;
+  }
+
+  get complete(): boolean {
+    return this.waiting > 0;
+  }
+
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
+    for (const request of requests) {
+      const { episode, given } = request;
+      if (given) throw new RangeError('server policy: prompts that a client rendered are for policies in this process');
+      const known = this.#members.get(episode);
+      const transcript = follow(this.#options.codec, known?.transcript, request);
+      if (known) known.request = request;
+      else this.#members.set(episode, { transcript, request, asked: 0 });
+      this.#queue.push(episode);
+    }
+    return [];
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) this.#members.delete(episode);
+  }
+
+  forget(): void {
+    this.#members.clear();
+    this.#queue.length = 0;
+    this.#acted = [];
+  }
+
+  /** Sends what waits, and waits for the first answer. @throws {LongplayError} REMOTE_FAILED when attempts are used up */
+  async step(): Promise<readonly Acted[]> {
+    const current = await this.#newest();
+    while (this.#queue.length > 0 && this.#flights.size < this.maxBatch) {
+      const member = this.#members.get(this.#queue.shift()!);
+      if (member?.request) this.#send(member, member.request, current);
+    }
+    if (this.#acted.length === 0 && this.#flights.size > 0) await Promise.race(this.#flights.values());
+    if (this.#failure !== undefined) throw this.#failure;
+    const acted = this.#acted;
+    this.#acted = [];
+    return acted;
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.allSettled(this.#flights.values());
+    for (const { name, folder } of this.#published) {
+      if (name !== undefined) await this.#options.client.unload(name).catch(() => {});
+      rmSync(folder, { recursive: true, force: true });
+    }
+    this.#published.length = 0;
+  }
+
+  // --- requests -------------------------------------------------------------------------------------------------
+
+  #send(member: Member, request: ActRequest, adapter: Published): void {
+    const flight = this.#flight++;
+    const asked = ++member.asked;
+    this.#users.set(adapter, (this.#users.get(adapter) ?? 0) + 1);
+    const work = this.#ask(member, request, adapter)
+      .then((acted) => {
+        if (this.#members.get(request.episode) === member && member.asked === asked) this.#acted.push(acted);
+      })
+      .catch((thrown: unknown) => {
+        if (this.#members.get(request.episode) === member) this.#failure ??= thrown;
+      })
+      .finally(() => {
+        this.#flights.delete(flight);
+        this.#users.set(adapter, this.#users.get(adapter)! - 1);
+      });
+    this.#flights.set(flight, work);
+  }
+
+  async #ask(member: Member, request: ActRequest, adapter: Published): Promise<Acted> {
+    const { codec, client, maxTokens, endTokens, attempts, retryMs } = this.#options;
+    const { episode, turn, samplingSeed, temperature } = request;
+    const { transcript } = member;
+    const ids = [...transcript.prompt.tokens, ...transcript.tokens];
+    let last = '';
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      if (attempt > 0) await pause(retryMs * 2 ** (attempt - 1));
+      try {
+        const { name } = adapter;
+        const answer = await client.generate({
+          ...(name === undefined ? {} : { adapter: name }),
+          ids,
+          maxTokens,
+          temperature,
+          seed: seedFrom(samplingSeed, turn),
+          endTokens: [codec.end, ...endTokens.filter((id) => id !== codec.end)],
+        });
+        if (answer.kind === 'done') {
+          return this.#finish(member, request, adapter, answer.tokens, answer.logprobs, ids.length);
+        }
+        last = answer.kind === 'aborted' ? 'the server broke the answer off' : `the server does not know ${name}`;
+        // It was restarted: the folder is still there, and the name still stands for it.
+        if (answer.kind === 'unknown-adapter' && name !== undefined) await client.load(name, adapter.folder);
+      } catch (thrown) {
+        if (!(thrown instanceof LongplayError)) throw thrown;
+        last = thrown.message;
+      }
+    }
+    throw new LongplayError(
+      'REMOTE_FAILED',
+      `episode ${episode}, turn ${turn}: no answer in ${attempts} attempts: ${last}`,
+    );
+  }
+
+  #finish(
+    { transcript }: Member,
+    { episode, turn, temperature }: ActRequest,
+    { version }: Published,
+    tokens: readonly number[],
+    logprobs: readonly number[],
+    promptTokens: number,
+  ): Acted {
+    const { codec } = this.#options;
+    this.#tokens += promptTokens + tokens.length;
+    const decision: Decision = {
+      kind: 'tokens',
+      version,
+      context: transcript.takeContext(),
+      value: 0,
+      tokens: Int32Array.from(tokens),
+      logprobs: Float32Array.from(logprobs),
+      masked: false,
+    };
+    transcript.write(tokens);
+    const { action, ...said } = codec.answer(tokens);
+    const response = { ...said, text: said.text ?? action, promptTokens, completionTokens: tokens.length };
+    // Servers tell log-probabilities before the temperature (vLLM's default) or after it: they agree at 1 alone, so what
+    // was sampled otherwise is played and not kept for training.
+    return { episode, turn, action, response, ...(temperature === 1 ? { decision } : {}) };
+  }
+
+  // --- adapters -------------------------------------------------------------------------------------------------
+
+  /** The newest adapter, loaded. */
+  async #newest(): Promise<Published> {
+    while (this.#published.at(-1)?.version !== this.#params.version) {
+      this.#publishing ??= this.#publish(this.#params).finally(() => {
+        this.#publishing = undefined;
+      });
+      await this.#publishing;
+    }
+    return this.#published.at(-1)!;
+  }
+
+  async #publish(params: ParamSet): Promise<void> {
+    const { config, client, adapters, baseModel, attempts, retryMs } = this.#options;
+    const { version, values } = params;
+    const name = `lp-${this.#run}-v${version}`;
+    const folder = join(adapters, name);
+    const changes = Object.entries(values).some(([key, data]) => key.includes('.lora_B.') && data.some((x) => x !== 0));
+    if (!changes) {
+      this.#published.push({ version, name: undefined, folder });
+      return;
+    }
+    mkdirSync(adapters, { recursive: true });
+    const unfinished = `${folder}.tmp`;
+    writeAdapter(unfinished, config, values, baseModel);
+    const fd = openSync(join(unfinished, ADAPTER_WEIGHTS), 'r');
+    fsyncSync(fd);
+    closeSync(fd);
+    renameSync(unfinished, folder);
+    let last = '';
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      if (attempt > 0) await pause(retryMs * 2 ** (attempt - 1));
+      try {
+        await client.load(name, folder);
+        this.#published.push({ version, name, folder });
+        await this.#retire();
+        return;
+      } catch (thrown) {
+        last = messageOf(thrown);
+      }
+    }
+    throw new LongplayError('REMOTE_FAILED', `the server loads no adapter from ${folder}: ${last}`);
+  }
+
+  /** Unloads what nobody asks under, and nobody may be trained on, any more. */
+  async #retire(): Promise<void> {
+    const { client, maxLag } = this.#options;
+    const newest = this.#published.at(-1)!;
+    for (const old of [...this.#published]) {
+      if (old === newest || old.version >= newest.version - maxLag || (this.#users.get(old) ?? 0) > 0) continue;
+      this.#published.splice(this.#published.indexOf(old), 1);
+      this.#users.delete(old);
+      if (old.name === undefined) continue;
+      await client.unload(old.name).catch(() => {});
+      rmSync(old.folder, { recursive: true, force: true });
+    }
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

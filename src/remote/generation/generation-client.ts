@@ -1,0 +1,217 @@
+/**
+ * Servers that generate under adapters handed over by path: token ids in, token ids and their log-probabilities out. Two
+ * dialects: vLLM's completions and SGLang's generate.
+ *
+ * @see https://docs.vllm.ai/en/latest/features/lora.html, https://docs.sglang.ai/advanced_features/lora.html
+ */
+import { LongplayError, messageOf } from '../../core/errors.ts';
+
+export type GenerationApi = 'vllm' | 'sglang';
+
+export interface GenerationRequest {
+  /** Name of an adapter that was loaded; absent: the base model alone. */
+  readonly adapter?: string;
+  readonly ids: readonly number[];
+  readonly maxTokens: number;
+  /** 0 is greedy. */
+  readonly temperature: number;
+  /** uint32 */
+  readonly seed: number;
+  readonly endTokens: readonly number[];
+}
+
+export type Generation =
+  | {
+      readonly kind: 'done';
+      readonly tokens: readonly number[];
+      readonly logprobs: readonly number[];
+      readonly ended: boolean;
+    }
+  /** The server gave up between two tokens: neither an end nor a truncation. */
+  | { readonly kind: 'aborted' }
+  /** The server does not know the adapter: it was restarted, or dropped it. */
+  | { readonly kind: 'unknown-adapter' };
+
+export interface GenerationOptions {
+  readonly api: GenerationApi;
+  /** Root of the server, e.g. http://127.0.0.1:8000 */
+  readonly url: string;
+  /** The base model as the server calls it. */
+  readonly model: string;
+  readonly apiKey?: string;
+  /** Milliseconds of one request. */
+  readonly attemptMs: number;
+}
+
+export interface GenerationClient {
+  /** @throws {LongplayError} REMOTE_FAILED for an answer that cannot be used; another attempt may do better */
+  generate(request: GenerationRequest): Promise<Generation>;
+  /**
+   * Loads an adapter under a name that was never used before. A name that is loaded already names the same folder.
+   * @param path as the server sees it
+   * @throws {LongplayError} REMOTE_FAILED with the server's words
+   */
+  load(name: string, path: string): Promise<void>;
+  /** Forgets an adapter; one that is not there is no mistake. */
+  unload(name: string): Promise<void>;
+}
+
+/** Opens a client; nothing is asked of the server yet. */
+export function openGenerationClient(options: GenerationOptions): GenerationClient {
+  return options.api === 'vllm' ? vllm(options) : sglang(options);
+}
+
+function vllm(options: GenerationOptions): GenerationClient {
+  const post = poster(options);
+  return {
+    async generate({ adapter, ids, maxTokens, temperature, seed, endTokens }) {
+      const model = adapter ?? options.model;
+      const { status, body } = await post('/v1/completions', {
+        model,
+        prompt: ids,
+        max_tokens: maxTokens,
+        temperature,
+        top_p: 1,
+        top_k: 0,
+        min_p: 0,
+        repetition_penalty: 1,
+        seed,
+        stop_token_ids: endTokens,
+        logprobs: 1,
+        return_token_ids: true,
+        skip_special_tokens: false,
+        spaces_between_special_tokens: false,
+        add_special_tokens: false,
+        cache_salt: model, // a second belt: pasts under one adapter are never read under another
+        n: 1,
+      });
+      if (status === 404) return { kind: 'unknown-adapter' };
+      if (status !== 200) throw failed('/v1/completions', status, body);
+      const answer = body as {
+        readonly model?: string;
+        readonly choices?: readonly {
+          readonly finish_reason?: string;
+          readonly token_ids?: readonly number[];
+          readonly logprobs?: { readonly token_logprobs?: readonly number[] };
+        }[];
+      };
+      if (answer.model !== model)
+        throw failed('/v1/completions', status, `an answer of ${answer.model}, asked was ${model}`);
+      const [choice] = answer.choices ?? [];
+      if (choice?.finish_reason === 'abort') return { kind: 'aborted' };
+      return done(choice?.token_ids, choice?.logprobs?.token_logprobs, choice?.finish_reason !== 'length');
+    },
+    async load(name, path) {
+      const { status, body } = await post('/v1/load_lora_adapter', { lora_name: name, lora_path: path });
+      // The name is ours alone and stands for one folder for ever: loaded is loaded, whichever attempt did it.
+      if (status === 200 || (status === 400 && /already been loaded/.test(text(body)))) return;
+      const hint =
+        status === 404 && !/adapter/.test(text(body)) ? ' (start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True)' : '';
+      throw failed('/v1/load_lora_adapter', status, `${text(body)}${hint}`);
+    },
+    async unload(name) {
+      await post('/v1/unload_lora_adapter', { lora_name: name });
+    },
+  };
+}
+
+function sglang(options: GenerationOptions): GenerationClient {
+  const post = poster(options);
+  return {
+    async generate({ adapter, ids, maxTokens, temperature, seed, endTokens }) {
+      const { status, body } = await post('/generate', {
+        input_ids: ids,
+        sampling_params: {
+          max_new_tokens: maxTokens,
+          temperature,
+          top_p: 1,
+          top_k: -1,
+          min_p: 0,
+          repetition_penalty: 1,
+          stop_token_ids: endTokens,
+          skip_special_tokens: false,
+          spaces_between_special_tokens: false,
+          sampling_seed: seed,
+        },
+        return_logprob: true,
+        logprob_start_len: -1,
+        ...(adapter === undefined ? {} : { lora_path: adapter }),
+      });
+      if (status !== 200) {
+        if (adapter !== undefined && /lora|adapter/i.test(text(body))) return { kind: 'unknown-adapter' };
+        throw failed('/generate', status, body);
+      }
+      const { output_ids, meta_info } = body as {
+        readonly output_ids?: readonly number[];
+        readonly meta_info?: {
+          readonly finish_reason?: { readonly type?: string };
+          readonly output_token_logprobs?: readonly (readonly [logprob: number, id: number])[];
+        };
+      };
+      const finish = meta_info?.finish_reason?.type;
+      if (finish === 'abort') return { kind: 'aborted' };
+      const told = meta_info?.output_token_logprobs;
+      return done(
+        output_ids ?? told?.map(([, id]) => id),
+        told?.map(([logprob]) => logprob),
+        finish !== 'length',
+      );
+    },
+    async load(name, path) {
+      const { status, body } = await post('/load_lora_adapter', { lora_name: name, lora_path: path, pinned: false });
+      const { success, error_message: why } = (body ?? {}) as { success?: boolean; error_message?: string };
+      if (success === true || /already (loaded|exists)/i.test(why ?? '')) return;
+      throw failed('/load_lora_adapter', status, why ?? body);
+    },
+    async unload(name) {
+      await post('/unload_lora_adapter', { lora_name: name });
+    },
+  };
+}
+
+function done(
+  tokens: readonly number[] | undefined,
+  logprobs: readonly (number | null)[] | undefined,
+  ended: boolean,
+): Generation {
+  const whole =
+    tokens !== undefined &&
+    tokens.length > 0 &&
+    logprobs?.length === tokens.length &&
+    logprobs.every((one) => typeof one === 'number' && Number.isFinite(one)) &&
+    tokens.every((id) => Number.isInteger(id) && id >= 0);
+  if (whole) return { kind: 'done', tokens, logprobs: logprobs as readonly number[], ended };
+  throw new LongplayError('REMOTE_FAILED', 'the server tells no token ids with a log-probability each');
+}
+
+function poster({ url, apiKey, attemptMs }: GenerationOptions) {
+  const root = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+  const headers = { 'content-type': 'application/json', ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}) };
+  return async (path: string, body: unknown): Promise<{ readonly status: number; readonly body: unknown }> => {
+    try {
+      const signal = AbortSignal.timeout(attemptMs);
+      const response = await fetch(`${root}${path}`, { method: 'POST', headers, body: JSON.stringify(body), signal });
+      const said = await response.text();
+      return { status: response.status, body: parsed(said) };
+    } catch (thrown) {
+      const cause = (thrown as { readonly cause?: unknown }).cause;
+      throw new LongplayError('REMOTE_FAILED', `${root}${path}: ${messageOf(cause ?? thrown)}`, { cause: thrown });
+    }
+  };
+}
+
+function parsed(said: string): unknown {
+  try {
+    return JSON.parse(said);
+  } catch {
+    return said;
+  }
+}
+
+function failed(path: string, status: number, body: unknown): LongplayError {
+  return new LongplayError('REMOTE_FAILED', `${path}: HTTP ${status}: ${text(body).slice(0, 300)}`);
+}
+
+function text(body: unknown): string {
+  return typeof body === 'string' ? body : JSON.stringify(body ?? null);
+}
