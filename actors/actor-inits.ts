@@ -179,7 +179,7 @@ export function recorderInit(
   metrics$: { next(row: MetricsRow): void },
   hostsReplaced: () => number,
   onSaved: RecorderInit['onSaved'],
-): RecorderInit {
+): Omit<RecorderInit, 'resumedFrom'> {
   const { config, evaluation } = options;
   return {
     dir: options.dir,

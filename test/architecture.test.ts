@@ -9,7 +9,7 @@ function allowed(from: string, to: string): boolean {
   if (from.startsWith('experiments/') || from.startsWith('test/')) return true;
   const top = to.split('/')[0];
   if (from.startsWith('src/core/')) return to.startsWith('src/core/');
-  if (from.startsWith('src/cli/') || from === 'src/index.ts' || from === 'src/run/find-world.ts') {
+  if (/^src\/(cli|run)\//.test(from) || from === 'src/index.ts') {
     return top === 'src' || to === 'actors/tree.ts' || to === 'envs/registry.ts' || to.endsWith('/protocol.ts');
   }
   if (top === 'src' && from.startsWith('src/')) return true;

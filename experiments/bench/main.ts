@@ -16,6 +16,7 @@ const benches: Readonly<
   learner: () => import('./learner.ts'),
   messages: () => import('./messages.ts'),
   observe: () => import('./observe.ts'),
+  retrieval: async () => ({ print: (await import('./retrieval.ts')).retrievalBench }),
   rollout: () => import('./rollout.ts'),
   servers: () => import('./servers.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
