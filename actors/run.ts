@@ -1,5 +1,5 @@
 /** What a run is asked for and what a started one offers. */
-import type { Subject } from 'rxjs';
+import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
@@ -13,6 +13,7 @@ import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
+import type { EnvEvent } from './env/protocol.ts';
 import type { InferenceCommand, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
@@ -69,6 +70,8 @@ export interface RunOptions {
 export interface Run {
   readonly env: Env;
   readonly metrics$: Subject<MetricsRow>;
+  /** Every answer of the environments, as it comes; hot, in the middle of the run's work. */
+  readonly observations$: Observable<EnvEvent>;
   /** Trains until the stop condition. */
   train(): Promise<TrainEnded>;
   /** Ends training early. */
@@ -130,6 +133,7 @@ export function startedRun(
   return {
     env,
     metrics$,
+    observations$: pool.observations$,
     train: () =>
       waited(ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), RUN_MS)),
     halt: () => void scheduler.tell({ type: 'halt' }),

@@ -16,7 +16,7 @@ import { runCommand } from '../src/cli/fail.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import { UserError } from '../src/core/errors.ts';
 import type { EvaluationSummary } from '../src/evaluation/summary.ts';
-import { createRunFolder, freeRunName } from '../src/run/run-folder.ts';
+import { freeRunName } from '../src/run/run-folder.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 
 await runCommand(async () => {
@@ -25,7 +25,6 @@ await runCommand(async () => {
   const path = new URL('experiments/quickstart.yaml', packageRoot);
   const config = loadRunConfig(readFileSync(path, 'utf8'), 'experiments/quickstart.yaml', [`seed=${seed}`, ...set]);
   const dir = join(runs, freeRunName(runs, `quickstart-seed${seed}`));
-  createRunFolder(dir, config);
   const { evaluations } = await trainAndReport({ config, dir, resume: false, mode: 'async', json: false });
   const minutes = (performance.now() - started) / 60_000;
   process.stdout.write(`${resultLine(evaluations, minutes)}\n`);

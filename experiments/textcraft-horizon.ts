@@ -13,14 +13,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import type { Run } from '../actors/tree.ts';
-import { evaluationPlan, trainRun } from '../src/cli/train-run.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import { Rng } from '../src/core/rng.ts';
 import { bootstrap, type Estimated, interquartileMean } from '../src/evaluation/intervals.ts';
 import { type EvaluationSummary, summarise } from '../src/evaluation/summary.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
+import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
+import { train } from '../src/run/train.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import { type Curve, plotCurves } from './plot.ts';
 import { resultFiles } from './results.ts';
@@ -98,18 +99,15 @@ async function trial(arm: (typeof arms)[number], seed: number, envSteps: number)
   });
   const started = performance.now();
   try {
-    const { evaluations } = await trainRun({
+    const { evaluations } = await train({
       config,
-      dir,
-      mode: 'async',
-      resume: false,
-      metrics$,
-      onNotice: () => {},
+      dir: join(dir, 'run'),
+      onMetrics: (row) => metrics$.next(row),
       onStarted: (one) => {
         run = one;
       },
       beforeEvaluation: () => Promise.all(points),
-    });
+    }).done;
     const final = evaluations[0]!;
     curve.push({ envSteps, success: final.all.success.value });
     return { arm: arm.name, seed, curve, final, minutes: (performance.now() - started) / 60_000 };

@@ -1,4 +1,7 @@
 /** The public API: re-exports only. */
+
+export type { EnvEvent, Failed, Observed as EnvObserved } from '../actors/env/protocol.ts';
+export type { EvaluationPlan, EvaluationRecord, RunStatus, TrainEnded } from '../actors/scheduler/protocol.ts';
 export { type Run, type RunOptions, startRun } from '../actors/tree.ts';
 export { registry as environments } from '../envs/registry.ts';
 export * from './algo/advantages.ts';
@@ -33,4 +36,8 @@ export { WordTokenizer } from './reading/word-tokenizer.ts';
 export { loadNewest, saveCheckpoint } from './record/checkpoint.ts';
 export { type MetricsRow, metricTable } from './record/metrics.ts';
 export { readTrace } from './record/trace.ts';
+export { LiveStream } from './run/live-stream.ts';
+export { type RolloutOptions, type RolloutOutcome, type RunningRollout, rollout } from './run/rollout.ts';
+export type { FinishedEpisode, RunStreams } from './run/run-streams.ts';
+export { type TrainingRun, type TrainOptions, type TrainOutcome, train } from './run/train.ts';
 export * as horizonSchedule from './schedule/horizon-schedule.ts';

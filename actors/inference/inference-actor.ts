@@ -17,6 +17,7 @@ import type { ActRequest } from '../../src/policy/policy.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
+import type { EnvObserved } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';
 
 /** The tick is private: no other actor can send it. */
@@ -44,7 +45,7 @@ async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<Infe
 
 function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy): Behavior<Internal> {
   const { policy, engine, computing, close } = opened;
-  const rollouts = ctx.resolve<ActedEvent>(init.replyPath);
+  const rollouts = ctx.resolve<ActedEvent | EnvObserved>(init.replyPath);
   const totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
   const seen = new Map<number, number>(); // last turn of each episode
   let oldest: number | undefined; // when the oldest waiting turn arrived
@@ -71,7 +72,14 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy
       act({ requests }) {
         const { fresh, forget } = unseen(seen, unpackRequests(requests));
         policy.release(forget);
-        policy.submit(fresh);
+        const refused = policy.submit(fresh);
+        if (refused.length > 0) {
+          const events = refused.map(({ episode, message }) => {
+            const failure = { cause: 'policy', where: ctx.path, message } as const;
+            return { type: 'failed', episode, failure } as const;
+          });
+          void rollouts.tell({ type: 'observed', events });
+        }
         oldest ??= ctx.clock.now();
         schedule();
       },

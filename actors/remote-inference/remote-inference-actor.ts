@@ -39,7 +39,9 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   });
   return {
     handlers: {
-      act: ({ requests }) => policy.submit(unpackRequests(requests)),
+      act({ requests }) {
+        policy.submit(unpackRequests(requests));
+      },
       release: ({ episodes }) => policy.release(episodes),
       forget: () => policy.forget(),
       loadWeights() {}, // the server's weights are its own

@@ -327,6 +327,6 @@ class Rollouts {
 function broken(inARow: number, { task }: GroupRun, { cause, where, message }: Failure): LongplayError {
   const last = `${cause} on ${taskName(task)} at ${where}: ${message}`;
   const what = `is broken: ${inARow} episodes in a row failed (the last: ${last})`;
-  if (cause === 'policy') return new LongplayError('REMOTE_FAILED', `the policy's server ${what}`);
+  if (cause === 'policy') return new LongplayError('REMOTE_FAILED', `the policy ${what}`);
   return new LongplayError('ENV_BROKEN', `the environment ${what}; run \`longplay check-env\``);
 }

@@ -1,8 +1,149 @@
-/** SciWorld's dialect of AgentGym's HTTP protocol, as its client speaks it. `score` is the return so far, 100 is solved. */
-import type { AgentGymDialect } from '../../src/core/agentgym.ts';
-import { taskTable } from '../../src/core/task.ts';
+/**
+ * SciWorld's dialect of AgentGym's HTTP protocol. `score` is the return so far in points, 100 is solved. Routes that
+ * look into the world play the episode again up to now: they change nothing of it.
+ *
+ * Differs: `/object_tree` has our names of fields; `/detail` answers the last step, as its field names promise.
+ */
+import type { AgentGymDialect, AgentGymSession } from '../../src/core/agentgym.ts';
+import { Simulator } from './simulator.ts';
+import { TABLES } from './tasks.ts';
+import type { Thing } from './thing.ts';
+
+const TASKS = TABLES.agentgym;
+
+/** The episode's simulator, as it stands after its actions. */
+function replayed({ index, actions }: AgentGymSession): Simulator {
+  const { registered, variation } = TASKS.at(index!);
+  const simulator = new Simulator(registered, variation);
+  for (const action of ['look around', ...actions]) {
+    simulator.step(action);
+    simulator.drawValid();
+  }
+  return simulator;
+}
+
+/** Description of the task: the first line of an episode. */
+function description({ first }: AgentGymSession): string {
+  return first.slice(0, first.indexOf('\n'));
+}
+
+/** Observation as the server gives it: without the task, which our first one begins with. */
+function observed(session: AgentGymSession): string {
+  return session.observation === session.first
+    ? session.first.slice(description(session).length + 1)
+    : session.observation;
+}
+
+interface Node {
+  readonly name: string;
+  readonly id: number;
+  readonly temperature: number | null;
+  readonly contents: readonly Node[];
+}
+
+function tree(thing: Thing): Node {
+  const { name, id, matter, contents } = thing;
+  return { name, id, temperature: matter?.temperature ?? null, contents: contents.filter((t) => !t.hidden).map(tree) };
+}
 
 export const agentgym: AgentGymDialect = {
+  server: {
+    options: { fidelity: 'original' },
+    idField: 'id',
+    validation: 'pydantic1',
+    routes: [
+      { path: '/', does: 'tell', reply: { status: 200, json: 'This is environment ScienceWorld.' } },
+      { path: '/create', does: 'create', body: false, answer: ({ id }) => ({ id }) },
+      {
+        path: '/reset',
+        does: 'reset',
+        fields: { data_idx: { kind: 'int' } },
+        index({ data_idx }) {
+          // A list in Python counts negative indices from its end.
+          const asked = Number(data_idx);
+          const index = asked < 0 ? asked + TASKS.count : asked;
+          if (index >= 0 && index < TASKS.count) return index;
+          throw new Error('list index out of range');
+        },
+        answer(session) {
+          const { registered, variation } = TASKS.at(session.index!);
+          return {
+            task_name: registered.task.name,
+            var_num: variation,
+            task_description: description(session),
+            observation: observed(session),
+            reward: 0,
+            score: 0,
+            deleted: false,
+            done: false,
+          };
+        },
+      },
+      {
+        path: '/step',
+        does: 'step',
+        fields: { action: { kind: 'str' } },
+        action: ({ action }) => String(action),
+        answer: ({ observation, reward, score, done }) => ({ observation, reward, score, done }),
+      },
+      { path: '/observation', does: 'look', answer: observed },
+      {
+        path: '/task_description',
+        does: 'look',
+        answer: (session) => ({ task_description: description(session) }),
+      },
+      {
+        path: '/action_hint',
+        does: 'look',
+        answer(session) {
+          const simulator = replayed(session);
+          return { possible_actions: simulator.forms(), possible_objects: simulator.objects() };
+        },
+      },
+      { path: '/goals', does: 'look', answer: (session) => ({ goals: replayed(session).goals.progress }) },
+      {
+        path: '/object_tree',
+        does: 'look',
+        answer: (session) => ({ object_tree: tree(replayed(session).world.universe) }),
+      },
+      {
+        path: '/detail',
+        does: 'look',
+        answer(session) {
+          const { registered, variation } = TASKS.at(session.index!);
+          const { reward, score, done } = session;
+          return {
+            task_name: registered.task.name,
+            var_num: variation,
+            task_description: description(session),
+            observation: observed(session),
+            reward,
+            score,
+            deleted: false,
+            done,
+          };
+        },
+      },
+      {
+        path: '/close',
+        does: 'close',
+        answer(existed) {
+          if (existed) return true;
+          throw new Error('no such environment');
+        },
+      },
+    ],
+    refuses({ id, index, done }) {
+      if (index === undefined) return "'ScienceWorldEnv' object has no attribute 'variationIdx'";
+      return done ? `The task with environment ${id} has finished.` : undefined;
+    },
+    mistake(mistake) {
+      if (mistake.kind !== 'unknown-id') return undefined;
+      const { id, closed } = mistake;
+      const error = closed ? `The task with environment ${id} has been deleted.` : `The id ${id} is not valid.`;
+      return { status: 200, json: { error } };
+    },
+  },
   client: {
     idField: 'id',
     create: undefined,
@@ -20,8 +161,7 @@ export const agentgym: AgentGymDialect = {
     }),
     score: 'sum',
     solved: (score) => score >= 100,
-    // Every variation of every task; which ones the paper tests on is not known here, so all are both.
-    tasks: taskTable(4639, [], 'sciworld'),
+    tasks: TASKS,
     rewardRange: [-200, 200],
   },
 };

@@ -1,5 +1,44 @@
-/** SciWorld, played through an AgentGym server. */
+/** SciWorld as the framework loads it. */
+import type { EnvOptions } from '../../src/core/env.ts';
+import { UserError } from '../../src/core/errors.ts';
+import { type Rules, SciWorld } from './env.ts';
+import { SIMPLIFICATIONS } from './simulator.ts';
+
 export { agentgym } from './agentgym.ts';
+export { SciWorld, SciWorldSession } from './env.ts';
+export { parity } from './parity.ts';
 export { prompt } from './prompt.ts';
 
-export const description = 'A house with laboratory equipment in which science tasks are carried out step by step.';
+const FIDELITIES = ['corrected', 'original'] as const;
+const TABLES = ['agentgym', 'scienceworld'] as const;
+const SIMPLER = [...SIMPLIFICATIONS, 'easy'] as const;
+
+function bad(message: string): UserError {
+  return new UserError('BAD_CONFIG', `sciworld: ${message}`);
+}
+
+function oneOf<T extends string>(key: string, value: unknown, allowed: readonly T[]): T {
+  if (allowed.includes(value as T)) return value as T;
+  const names = allowed.map((name) => `"${name}"`).join(', ');
+  throw bad(`${key} must be one of ${names}, got ${JSON.stringify(value)}`);
+}
+
+/**
+ * @param options `fidelity`: `corrected` (default) or `original`; `tasks`: `agentgym` (default) or `scienceworld`;
+ * `simplifications`: a list of ScienceWorld's, see README.md
+ * @throws {UserError} BAD_CONFIG for an option or a value that is none of these
+ */
+export function createEnv(options: EnvOptions = {}): SciWorld {
+  const { fidelity = 'corrected', tasks = 'agentgym', simplifications = [], ...others } = options;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw bad(`no option "${unknown}"; it has: fidelity, tasks, simplifications`);
+  if (!Array.isArray(simplifications)) {
+    throw bad(`simplifications must be a list, got ${JSON.stringify(simplifications)}`);
+  }
+  const rules: Rules = {
+    fidelity: oneOf('fidelity', fidelity, FIDELITIES),
+    tasks: oneOf('tasks', tasks, TABLES),
+    simplifications: simplifications.map((name) => oneOf('simplifications', name, SIMPLER)),
+  };
+  return new SciWorld(rules);
+}

@@ -5,26 +5,56 @@
 
 import { print } from './grammar.ts';
 import { mentionsOf } from './mentions.ts';
-import * as text from './text.ts';
 
-/** What an episode has read so far; observations are looked at when actions are asked for. */
+/** A name with the actions it stands in; one object a name. */
+interface Option {
+  readonly name: string;
+  /** Undefined where it is not worth searching for: a number, a common word. */
+  readonly search: string | undefined;
+  readonly answer: string;
+}
+
+/** What an episode has read so far. */
 export interface Memory {
   readonly question: string;
+  readonly asked: readonly Option[];
   readonly searched: Set<string>;
-  /** Observations not looked at yet. */
-  readonly unread: string[];
-  /** Mentions of passages, oldest first; one mentioned again moves to the end. */
-  readonly found: Set<string>;
+  /** Passages read, the best of a search last. */
+  readonly passages: string[];
 }
 
 export function startMemory(question: string): Memory {
-  return { question, searched: new Set(), unread: [], found: new Set() };
+  return { question, asked: optionsOf(question), searched: new Set(), passages: [] };
 }
 
-/** Keeps a search and what it was answered. */
-export function remember(memory: Memory, query: string, observation: string): void {
+/** Keeps a search and the passages it was answered with, best first. */
+export function remember(memory: Memory, query: string, passages: readonly string[]): void {
   memory.searched.add(query);
-  memory.unread.push(observation);
+  for (let i = passages.length - 1; i >= 0; i--) memory.passages.push(passages[i]!);
+}
+
+const REMEMBERED = 32_768;
+const options = new Map<string, Option>();
+const optionsIn = new Map<string, readonly Option[]>();
+
+/** The mentions of a text as options. Remembers texts and names: the same passages are listed often. */
+function optionsOf(text: string): readonly Option[] {
+  const kept = optionsIn.get(text);
+  if (kept) return kept;
+  const found = Array.from(mentionsOf(text), optionOf);
+  if (optionsIn.size >= REMEMBERED) optionsIn.clear();
+  optionsIn.set(text, found);
+  return found;
+}
+
+function optionOf(name: string): Option {
+  const kept = options.get(name);
+  if (kept) return kept;
+  const search = LOWER.test(name) || IS_NUMBER.test(name) ? undefined : print({ type: 'search', content: name });
+  const made = { name, search, answer: print({ type: 'answer', content: name }) };
+  if (options.size >= REMEMBERED) options.clear();
+  options.set(name, made);
+  return made;
 }
 
 /** Searches listed at most, of the longest list. */
@@ -47,43 +77,36 @@ export function isComparison(question: string): boolean {
  * The actions of an episode, newest names first: searches, then answers.
  * @param most actions at most
  */
-export function listActions(memory: Memory, most: number): readonly string[] {
-  const { question, searched, unread, found } = memory;
-  for (const observation of unread) {
-    for (const { title, text: body } of text.readPassages(observation).reverse()) {
-      for (const mention of mentionsOf(`${title}\n${body}`)) {
-        found.delete(mention);
-        found.add(mention);
-      }
+export function listActions({ question, asked, searched, passages }: Memory, most: number): readonly string[] {
+  const names = new Set<string>();
+  const newest: Option[] = [];
+  for (let p = passages.length - 1; p >= 0; p--) {
+    const found = optionsOf(passages[p]!);
+    for (let i = found.length - 1; i >= 0; i--) {
+      const option = found[i]!;
+      if (names.size < names.add(option.name).size) newest.push(option);
     }
   }
-  unread.length = 0;
-  const asked = mentionsOf(question);
-  const names = [...found].reverse();
   const actions: string[] = [];
   const searches = Math.floor(most * SEARCH_SHARE);
-  for (const name of new Set([...asked, ...names])) {
-    if (actions.length >= searches) break;
-    if (!searched.has(name) && !isListWord(name)) actions.push(search(name));
+  const askedNames = new Set<string>();
+  for (const { name, search } of asked) {
+    askedNames.add(name);
+    if (search !== undefined && actions.length < searches && !searched.has(name)) actions.push(search);
   }
-  if (found.size === 0) return actions;
-  if (isClosedQuestion(question)) actions.push(answer('yes'), answer('no'));
+  for (const { name, search } of newest) {
+    if (actions.length >= searches) break;
+    if (search !== undefined && !searched.has(name) && !askedNames.has(name)) actions.push(search);
+  }
+  if (newest.length === 0) return actions;
+  if (isClosedQuestion(question)) actions.push(YES, NO);
   const takesAsked = isComparison(question);
-  for (const name of names) {
+  for (const { name, answer } of newest) {
     if (actions.length >= most) break;
-    if (takesAsked || !asked.has(name)) actions.push(answer(name));
+    if (takesAsked || !askedNames.has(name)) actions.push(answer);
   }
   return actions;
 }
 
-function isListWord(name: string): boolean {
-  return IS_NUMBER.test(name) || LOWER.test(name);
-}
-
-function search(content: string): string {
-  return print({ type: 'search', content });
-}
-
-function answer(content: string): string {
-  return print({ type: 'answer', content });
-}
+const YES = print({ type: 'answer', content: 'yes' });
+const NO = print({ type: 'answer', content: 'no' });

@@ -115,7 +115,7 @@ export class SearchSession implements Session {
     const contents = hits.map(({ document }) => document.contents);
     const shown = this.#original ? contents : contents.map((passage) => text.tame(passage, passageChars));
     const observation = text.information(dialect, text.listPassages(shown));
-    remember(this.#memory, query, observation);
+    remember(this.#memory, query, shown);
     return this.#reply(observation);
   }
 

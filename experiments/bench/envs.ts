@@ -6,6 +6,7 @@ import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { babyaiSteps, ORIGINAL } from './babyai-steps.ts';
 import type { Bench, Figure } from './contract.ts';
+import { searchqaSteps } from './searchqa-steps.ts';
 import { ORIGINAL_STEPS_PER_SECOND, textcraftSteps } from './textcraft-steps.ts';
 
 export const bench: Bench = async () => {
@@ -37,6 +38,7 @@ export const bench: Bench = async () => {
       figures.push({ name: `${name}, per env thread`, value: pool / threads, unit: 'steps/s', reference });
   }
   figures.push(...(await babyaiSteps({ runs: 3, seconds: 0.5 })));
+  figures.push(...(await searchqaSteps()));
   return figures;
 };
 

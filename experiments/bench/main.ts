@@ -17,6 +17,7 @@ const benches: Readonly<
   llm: async () => ({ print: (await import('./llm.ts')).llmBench }),
   messages: () => import('./messages.ts'),
   observe: () => import('./observe.ts'),
+  retrieval: async () => ({ print: (await import('./retrieval.ts')).retrievalBench }),
   rollout: () => import('./rollout.ts'),
   servers: () => import('./servers.ts'),
   tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),

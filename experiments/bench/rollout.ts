@@ -9,11 +9,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { startRun } from '../../actors/tree.ts';
-import { evaluationPlan, trainRun } from '../../src/cli/train-run.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
+import { evaluationPlan } from '../../src/run/evaluate-run.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
+import { train } from '../../src/run/train.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 
@@ -114,17 +115,14 @@ async function firstRise(dir: string): Promise<Figure[]> {
   });
   // Uniform sampling: under the learnable one success stays near one half whatever is learnt.
   const config = quickstart('stop={minutes: 2}', 'tasks.sampling={type: uniform}', 'horizon={type: fixed, rounds: 8}');
-  await trainRun({
+  await train({
     config,
-    dir,
-    mode: 'async',
-    resume: false,
-    metrics$,
-    onNotice: () => {},
+    dir: join(dir, 'run'),
+    onMetrics: (row) => metrics$.next(row),
     onStarted: (run) => {
       halt = () => run.halt();
     },
-  });
+  }).done;
   const last = rows.at(-1);
   return [
     {

@@ -15,7 +15,7 @@ import { rollout } from './commands/rollout.ts';
 import { serveEnv } from './commands/serve-env.ts';
 import { servePolicy } from './commands/serve-policy.ts';
 import { serveRetriever } from './commands/serve-retriever.ts';
-import { train } from './commands/train.ts';
+import { trainCommand } from './commands/train.ts';
 import { view } from './commands/view.ts';
 
 const program = new Command('longplay')
@@ -26,7 +26,7 @@ const program = new Command('longplay')
   });
 
 const commands = [
-  train,
+  trainCommand,
   sft,
   dpo,
   evaluate,

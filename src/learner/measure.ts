@@ -68,7 +68,9 @@ export async function finalValues(
   trajectories: readonly Trajectory[],
   parts = 1,
 ): Promise<Map<Trajectory, number>> {
-  const units = trajectories.map((trajectory, i) => [finalGroup(measuring.codec, trajectory, i)]);
+  const units = trajectories.map((trajectory, i) => [
+    finalGroup(measuring.codec, trajectory, i, measuring.model.maxPositions),
+  ]);
   const { values } = await measure(measuring, params, units, parts);
   return new Map(trajectories.map((trajectory, i) => [trajectory, values[i]!]));
 }

@@ -105,9 +105,17 @@ export function trainUnits(codec: Codec, trajectories: readonly Trajectory[], fi
 /**
  * The final observation of a trajectory as a decision that was never made: reading its value is what a truncated
  * episode is bootstrapped from. The first row (or token) stands in for the choice.
+ * @param maxPositions what the model reads; of an observation that goes on beyond it the value is that of its last token
+ *   within
  */
-export function finalGroup(codec: Codec, trajectory: Trajectory, index: number): TrainGroup {
-  const { prompt, tokens } = replay(codec, trajectory);
+export function finalGroup(
+  codec: Codec,
+  trajectory: Trajectory,
+  index: number,
+  maxPositions = Number.POSITIVE_INFINITY,
+): TrainGroup {
+  const { prompt, tokens: all } = replay(codec, trajectory);
+  const tokens = all.slice(0, Math.max(0, maxPositions - prompt.tokens.length));
   const never = { at: tokens.length - 1, allowed: [0], chosen: 0, logprob: 0, value: 0 };
   const decisions = [{ trajectory: index, turn: trajectory.turns.length, token: 0, ...never }];
   return { prompt, candidates: [], members: [{ tokens: [...tokens], decisions }] };

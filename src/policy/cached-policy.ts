@@ -22,7 +22,7 @@ import { choose, sample } from './decide.ts';
 import { cachedCandidates, decisionFeeds, keepPast, readingOf } from './decision-feeds.ts';
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
-import type { Acted, ActRequest, Policy } from './policy.ts';
+import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
 
 /** Model, codec and limits of a cached policy. */
 export interface CachedPolicyOptions {
@@ -112,24 +112,26 @@ export class CachedPolicy implements Policy {
     return this.#tokens;
   }
 
-  submit(requests: readonly ActRequest[]): void {
-    for (const request of requests) this.#submit(request);
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
+    return requests.flatMap((request) => {
+      const message = this.#submit(request);
+      return message === undefined ? [] : [{ episode: request.episode, message }];
+    });
   }
 
-  #submit(request: ActRequest): void {
-    const { codec, decoder } = this.#options;
+  /** @returns why the turn cannot be decided */
+  #submit(request: ActRequest): string | undefined {
+    const { codec, decoder, config } = this.#options;
     const { given, actions } = request;
     const known = this.#members.get(request.episode);
     const transcript =
       given && !known ? new OutsideTranscript(given, request) : follow(codec, known?.transcript, request);
     const member = known ?? this.#open(request, transcript);
     if (known) this.#followPrompt(known);
+    const length = transcript.prompt.tokens.length + transcript.tokens.length;
+    if (length > config.maxPositions) return tooLong(length, config.maxPositions);
     if (decoder === 'choice') {
-      if (actions.length === 0) {
-        throw new RangeError(
-          `policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`,
-        );
-      }
+      if (actions.length === 0) return nothingListed(request);
       const { group, candidates } = member;
       for (const action of actions) {
         const text = transcript.table[action]!;
@@ -141,6 +143,7 @@ export class CachedPolicy implements Policy {
     member.since = this.#now();
     member.prefillMs = member.decodeMs = 0;
     member.group.batch.waiting.add(member);
+    return undefined;
   }
 
   release(episodes: readonly number[]): void {

@@ -35,11 +35,13 @@ export interface RunLimits {
   /** Only spellings of listed actions, where some are listed. */
   readonly masked: boolean;
   readonly maxTokens: number;
+  /** A run ends where the model has no position left to read its last token at. */
+  readonly config: { readonly maxPositions: number };
 }
 
 /** Samples the next token of a member's run, which begins here where it has none. @returns the turn, once the run ends */
 export function sample(limits: RunLimits, member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
-  const { codec, maxTokens } = limits;
+  const { codec, maxTokens, config } = limits;
   const { transcript } = member;
   const masked = limits.masked && request.actions.length > 0;
   // The context is taken before the first token is written: it ends where the run begins.
@@ -60,7 +62,8 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   run.versions.push(scored.version);
   transcript.write([id]); // read in the next call, or on the next turn before what the env says
   const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
-  const ended = codec.ends(run.tokens) || (!masked && run.tokens.length >= most);
+  const full = transcript.prompt.tokens.length + transcript.tokens.length >= config.maxPositions;
+  const ended = codec.ends(run.tokens) || full || (!masked && run.tokens.length >= most);
   if (!ended) return undefined;
   member.run = undefined;
   return answered(codec, member, request, run, masked);

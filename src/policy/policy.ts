@@ -32,6 +32,16 @@ export interface ActRequest extends NextTurn {
   readonly given?: GivenPrompt;
 }
 
+/** Message for a turn that lists nothing where a policy chooses. */
+export function nothingListed({ turn }: ActRequest): string {
+  return `the world lists no action on turn ${turn}, and the policy chooses among listed ones (policy.decoder: tokens writes them)`;
+}
+
+/** Message for an episode that a model cannot read. @param tokens of it, the one to come included */
+export function tooLong(tokens: number, maxPositions: number): string {
+  return `the episode is ${tokens} tokens long and the model reads ${maxPositions} (raise policy.model.maxPositions or shorten the horizon)`;
+}
+
 /** Action decided for a turn. */
 export interface Acted {
   readonly episode: number;
@@ -43,8 +53,14 @@ export interface Acted {
   readonly response?: ModelResponse;
 }
 
+/** Turn that a policy does not decide. Its episode fails alone; what is wrong with one is nothing to the others. */
+export interface Unanswered {
+  readonly episode: number;
+  readonly message: string;
+}
+
 /**
- * Laws, held to by `test/policy/laws.ts`: every submitted turn is answered once; releasing twice, or what is unknown,
+ * Laws, held to by `test/policy/laws.ts`: every submitted turn is answered once, or refused at once; releasing twice, or what is unknown,
  * does no harm; after `forget` it is as a fresh policy with the same weights; the batches in which turns are read change
  * no decision; an episode that comes with its history goes on as if it had never left.
  */
@@ -56,8 +72,11 @@ export interface Policy {
    * @throws {UserError} BAD_WEIGHTS when they do not fit the model
    */
   load(params: ParamSet): void;
-  /** Queues turns; they join the next call. @throws {RangeError} for a request the policy cannot serve */
-  submit(requests: readonly ActRequest[]): void;
+  /**
+   * Queues turns; they join the next call.
+   * @returns those that cannot be decided: without a list to choose from, or longer than the model reads
+   */
+  submit(requests: readonly ActRequest[]): readonly Unanswered[];
   /** Turns that wait for a call or are in the middle of a run of tokens. */
   readonly waiting: number;
   /**

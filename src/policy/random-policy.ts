@@ -1,7 +1,6 @@
 /** Random policy, uniform over the listed actions: the baseline beside every figure, and the load of benches. */
-import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
-import type { Acted, ActRequest, Policy } from './policy.ts';
+import { type Acted, type ActRequest, nothingListed, type Policy, type Unanswered } from './policy.ts';
 
 /** Draws by (sampling seed, turn) alone, so its decisions depend on nothing else. */
 export class RandomPolicy implements Policy {
@@ -26,19 +25,19 @@ export class RandomPolicy implements Policy {
     return true;
   }
 
-  submit(requests: readonly ActRequest[]): void {
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
+    const refused: Unanswered[] = [];
     for (const request of requests) {
       let table = this.#tables.get(request.episode);
       if (!table) this.#tables.set(request.episode, (table = []));
       table.push(...request.newActions);
       if (request.actions.length === 0) {
-        throw new UserError(
-          'BAD_CONFIG',
-          `policy random chooses among listed actions, and the world lists none on turn ${request.turn}; play it with another policy`,
-        );
+        refused.push({ episode: request.episode, message: nothingListed(request) });
+        continue;
       }
       this.#queue.push(request);
     }
+    return refused;
   }
 
   step(): readonly Acted[] {

@@ -19,7 +19,7 @@ import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
-import type { Acted, ActRequest, Policy } from './policy.ts';
+import type { Acted, ActRequest, Policy, Unanswered } from './policy.ts';
 
 export interface ServerPolicyOptions {
   readonly config: ModelConfig & { readonly adapter: LoraConfig };
@@ -102,7 +102,7 @@ export class ServerPolicy implements Policy {
     return this.#tokens;
   }
 
-  submit(requests: readonly ActRequest[]): void {
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
     for (const request of requests) {
       const { episode, given } = request;
       if (given) throw new RangeError('server policy: prompts that a client rendered are for policies in this process');
@@ -112,6 +112,7 @@ export class ServerPolicy implements Policy {
       else this.#members.set(episode, { transcript, request, asked: 0 });
       this.#queue.push(episode);
     }
+    return [];
   }
 
   release(episodes: readonly number[]): void {

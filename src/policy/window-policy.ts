@@ -15,7 +15,7 @@ import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import { drawOf } from './decide.ts';
-import type { Acted, ActRequest, Policy } from './policy.ts';
+import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
 import { drawFrom } from './sampling.ts';
 
 /** Model, codec and limits of a window policy. */
@@ -91,27 +91,23 @@ export class WindowPolicy implements Policy {
     return this.#tokens;
   }
 
-  submit(requests: readonly ActRequest[]): void {
-    for (const request of requests) this.#submit(request);
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
+    return requests.flatMap((request) => {
+      const message = this.#submit(request);
+      return message === undefined ? [] : [{ episode: request.episode, message }];
+    });
   }
 
-  #submit(request: ActRequest): void {
+  /** @returns why the turn cannot be decided */
+  #submit(request: ActRequest): string | undefined {
     const { codec, config } = this.#options;
-    if (request.actions.length === 0) {
-      throw new RangeError(
-        `policy: episode ${request.episode} lists no action on turn ${request.turn}; the choice decoder needs a list (use decoder: tokens)`,
-      );
-    }
+    if (request.actions.length === 0) return nothingListed(request);
     const known = this.#episodes.get(request.episode);
     const transcript = follow(codec, known?.transcript, request);
     const episode = known ?? { transcript, waiting: undefined };
     if (!known) this.#episodes.set(request.episode, episode);
     const { prompt, tokens, table } = transcript;
-    if (prompt.tokens.length >= config.maxPositions) {
-      throw new RangeError(
-        `policy: episode ${request.episode} is ${prompt.tokens.length + 1} tokens long; the model reads ${config.maxPositions} (raise model.maxPositions)`,
-      );
-    }
+    if (prompt.tokens.length >= config.maxPositions) return tooLong(prompt.tokens.length + 1, config.maxPositions);
     const candidates = Array.from(request.actions, (index) => {
       const action = table[index]!;
       return { action, read: transcript.candidate(action) };
@@ -119,6 +115,7 @@ export class WindowPolicy implements Policy {
     const since = this.#options.now?.() ?? 0;
     episode.waiting = { request, prompt, candidates, deciding: tokens.at(-1)!, since };
     this.#queue.add(episode);
+    return undefined;
   }
 
   async step(): Promise<readonly Acted[]> {

@@ -14,15 +14,22 @@ export interface RenderedPrompt {
   readonly focus: readonly number[];
   /** By action text: positions in the prompt that mention it; none counts as position 0. */
   readonly mentions: ReadonlyMap<string, readonly number[]>;
+  /** By action text: text that the policy reads of it, where that is another. */
+  readonly candidates?: ReadonlyMap<string, string>;
 }
 
 /** A transcript as it stands, for sending. @param actions texts that can be chosen */
-export function renderedPrompt({ prompt, tokens }: Transcript, actions: readonly string[]): RenderedPrompt {
+export function renderedPrompt(transcript: Transcript, actions: readonly string[]): RenderedPrompt {
+  const { prompt, tokens } = transcript;
+  const candidates = actions
+    .map((action) => [action, transcript.candidate(action)] as const)
+    .filter(([action, read]) => read !== action);
   return {
     prompt: prompt.tokens,
     after: Int32Array.from(tokens),
     focus: [...prompt.focus],
     mentions: new Map(actions.map((action) => [action, prompt.mentions(action)])),
+    ...(candidates.length > 0 ? { candidates: new Map(candidates) } : {}),
   };
 }
 
@@ -31,9 +38,12 @@ export class OutsideTranscript implements Transcript {
   readonly prompt: Prompt;
   readonly tokens: number[];
   readonly table: string[];
+  readonly #candidates: RenderedPrompt['candidates'];
   #told = 0;
 
-  constructor({ prompt, after, focus, mentions }: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'>) {
+  constructor(rendered: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'>) {
+    const { prompt, after, focus, mentions, candidates } = rendered;
+    this.#candidates = candidates;
     this.prompt = {
       tokens: prompt,
       shared: false,
@@ -48,7 +58,7 @@ export class OutsideTranscript implements Transcript {
   }
 
   candidate(action: string): string {
-    return action;
+    return this.#candidates?.get(action) ?? action;
   }
 
   takeContext(): Int32Array {

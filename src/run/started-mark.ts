@@ -1,58 +1,127 @@
 /**
- * A file in a run's folder for as long as a process trains there. A native library that aborts, or a kill, takes the
- * process along before it can say anything: the file that it leaves is how the next start knows.
+ * Lock file in a run's folder for as long as a process trains there: a second one is refused. A native library that
+ * aborts, or a kill, takes the process along before it can say anything: the file that it leaves tells the next start so.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { messageOf, UserError } from '../core/errors.ts';
 
 interface Mark {
-  readonly format: 1;
+  readonly format: 2;
   readonly pid: number;
+  readonly host: string;
+  /** Start of the process in clock ticks since boot, where the system tells: a pid is given out again. */
+  readonly started: string | undefined;
 }
 
 const NAME = 'training.json';
 
 /**
  * Marks the run as being trained by this process.
- * @returns what the last process left behind, in words; undefined if it ended by itself, however it went
+ * @returns a sentence about a process that ended here without removing its mark; undefined after an orderly end
+ * @throws {UserError} RUN_EXISTS while another process trains this run; NO_PERMISSION where the folder cannot be written
  */
 export function markStarted(dir: string): string | undefined {
-  const before = read(join(dir, NAME));
-  writeFileSync(join(dir, NAME), JSON.stringify({ format: 1, pid: process.pid } satisfies Mark));
-  if (before === undefined) return undefined;
-  if (lives(before.pid)) {
-    return `process ${before.pid} may still be training this run (or its number is another's by now): only one must`;
+  const path = join(dir, NAME);
+  const mine: Mark = { format: 2, pid: process.pid, host: hostname(), started: startOf(process.pid) };
+  if (create(path, mine)) return undefined;
+  const text = readIfThere(path);
+  const before = markIn(text);
+  if (before && before.pid === process.pid && before.host === mine.host) {
+    writeFileSync(path, JSON.stringify(mine));
+    return undefined;
   }
-  const who = before.pid === 0 ? 'the process that trained here last' : `process ${before.pid}`;
-  return `${who} ended without a word: it was killed, or a native library (the engine) aborted it`;
+  if (before && before.host !== mine.host) {
+    throw taken(`${path}: process ${before.pid} on ${before.host} trains this run, or ended there without a word`);
+  }
+  if (before && lives(before)) throw taken(`${path}: process ${before.pid} is training this run`);
+  replaceStale(path, text, mine);
+  const left = before ? `process ${before.pid}` : 'the process that trained here last';
+  return `${left} ended without a word: it was killed, or a native library (the engine) aborted it`;
 }
 
-/** This process no longer trains there. */
+/** Removes this process's mark. */
 export function markEnded(dir: string): void {
-  rmSync(join(dir, NAME), { force: true });
+  const path = join(dir, NAME);
+  const mark = markIn(readIfThere(path));
+  if (!mark || (mark.pid === process.pid && mark.host === hostname())) rmSync(path, { force: true });
 }
 
-function lives(pid: number): boolean {
-  if (pid === 0 || pid === process.pid) return false;
+function taken(message: string): UserError {
+  return new UserError('RUN_EXISTS', `${message}; one process trains a run at a time (if it is gone, delete the file)`);
+}
+
+/**
+ * Makes the file with its content in one step, so that no other process finds it empty.
+ * @returns false where the file is there already
+ */
+function create(path: string, mark: Mark): boolean {
+  const whole = `${path}.new.${process.pid}`;
+  try {
+    writeFileSync(whole, JSON.stringify(mark));
+    linkSync(whole, path);
+    return true;
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw new UserError('NO_PERMISSION', `the run cannot be marked as training: ${messageOf(thrown)}`);
+  } finally {
+    rmSync(whole, { force: true });
+  }
+}
+
+/**
+ * Puts our mark in the place of a stale one. Two processes may find the same one stale: the file is taken away under a
+ * name of our own first, and whoever took away another's fresh mark puts it back and is refused.
+ */
+function replaceStale(path: string, stale: string | undefined, mine: Mark): void {
+  const aside = `${path}.${process.pid}`;
+  try {
+    renameSync(path, aside);
+  } catch {
+    throw taken(`${path}: another process has just started to train this run`);
+  }
+  if (readIfThere(aside) !== stale) {
+    renameSync(aside, path);
+    throw taken(`${path}: another process has just started to train this run`);
+  }
+  rmSync(aside, { force: true });
+  if (!create(path, mine)) throw taken(`${path}: another process has just started to train this run`);
+}
+
+/** Whether the marked process runs, and is no later one under the same number. */
+function lives({ pid, started }: Mark): boolean {
   try {
     process.kill(pid, 0); // signal 0 is none: it only asks
-    return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
   }
+  const now = startOf(pid);
+  return started === undefined || now === undefined || started === now;
 }
 
-/** pid 0 where the file was cut off while it was written. */
-function read(path: string): { readonly pid: number } | undefined {
-  let text: string;
+/** Field 22 of /proc/<pid>/stat (Linux); undefined elsewhere. */
+function startOf(pid: number): string | undefined {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  // The command's name, in brackets, may hold blanks; `state` is the first field behind it.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+}
+
+function readIfThere(path: string): string | undefined {
   try {
-    text = readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch {
     return undefined;
   }
+}
+
+/** The mark in a file; undefined where the file was cut off while it was written. */
+function markIn(text: string | undefined): Mark | undefined {
   try {
-    return { pid: (JSON.parse(text) as Mark).pid };
+    const { format, pid, host, started } = JSON.parse(text ?? '');
+    if (!Number.isSafeInteger(pid) || pid < 1) return undefined;
+    return format === 2 && typeof host === 'string' ? { format, pid, host, started } : undefined;
   } catch {
-    return { pid: 0 };
+    return undefined;
   }
 }

@@ -3,8 +3,8 @@
  *
  * Token ids: a prompt of the world's view, then an `<act>` (id 1) for each turn with what came of it, ending in the
  * `<act>` that decides. What the view knows beside the tokens comes in the extension
- * `longplay: { prompt_length, focus: [ids], mentions: [[positions] per choice] }`; without it the prompt ends at the
- * first `<act>`, nothing is in focus, and no action is mentioned.
+ * `longplay: { prompt_length, focus: [ids], mentions: [[positions] per choice], candidates: [text read per choice] }`;
+ * without it the prompt ends at the first `<act>`, nothing is in focus, no action is mentioned, and each is read as it is.
  *
  * Conversations: instructions and their acknowledgement are left out; the first thing the world said opens the episode,
  * every later pair is a turn. Answers, and the choices of `guided_choice`, may be in any of the prompt formats.
@@ -21,6 +21,7 @@ export interface TokenExtras {
   readonly prompt_length?: number | undefined;
   readonly focus?: readonly number[] | undefined;
   readonly mentions?: readonly (readonly number[])[] | undefined;
+  readonly candidates?: readonly string[] | undefined;
 }
 
 /** Mistake of a client; becomes a 400. */
@@ -45,9 +46,14 @@ export function readTokens(
     throw new BadPrompt(`longplay.prompt_length: expected 1 … ${ids.length}`);
   }
   const { prompt, tokens } = codec.divide(ids, given);
-  const { mentions } = extras;
+  const { mentions, candidates } = extras;
   if (mentions && mentions.length !== choices.length) {
     throw new BadPrompt(`longplay.mentions: expected ${choices.length} lists, one per choice, got ${mentions.length}`);
+  }
+  if (candidates && candidates.length !== choices.length) {
+    throw new BadPrompt(
+      `longplay.candidates: expected ${choices.length} texts, one per choice, got ${candidates.length}`,
+    );
   }
   if (mentions?.some((places) => places.some((place) => place < 0 || place >= prompt.length))) {
     throw new BadPrompt('longplay.mentions: a position outside the prompt');
@@ -57,6 +63,7 @@ export function readTokens(
     after: Int32Array.from(tokens),
     focus: extras.focus ?? [],
     mentions: new Map(choices.map((choice, i) => [choice, mentions?.[i] ?? []])),
+    ...(candidates ? { candidates: new Map(choices.map((choice, i) => [choice, candidates[i]!])) } : {}),
   };
 }
 

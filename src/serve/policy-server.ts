@@ -66,6 +66,7 @@ const completionRequest = z.object({
       prompt_length: z.int().optional(),
       focus: ids.optional(),
       mentions: z.array(z.array(z.int()).max(64)).optional(),
+      candidates: z.array(z.string()).optional(),
     })
     .nullish(),
 });

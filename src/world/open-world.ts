@@ -1,6 +1,7 @@
 /** Worlds loaded and opened: module, resources, rules. Env hosts, conformance checks and commands all open them here. */
 import type { Env, EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
 import { localUrl } from '../runtime/thread.ts';
 
@@ -53,7 +54,33 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
   if (!world.createEnv) {
     throw new UserError('UNKNOWN_ENV', `'${name}' has no rules here: it is played through an AgentGym server`);
   }
-  return world.createEnv(options);
+  const env = world.createEnv(options);
+  const { id, description, rewardRange, maxObservationChars, replay } = env;
+  const facts = { id, description, rewardRange, maxObservationChars, tasks: labelled(env.tasks) };
+  return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
+}
+
+/** Label of a task whose own cannot be had. */
+export const UNLABELLED = 'unlabelled';
+
+/** A table whose labels are texts, whatever the world does: one task without a label ends no run. */
+function labelled(tasks: TaskTable): TaskTable {
+  return {
+    count: tasks.count,
+    labels: tasks.labels,
+    split: (split) => tasks.split(split),
+    ...(tasks.sets ? { sets: tasks.sets } : {}),
+    evalSeed: tasks.evalSeed,
+    label(index) {
+      try {
+        const label: unknown = tasks.label(index);
+        return typeof label === 'string' ? label : UNLABELLED;
+      } catch (thrown) {
+        if (!(index >= 0 && index < tasks.count)) throw thrown; // as the contract says
+        return UNLABELLED;
+      }
+    },
+  };
 }
 
 /**

@@ -277,6 +277,15 @@ describe('decisionColumns', () => {
     expect(columns.tokens).toEqual(Int32Array.of(3, 1));
   });
 
+  it('discounts nothing over a stage of an action', () => {
+    const one = trajectory({
+      turns: [{ partial: true }, { partial: true }, { reward: 1 }, { partial: true }, { reward: 8 }],
+    });
+    const columns = decisionColumns(one, 0.5);
+    expect(columns.discounts).toEqual(f64(1, 1, 0.5, 1, 0.5));
+    expect(returnsToGo(columns.rewards, columns.discounts, 0)).toEqual(f64(5, 5, 5, 8, 8)); // 1 + ½·8 from the first on
+  });
+
   it('takes a penalty off each decision', () => {
     const one = trajectory({ turns: [{ reward: 1 }, { reward: 2 }] });
     expect(decisionColumns(one, 1, [0.25, 0.5]).rewards).toEqual(f64(0.75, 1.5));

@@ -103,9 +103,7 @@ stop: { updates: 1 }
         const args = ['--env', 'textcraft', '--horizon', '2', '--episodes', '1000', '--name', `refused-${good}`];
         const { status, err } = await longplay('rollout', ...args, '--base-url', `${refusing.url}/v1`);
         const lines = err.trimEnd().split('\n');
-        expect(lines.at(-1)).toMatch(
-          /^longplay: the policy's server is broken: 256 episodes in a row failed .*no such field/,
-        );
+        expect(lines.at(-1)).toMatch(/^longplay: the policy is broken: 256 episodes in a row failed .*no such field/);
         expect(lines.filter((line) => line.startsWith('longplay: '))).toHaveLength(1);
         const kept = lines.includes(
           `finished episodes are kept; go on with: longplay rollout --resume runs/refused-${good}`,

@@ -30,8 +30,15 @@ beforeAll(() => {
   });
   expect(stdout).toBe('');
   writeFileSync(join(project, 'guess', 'train.yaml'), CONFIG);
+  writeFileSync(join(project, 'guess', 'served.mjs'), SERVED);
 }, 60_000);
 afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+/** A world without rules. */
+const SERVED = `
+export const description = 'A world elsewhere.';
+export const agentgym = { client: { idField: 'id', tasks: { count: 1 } } };
+`;
 
 const CONFIG = `
 env: { id: ./env.mjs }
@@ -143,7 +150,7 @@ it.each([
   [['train', 'guess/nowhere.yaml'], /cannot read/],
   [['rollout', '--env', './nowhere.mjs', '--policy', 'random'], /no module at .*nowhere\.mjs.*new-env/],
   [['play', './guess/train.yaml'], /cannot be loaded|expected a module/],
-  [['rollout', '--env', 'sciworld', '--policy', 'random'], /played through an AgentGym server/],
+  [['rollout', '--env', './guess/served.mjs', '--policy', 'random'], /played through an AgentGym server/],
   [['play', 'gess'], /unknown env 'gess'.*path of a module/],
 ])('%j is one helpful line', async (args, message) => {
   const { status, err } = await longplay(args);

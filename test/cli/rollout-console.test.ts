@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { expect, it } from 'vitest';
-import { playRollout } from '../../src/cli/commands/rollout.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { ActorLine, Progress } from '../../src/console/state.ts';
 import { type MetricsRow, metricTable } from '../../src/record/metrics.ts';
+import { playRollout } from '../../src/run/rollout.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 
 it('rows and progress of a rollout', { timeout: 60_000 }, async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rolloutTasks, taskKey } from '../../src/cli/rollout-plan.ts';
 import type { Env } from '../../src/core/env.ts';
+import { rolloutTasks, taskKey } from '../../src/run/rollout-plan.ts';
 
 const envOf = (count: number) =>
   ({ id: 'x', tasks: { split: () => [...Array(count).keys()], evalSeed: 7 } }) as unknown as Env;

@@ -1,18 +1,22 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { Transcript } from '../../src/reading/transcript.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
-import { loadWorld } from '../../src/world/open-world.ts';
+import { loadWorld, openWorld } from '../../src/world/open-world.ts';
 
 /** What the small policy reads of each world is made of whole words: a text spelt in bytes would cost several times more. */
 const worlds = await Promise.all(
-  Object.entries(registry).map(async ([id, url]) => ({ id, ...(await loadWorld(localUrl(url), id)) })),
+  Object.entries(registry).map(async ([id, url]) => ({ id, world: await loadWorld(localUrl(url), id) })),
 );
+const viewed = worlds.filter(({ world }) => world.view && world.createEnv);
+const opened = await Promise.all(
+  viewed.map(async ({ id, world }) => ({ id, view: world.view, ...(await openWorld(world, id, {}, 'views')) })),
+);
+afterAll(() => Promise.all(opened.map(({ dispose }) => dispose())));
 
-describe.each(worlds.filter(({ view }) => view))('the view of $id', ({ id, createEnv, view }) => {
-  const env = createEnv!();
+describe.each(opened)('the view of $id', ({ id, env, view }) => {
   const codec = new ViewCodec(view!);
   const inBytes = (ids: Iterable<number>) => [...ids].filter((id) => id >= 4 && id < 260);
   const expectWords = (text: string, ids: Iterable<number>) => expect([text, ...inBytes(ids)]).toEqual([text]);

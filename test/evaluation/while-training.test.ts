@@ -2,13 +2,14 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { trainRun } from '../../src/cli/train-run.ts';
 import type { EvaluationSummary } from '../../src/evaluation/summary.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
+import { train } from '../../src/run/train.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
 const folder = temporaryFolder('evaluations');
+const dir = join(folder, 'run');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 it('evaluates every n updates, sampled and greedy, beside the training', { timeout: 60_000 }, async () => {
@@ -21,8 +22,8 @@ it('evaluates every n updates, sampled and greedy, beside the training', { timeo
   });
   const notices: string[] = [];
   const onNotice = (line: string) => notices.push(line);
-  const { ended, evaluations } = await trainRun({ config, dir: folder, mode: 'serial', resume: false, onNotice });
-  const lines = readFileSync(join(folder, 'evaluations.jsonl'), 'utf8')
+  const { ended, evaluations } = await train({ config, dir, mode: 'serial', onNotice }).done;
+  const lines = readFileSync(join(dir, 'evaluations.jsonl'), 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as { update: number; evaluation: EvaluationSummary });
@@ -37,7 +38,7 @@ it('evaluates every n updates, sampled and greedy, beside the training', { timeo
     expect([all.tasks, all.episodes]).toEqual([100, 100]);
   expect(notices.filter((line) => /^update [36], h4 (sampled|greedy) @[36]: success/.test(line))).toHaveLength(4);
 
-  const episodes = tracePaths(join(folder, 'traces')).flatMap((path) => readTrace(path).episodes);
+  const episodes = tracePaths(join(dir, 'traces')).flatMap((path) => readTrace(path).episodes);
   const of = (purpose: RegExp) =>
     new Set(episodes.filter((one) => purpose.test(one.purpose)).map(({ task }) => task.index));
   const trained = of(/^train$/);

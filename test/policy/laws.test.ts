@@ -9,7 +9,7 @@ import { smallModel } from '../../src/model/config.ts';
 import { initialParams } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
-import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
+import type { Acted, ActRequest, Policy, Unanswered } from '../../src/policy/policy.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Codec } from '../../src/reading/codec.ts';
@@ -69,13 +69,13 @@ class Planted extends RandomPolicy {
     this.bug = bug;
   }
 
-  override submit(requests: readonly ActRequest[]): void {
+  override submit(requests: readonly ActRequest[]): readonly Unanswered[] {
     const { bug } = this;
     this.#last = requests;
     this.#turns += requests.length;
-    if (bug === 'seeds by arrival') super.submit(requests.map((one) => ({ ...one, samplingSeed: this.#turns })));
-    else if (bug === 'ignores the history') super.submit(requests.map((one) => this.#offset(one)));
-    else super.submit(requests);
+    if (bug === 'seeds by arrival') return super.submit(requests.map((one) => ({ ...one, samplingSeed: this.#turns })));
+    if (bug === 'ignores the history') return super.submit(requests.map((one) => this.#offset(one)));
+    return super.submit(requests);
   }
 
   /** Draws otherwise for what it has not seen from the start. */

@@ -152,9 +152,9 @@ describe('the window policy', { timeout: 60_000 }, () => {
 
   it('refuses a turn without a list, and weights of another model', async () => {
     const policy = await windowPolicy();
-    expect(() => policy.submit([{ ...new Table(0, 0).request(), actions: new Int32Array(0) }])).toThrow(
-      /lists no action/,
-    );
+    const [refused] = policy.submit([{ ...new Table(0, 0).request(), actions: new Int32Array(0) }]);
+    expect(refused).toMatchObject({ episode: 0, message: expect.stringMatching(/lists no action/) });
+    expect(policy.waiting).toBe(0);
     const wider = initialParams(smallModel(codec.vocabSize, { layers: 2, hiddenSize: 64 }), 1);
     expect(() => policy.load(wider)).toThrow();
   });

@@ -14,7 +14,9 @@ it.each(['llm', 'llm-hybrid'])('experiments/%s.yaml is a configuration', (name) 
   expect(learner).toMatchObject({ recompute: true, maxTokens: 4096 });
 });
 
-it('a tiny chat model goes from fine-tuning to reinforcement through the whole path', async () => {
+it('a tiny chat model goes from fine-tuning to reinforcement through the whole path', {
+  timeout: 3_600_000,
+}, async () => {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-tiny-'));
   const study = { seed: 1, epochs: 1, full: false, learningRate: 3e-3 };
   try {
@@ -22,7 +24,7 @@ it('a tiny chat model goes from fine-tuning to reinforcement through the whole p
       dir,
       long
         ? { ...study, copies: 1, updates: 40, tasks: 30, episodes: 8 }
-        : { ...study, copies: 1, updates: 1, tasks: 6, episodes: 1 },
+        : { ...study, copies: 1, planned: 12, updates: 1, tasks: 3, episodes: 1 },
     );
     expect(learnt.episodes).toBe(tuned.episodes);
     if (!long) return; // the path; what it learns takes minutes

@@ -244,6 +244,7 @@ describe('a transcript', () => {
     const here = new ViewCodec(append).open(opening);
     const there = new OutsideTranscript(renderedPrompt(here, table), opening);
     expect(there.prompt.mentions('left')).toEqual(here.prompt.mentions('left'));
+    expect(there.candidate('left')).toBe('left held 0');
     expect([...there.prompt.focus]).toEqual([...here.prompt.focus]);
     expect([...there.takeContext()]).toEqual([...here.takeContext()]);
     expect(() => there.observe()).toThrow(RangeError);

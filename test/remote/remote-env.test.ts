@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
-import { playRollout } from '../../src/cli/commands/rollout.ts';
 import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
-import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { Session } from '../../src/core/env.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { createEnv as createAgentGym } from '../../src/remote/env/agentgym.ts';
 import { createEnv as createUniform } from '../../src/remote/env/uniform.ts';
+import { playRollout } from '../../src/run/rollout.ts';
+import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { type Exchange, type Fault, type MisbehavingServer, misbehavingServer } from '../support/misbehaving-server.ts';
 

@@ -3,12 +3,12 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { playRollout } from '../../src/cli/commands/rollout.ts';
-import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
+import { playRollout } from '../../src/run/rollout.ts';
+import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { type Exchange, type Fault, type MisbehavingServer, misbehavingServer } from '../support/misbehaving-server.ts';
 

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { playRollout } from '../../src/cli/commands/rollout.ts';
 import { startPolicyServer } from '../../src/cli/commands/serve-policy.ts';
-import type { RolloutPlan } from '../../src/cli/rollout-plan.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { readTrace, type TraceLine } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
+import { playRollout } from '../../src/run/rollout.ts';
+import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder, readRunConfig } from '../../src/run/run-folder.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 

@@ -7,6 +7,8 @@ export interface TurnSpec {
   readonly value?: number;
   readonly version?: number;
   readonly observation?: string;
+  /** The action was a stage of one. */
+  readonly partial?: true;
   /** Sampled tokens; 0 makes a choice decision, −1 a turn that no policy decided. */
   readonly tokens?: number;
 }
@@ -41,7 +43,8 @@ export function group(specs: readonly TrajectorySpec[], number = 0): Group {
 
 function turn(spec: TurnSpec): Turn {
   const { reward = 0, observation = '', tokens = 0 } = spec;
-  const base = { observation, actions: Int32Array.of(0), action: 'go', reward, actMs: 0, envMs: 0 };
+  const stage = spec.partial ? { partial: true as const } : {};
+  const base = { observation, actions: Int32Array.of(0), action: 'go', reward, ...stage, actMs: 0, envMs: 0 };
   return tokens < 0 ? base : { ...base, decision: decision(spec, tokens) };
 }
 

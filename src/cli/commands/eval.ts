@@ -8,10 +8,10 @@ import type { RunConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
+import { evaluateRun } from '../../run/evaluate-run.ts';
 import { locatedEnv, moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
-import { evaluateRun } from '../train-run.ts';
 
 interface EvalFlags {
   readonly set: readonly string[];

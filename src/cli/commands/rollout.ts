@@ -1,25 +1,19 @@
 /** `longplay rollout`. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
-import type { RunStatus } from '../../../actors/scheduler/protocol.ts';
-import { startRun } from '../../../actors/tree.ts';
 import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
-import type { RunConfig } from '../../config/run-config.ts';
-import { openConsole, type RunConsole } from '../../console/console.ts';
+import { openConsole } from '../../console/console.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import { loadNewest } from '../../record/checkpoint.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
-import { openSinks } from '../../record/sinks/open.ts';
-import { envLabel, findWorld, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
-import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { actorLines } from '../actor-lines.ts';
+import { envLabel, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
+import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
+import type { RolloutPlan } from '../../run/rollout-plan.ts';
+import { discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { number, wholeNumber } from '../flags.ts';
-import { RolloutWatch } from '../rollout-console.ts';
-import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from '../rollout-plan.ts';
 
 interface RolloutFlags {
   readonly env?: string;
@@ -38,8 +32,6 @@ interface RolloutFlags {
   readonly set: readonly string[];
   readonly json?: boolean;
 }
-
-const PLAN_FILE = 'rollout.json';
 
 /** Adds the command. */
 export function rollout(program: Command): void {
@@ -64,12 +56,6 @@ export function rollout(program: Command): void {
     .action((flags: RolloutFlags) => runCommand(() => rolloutCommand(flags)));
 }
 
-interface Prepared {
-  readonly dir: string;
-  readonly config: RunConfig;
-  readonly plan: RolloutPlan;
-}
-
 async function rolloutCommand(flags: RolloutFlags): Promise<void> {
   const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, flags.set);
   const { dir, config, plan } = prepared;
@@ -83,12 +69,13 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
     name: basename(dir),
   });
   const say = (line: string) => display.notice(line);
+  const interrupted = firstSignal();
   try {
     const { summary, usage, finished } = await playRollout(prepared, {
       onNotice: say,
       display,
       metrics$,
-      signals: true,
+      interrupted: interrupted.signal,
     });
     display.close();
     if (flags.json) {
@@ -110,79 +97,12 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
     } else if (begun) say(`finished episodes are kept; go on with: longplay rollout --resume ${dir}`);
     throw thrown;
   } finally {
+    interrupted.stop();
     display.close();
   }
 }
 
-/** Plays what a plan has left to play, and sums up everything its traces hold. */
-export async function playRollout(
-  { dir, config, plan }: Prepared,
-  {
-    onNotice,
-    display,
-    metrics$,
-    signals = false,
-  }: {
-    readonly onNotice: (line: string) => void;
-    readonly display?: Pick<RunConsole, 'progress' | 'watch'>;
-    readonly metrics$?: Subject<MetricsRow>;
-    readonly signals?: boolean;
-  },
-) {
-  const { env } = await findWorld(config.env.id, config.env.options);
-  const before = finishedEpisodes(join(dir, 'traces'));
-  const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
-  if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
-  let usage: unknown;
-  if (left.length > 0) {
-    const checkpoint = plan.policyRun === undefined ? undefined : loadNewest(join(plan.policyRun, 'checkpoints'));
-    for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
-    const { horizon, temperature, seed, episodes: total } = plan;
-    const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
-    let status: RunStatus | undefined;
-    const run = await startRun({
-      // A rollout's traces are its result: none is left out and none goes.
-      config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },
-      dir,
-      mode: 'async',
-      envModule: worldUrl(config.env.id, config.env.options),
-      learn: false,
-      onNotice,
-      firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
-      sinks: await openSinks(config.metrics, dir, onNotice),
-      onEpisodes: (trajectories) => watch.finished(trajectories),
-      onProgress: (latest) => {
-        status = latest;
-      },
-      ...(metrics$ ? { metrics$ } : {}),
-      ...(checkpoint ? { checkpoint } : {}),
-    });
-    const shown = display ?? { progress() {}, watch() {} };
-    shown.watch(() => actorLines(run, status, config.rollout.envThreads));
-    watch.watch(run, shown);
-    const interrupted = signals ? firstSignal() : undefined;
-    try {
-      const playing = run.evaluate({ name: 'rollout', tasks: left, episodes: 1, horizon, temperature, seed });
-      const signal = await Promise.race([playing.then(() => undefined), ...(interrupted ? [interrupted.signal] : [])]);
-      if (signal) {
-        playing.catch(() => {}); // given up: it fails when the run stops
-        onNotice(`${signal}: finished episodes are kept`);
-      }
-      await watch.stop(run, shown);
-      usage = (await run.inference()).remote;
-      await run.flush();
-    } finally {
-      interrupted?.stop();
-      watch.cancel();
-      await run.stop();
-    }
-  }
-  const { summary, finished } = summariseRollout(join(dir, 'traces'), plan, env);
-  writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, finished, summary, usage }, null, 2)}\n`);
-  return { summary, finished, usage, played: finished - before.size };
-}
-
-function fresh(flags: RolloutFlags): Prepared {
+function fresh(flags: RolloutFlags): PreparedRollout {
   const policyRun = flags.policy === 'openai' || flags.policy === 'random' ? undefined : flags.policy;
   const trained = policyRun === undefined ? undefined : readRunConfig(policyRun);
   const id = flags.env === undefined ? trained?.env.id : resolvedEnvId(flags.env, process.cwd());
@@ -210,7 +130,6 @@ function fresh(flags: RolloutFlags): Prepared {
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
   const dir = join(flags.runs, name);
   worldUrl(id, config.env.options);
-  createRunFolder(dir, config);
   const plan: RolloutPlan = {
     format: 1,
     episodes: flags.episodes,
@@ -220,11 +139,11 @@ function fresh(flags: RolloutFlags): Prepared {
     seed: flags.seed,
     ...(policyRun === undefined ? {} : { policyRun }),
   };
-  writeFileSync(join(dir, PLAN_FILE), `${JSON.stringify(plan, null, 2)}\n`);
+  startFolder({ dir, config, plan });
   return { dir, config, plan };
 }
 
-function resumed(dir: string, set: readonly string[]): Prepared {
+function resumed(dir: string, set: readonly string[]): PreparedRollout {
   const config = checkRunConfig(readRunConfig(dir, set), dir);
   const changed = moduleChange(config.env);
   if (changed !== undefined) process.stderr.write(`${changed}\n`);

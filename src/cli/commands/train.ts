@@ -1,5 +1,4 @@
 /** `longplay train`. */
-import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
@@ -8,27 +7,16 @@ import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { openConsole } from '../../console/console.ts';
-import { isUserMistake, UserError } from '../../core/errors.ts';
+import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
+import { actorLines } from '../../run/actor-lines.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
-import { createRunFolder, discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
-import { actorLines } from '../actor-lines.ts';
+import { freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { type TrainOutcome, type TrainRequest, trainRun } from '../train-run.ts';
-
-/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
-async function attempt(request: TrainRequest): Promise<TrainOutcome> {
-  try {
-    return await trainRun(request);
-  } catch (thrown) {
-    const began = existsSync(join(request.dir, 'metrics.jsonl')) || existsSync(join(request.dir, 'checkpoints'));
-    if (isUserMistake(thrown) && !request.resume && !began) discard(request.dir);
-    throw thrown;
-  }
-}
 
 interface TrainFlags {
   readonly set: readonly string[];
@@ -43,7 +31,7 @@ interface TrainFlags {
 }
 
 /** Adds the command. */
-export function train(program: Command): void {
+export function trainCommand(program: Command): void {
   program
     .command('train')
     .description('train a policy; the run lives in runs/<name>/')
@@ -60,10 +48,10 @@ export function train(program: Command): void {
     .option('--record-schedule <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-schedule <file>', 'repeat a recorded run of the same configuration')
     .option('--json', 'one JSON object per line')
-    .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainCommand(config, flags)));
+    .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainFrom(config, flags)));
 }
 
-async function trainCommand(path: string | undefined, flags: TrainFlags): Promise<void> {
+async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<void> {
   if ((path === undefined) === (flags.resume === undefined)) {
     throw new UserError('BAD_ARGUMENT', 'train: give either a configuration file, or --resume <run>');
   }
@@ -108,7 +96,6 @@ function fresh(path: string, flags: TrainFlags) {
   worldUrl(config.env.id, config.env.options);
   const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
   const dir = join(flags.runs, name);
-  createRunFolder(dir, config);
   return { config, dir, resume: false };
 }
 
@@ -121,7 +108,7 @@ function resumed(dir: string, flags: TrainFlags) {
 
 /** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
 export async function trainAndReport(request: {
-  readonly config: TrainRequest['config'];
+  readonly config: RunConfig;
   readonly dir: string;
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
@@ -142,17 +129,18 @@ export async function trainAndReport(request: {
   const interrupt = onInterrupt(say);
   let status: RunStatus | undefined;
   try {
-    const outcome = await attempt({
+    const run = train({
       ...request,
-      metrics$,
+      onMetrics: (row) => metrics$.next(row),
       onNotice: say,
       interrupt: interrupt.signal,
       onProgress: (latest) => {
         status = latest;
         display.progress(latest);
       },
-      onStarted: (run) => display.watch(() => actorLines(run, status, request.config.rollout.envThreads)),
+      onStarted: (started) => display.watch(() => actorLines(started, status, request.config.rollout.envThreads)),
     });
+    const outcome = await run.done;
     display.close();
     if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
     else {

@@ -6,7 +6,7 @@ import type { OpenAIConfig } from '../../config/run-config.ts';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Rng } from '../../core/rng.ts';
-import type { Acted, ActRequest, Policy } from '../../policy/policy.ts';
+import type { Acted, ActRequest, Policy, Unanswered } from '../../policy/policy.ts';
 import { attempt } from '../attempts.ts';
 import { RemoteError } from '../retry.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
@@ -24,12 +24,6 @@ export interface RemotePolicyOptions {
   readonly outside?: <T>(work: Promise<T>) => Promise<T>;
   /** Called whenever `take` has something to give. */
   readonly onSettled?: () => void;
-}
-
-/** Turn that no attempt answered. */
-export interface Unanswered {
-  readonly episode: number;
-  readonly message: string;
 }
 
 interface Settled {
@@ -94,9 +88,10 @@ export class RemotePolicy implements Policy {
     return { ...this.#used, retries: { ...this.#retries }, cost, inFlight: this.#inFlight };
   }
 
-  submit(requests: readonly ActRequest[]): void {
+  submit(requests: readonly ActRequest[]): readonly Unanswered[] {
     for (const request of requests) this.#queue.set(request.episode, request);
     this.#send();
+    return [];
   }
 
   /** Waits until some turn is answered. @throws {RemoteError} for one that no attempt answered */

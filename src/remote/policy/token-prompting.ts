@@ -31,7 +31,7 @@ export class TokenPrompting implements Prompting {
     const transcript = follow(this.#codec, this.#transcripts.get(request.episode), request);
     this.#transcripts.set(request.episode, transcript);
     const choices = Array.from(request.actions, (index) => transcript.table[index]!);
-    const { prompt, after, focus, mentions } = renderedPrompt(transcript, choices);
+    const { prompt, after, focus, mentions, candidates } = renderedPrompt(transcript, choices);
     const body = {
       model: this.#model,
       prompt: [...prompt, ...after],
@@ -46,6 +46,7 @@ export class TokenPrompting implements Prompting {
         prompt_length: prompt.length,
         focus,
         ...(choices.length > 0 ? { mentions: choices.map((action) => mentions.get(action)) } : {}),
+        ...(candidates ? { candidates: choices.map((action) => candidates.get(action) ?? action) } : {}),
       },
       ...this.#config.body,
     };

@@ -1,70 +1,159 @@
-/** A training run from start to finish: what `longplay train` and the experiments share. */
+/** Training, from a configuration to the figures of its evaluations. */
 import { createHash } from 'node:crypto';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Subject } from 'rxjs';
-import type { EvaluationPlan, RunStatus, TrainEnded } from '../../actors/scheduler/protocol.ts';
+import { Subject } from 'rxjs';
+import type { RunStatus, TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
-import type { RunConfig } from '../config/run-config.ts';
-import type { Env } from '../core/env.ts';
-import { LongplayError, messageOf, UserError } from '../core/errors.ts';
-import { seedFrom } from '../core/rng.ts';
-import type { Task } from '../core/task.ts';
+import { checkRunConfig } from '../config/load.ts';
+import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
+import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { openSinks } from '../record/sinks/open.ts';
-import { worldUrl } from '../run/find-world.ts';
-import { readSchedule, type Schedule, ScheduleRecorder } from '../run/schedule-file.ts';
-import { markEnded, markStarted } from '../run/started-mark.ts';
+import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
+import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
+import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
+import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
+import { readSchedule, type Schedule, ScheduleRecorder } from './schedule-file.ts';
+import { markEnded, markStarted } from './started-mark.ts';
 
-export interface TrainRequest {
-  readonly config: RunConfig;
-  /** The run's folder; it exists. */
-  readonly dir: string;
-  readonly mode: 'async' | 'serial';
-  /** Go on from the newest good checkpoint in `dir`. */
-  readonly resume: boolean;
-  readonly metrics$?: Subject<MetricsRow>;
-  readonly chaos?: ChaosSpec;
+/** What to train, and where. */
+export interface TrainOptions {
+  /**
+   * Configuration, as a YAML file would hold it; keys left out have their defaults. `env.id` is the id of a world or the
+   * path of a module. Without it `resume` takes the run's own.
+   */
+  readonly config?: RunConfigInput | RunConfig | undefined;
+  /** Folder of the run: new, or with `resume` that of the run. Default `runs/<world>`, numbered where it exists. */
+  readonly dir?: string | undefined;
+  /** Goes on from the newest good checkpoint in `dir`. Default false. */
+  readonly resume?: boolean | undefined;
+  /** `serial`: one event loop, bit for bit repeatable. Default `async`. */
+  readonly mode?: 'async' | 'serial' | undefined;
+  /** Faults to inject. */
+  readonly chaos?: ChaosSpec | undefined;
   /** Keeps the order of messages in this file. */
-  readonly recordSchedule?: string;
+  readonly recordSchedule?: string | undefined;
   /** Repeats the run recorded there; `mode` must be `serial`. */
-  readonly replaySchedule?: string;
-  readonly onProgress?: (status: RunStatus) => void;
-  readonly onNotice: (message: string) => void;
-  /** Ends the run early: what runs is given up, a checkpoint is written, evaluations are left out. */
-  readonly interrupt?: AbortSignal;
-  /** Called with the started run. */
-  readonly onStarted?: (run: Run) => void;
+  readonly replaySchedule?: string | undefined;
+  /** Gets how far the run is, a few times a second. */
+  readonly onProgress?: ((status: RunStatus) => void) | undefined;
+  /** Gets what a person should know, one line each. Default: nobody does. */
+  readonly onNotice?: ((message: string) => void) | undefined;
+  /** Gets every row of metrics in the middle of the run's work; `metrics$` is for everybody else. */
+  readonly onMetrics?: ((row: MetricsRow) => void) | undefined;
+  /** Gets the actors' face of the run once it is up. */
+  readonly onStarted?: ((run: Run) => void) | undefined;
   /** Awaited between training and evaluation. */
-  readonly beforeEvaluation?: () => Promise<unknown>;
+  readonly beforeEvaluation?: (() => Promise<unknown>) | undefined;
+  /** Ends the run early, as `stop` does. */
+  readonly interrupt?: AbortSignal | undefined;
 }
 
+/** What a training run came to; also in the folder's `results.json`. */
 export interface TrainOutcome {
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
-  /** What was injected, detected and lost, under `--chaos`. */
+  /** What was injected, detected and lost, under chaos. */
   readonly chaos?: ChaosReport;
 }
 
-/** Trains, writes a last checkpoint, evaluates, and leaves `results.json` in the run's folder. */
-export async function trainRun(request: TrainRequest): Promise<TrainOutcome> {
-  const left = markStarted(request.dir);
+/** A run that trains. */
+export interface TrainingRun extends RunStreams {
+  /** Folder of the run. */
+  readonly dir: string;
+  /** Configuration with all defaults. */
+  readonly config: RunConfig;
+  /** Ends it early: the update under way is finished and a checkpoint written; evaluations are left out. */
+  stop(): Promise<TrainOutcome>;
+  /** Settles with the run, after its streams. Rejects with what ended it: `UserError` where the caller can mend it. */
+  readonly done: Promise<TrainOutcome>;
+}
+
+/**
+ * Trains: starts a run, and when training ends writes a last checkpoint, evaluates, and leaves `results.json` in the folder.
+ * The handle is there at once, so that its streams miss nothing; the run starts in the next turn of the event loop.
+ * @throws {UserError} BAD_CONFIG, UNKNOWN_ENV, UNKNOWN_RUN for options that cannot be; what is found later rejects `done`
+ */
+export function train(options: TrainOptions): TrainingRun {
+  const { resume = false, interrupt } = options;
+  if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
+  if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
+  const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
+  const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
+  worldUrl(config.env.id, config.env.options);
+  const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(config.env.id)));
+  if (!resume) createRunFolder(dir, config);
+  const streams = runStreams();
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  if (interrupt?.aborted) end();
+  interrupt?.addEventListener('abort', end, { once: true });
+  const request: TrainRequest = {
+    ...options,
+    config,
+    dir,
+    resume,
+    mode: options.mode ?? 'async',
+    streams,
+    interrupt: ending.signal,
+    onNotice: (message) => options.onNotice?.(message),
+  };
+  const done = (async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      return await marked(request);
+    } finally {
+      interrupt?.removeEventListener('abort', end);
+      await endStreams(streams);
+    }
+  })();
+  return {
+    ...streams,
+    dir,
+    config,
+    done,
+    stop() {
+      end();
+      return done;
+    },
+  };
+}
+
+interface TrainRequest extends Omit<TrainOptions, 'config'> {
+  readonly config: RunConfig;
+  readonly dir: string;
+  readonly resume: boolean;
+  readonly mode: 'async' | 'serial';
+  readonly streams: RunStreams;
+  readonly interrupt: AbortSignal;
+  readonly onNotice: (message: string) => void;
+}
+
+/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+async function marked(request: TrainRequest): Promise<TrainOutcome> {
+  const { dir, resume } = request;
+  const left = markStarted(dir);
   if (left !== undefined) request.onNotice(left);
   try {
     return await trained(request);
+  } catch (thrown) {
+    const began = existsSync(join(dir, 'metrics.jsonl')) || existsSync(join(dir, 'checkpoints'));
+    if (isUserMistake(thrown) && !resume && !began) discard(dir);
+    throw thrown;
   } finally {
-    markEnded(request.dir);
+    markEnded(dir);
   }
 }
 
 async function trained(request: TrainRequest): Promise<TrainOutcome> {
-  const { config, dir, mode, resume, onNotice } = request;
+  const { config, dir, mode, resume, onNotice, streams } = request;
   const checkpoint = resume ? loadNewest(join(dir, 'checkpoints')) : undefined;
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
@@ -72,12 +161,19 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const { recordSchedule, replaySchedule } = request;
   const record = recordSchedule === undefined ? undefined : new ScheduleRecorder(recordSchedule, config);
   const replay = replaySchedule === undefined ? undefined : scheduleOf(replaySchedule, config);
+  const metrics$ = new Subject<MetricsRow>();
+  metrics$.subscribe((row) => {
+    request.onMetrics?.(row);
+    streams.metrics$.push(row);
+  });
   const run = await startRun({
     config,
     dir,
     mode,
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
+    metrics$,
+    onEpisodes: (trajectories, purpose) => watchEpisodes(streams, trajectories, purpose),
     ...(record ? { record } : {}),
     ...(replay ? { replay } : {}),
     onNotice,
@@ -90,15 +186,15 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     sinks: await openSinks(config.metrics, dir, onNotice),
     ...(request.onProgress ? { onProgress: request.onProgress } : {}),
     ...(request.chaos ? { chaos: request.chaos } : {}),
-    ...(request.metrics$ ? { metrics$: request.metrics$ } : {}),
   });
   try {
     evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
+    watchObservations(streams, run);
     request.onStarted?.(run);
     const { interrupt } = request;
-    interrupt?.addEventListener('abort', () => run.halt(), { once: true });
+    interrupt.addEventListener('abort', () => run.halt(), { once: true });
     const training = run.train();
-    if (interrupt?.aborted) run.halt(); // the signal came while the run was starting
+    if (interrupt.aborted) run.halt(); // the signal came while the run was starting
     const ended = await training;
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
@@ -156,10 +252,9 @@ function compared({ weights }: Schedule, sha256: string): string {
 
 /** The evaluations, or none once the run is interrupted: what they have under way ends with the run. */
 async function unlessInterrupted(
-  interrupt: AbortSignal | undefined,
+  interrupt: AbortSignal,
   evaluate: () => Promise<EvaluationSummary[]>,
 ): Promise<EvaluationSummary[]> {
-  if (!interrupt) return evaluate();
   if (interrupt.aborted) return [];
   const evaluations = evaluate();
   const cut = new Promise<EvaluationSummary[]>((resolve) => {
@@ -167,17 +262,6 @@ async function unlessInterrupted(
   });
   evaluations.catch(() => {}); // cut off, it fails when the run stops
   return Promise.race([evaluations, cut]);
-}
-
-/** All evaluations a configuration asks for, of the run's present weights. */
-export async function evaluateRun(
-  run: Run,
-  config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
-): Promise<EvaluationSummary[]> {
-  const summaries: EvaluationSummary[] = [];
-  for (const plan of evaluationPlans(run.env, config, kinds)) summaries.push(await evaluate(run, plan));
-  return summaries;
 }
 
 /** An evaluation made while training went on: its episodes may span several versions from `version` on. */
@@ -194,17 +278,6 @@ function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summ
   } catch (thrown) {
     onNotice(`cannot write evaluations.jsonl: ${messageOf(thrown)}; the run goes on without it`);
   }
-}
-
-async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
-  const record = await run.evaluate(plan);
-  if (record.results.every(({ successes }) => successes.length === 0)) {
-    throw new LongplayError(
-      'ENV_BROKEN',
-      `evaluation ${plan.name}: every episode failed; run \`longplay check-env\` on the environment`,
-    );
-  }
-  return summarise(record, run.env.tasks);
 }
 
 /** The same evaluations for a uniform random policy over the same lists. */
@@ -228,37 +301,4 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
   } finally {
     await run.stop();
   }
-}
-
-function evaluationPlans(
-  env: Env,
-  config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
-): EvaluationPlan[] {
-  return config.evaluation.horizons.flatMap((horizon) =>
-    kinds.map((kind) => evaluationPlan(env, config, horizon, kind)),
-  );
-}
-
-/** Every task of the evaluated split or set, under the seed that all evaluations share. */
-export function evaluationPlan(
-  env: Env,
-  config: RunConfig,
-  horizon: number,
-  kind: 'sampled' | 'greedy',
-): EvaluationPlan {
-  const { episodesPerTask } = config.evaluation;
-  const tasks: Task[] = evaluatedTasks(env, config.evaluation).map((index) => ({
-    env: env.id,
-    index,
-    seed: env.tasks.evalSeed,
-  }));
-  return {
-    name: `h${horizon} ${kind}`,
-    tasks,
-    episodes: kind === 'greedy' ? 1 : episodesPerTask,
-    horizon,
-    temperature: kind === 'greedy' ? 0 : 1,
-    seed: seedFrom(config.seed, 'evaluation', horizon, kind),
-  };
 }

@@ -1,0 +1,85 @@
+/** Circuits: voltage spreads one component a pass; nothing flows, contacts only carry a voltage or reach ground. */
+import type { Thing } from './thing.ts';
+
+const VOLTS = 9;
+/** Components a search for ground, or for names, passes at most. */
+const REACH = 10;
+
+/** The other contact of the same thing. */
+function other(contact: Thing): Thing {
+  const [one, two] = contact.contact!.owner.terminals!;
+  return contact === one ? two : one;
+}
+
+/** Whether the contact is connected to one that has 9 volts. */
+function live(contact: Thing): boolean {
+  return contact.contact?.connection?.contact?.volts === VOLTS;
+}
+
+function conducts(thing: Thing): boolean {
+  if (thing.kind.circuit && thing.kind.circuit !== 'none') {
+    return thing.kind.circuit !== 'wire' || thing.matter === null || thing.matter.electric;
+  }
+  return thing.matter?.electric === true;
+}
+
+/** Whether a chain of components leads from the contact to the 0-volt side of a generator. */
+function grounded(contact: Thing): boolean {
+  let at = contact;
+  for (let step = 0; step <= REACH; step++) {
+    const next = at.contact!.connection;
+    if (!next) return false;
+    const owner = next.contact!.owner;
+    if (owner.kind.circuit === 'generator') return next.contact!.volts === 0;
+    if (!conducts(owner)) return false;
+    if (owner.kind.circuit === 'switch' && !owner.device!.on) return false;
+    at = other(next);
+  }
+  return false;
+}
+
+/** One pass for one thing. */
+export function conduct(thing: Thing): void {
+  if (!thing.terminals) return;
+  const [one, two] = thing.terminals;
+  const a = one.contact!;
+  const b = two.contact!;
+  switch (thing.kind.circuit) {
+    case 'generator': {
+      const on = thing.device!.on;
+      a.volts = on ? VOLTS : null;
+      b.volts = on ? 0 : null;
+      return;
+    }
+    case 'user': {
+      const powered = a.connection !== null && b.connection !== null && grounded(one) && live(two);
+      thing.device!.on = powered && !thing.device!.broken;
+      if (powered) a.volts = VOLTS;
+      return;
+    }
+    case 'switch':
+      if (!thing.device!.on) return;
+      break;
+  }
+  if (!conducts(thing)) {
+    a.volts = null;
+    b.volts = null;
+    return;
+  }
+  if (!a.connection || !b.connection) return;
+  if (grounded(one) && live(two)) a.volts = VOLTS;
+  else if (grounded(two) && live(one)) b.volts = VOLTS;
+}
+
+/** Whether a component of one of these names is reached from `thing` over connections, from either side. */
+export function connectedTo(thing: Thing, names: readonly string[]): boolean {
+  if (!thing.terminals) return false;
+  return thing.terminals.some((side) => leadsTo(side, names, REACH));
+}
+
+function leadsTo(side: Thing, names: readonly string[], left: number): boolean {
+  const next = side.contact!.connection;
+  if (!next || left <= 0) return false;
+  const owner = next.contact!.owner;
+  return names.includes(owner.name) || leadsTo(other(next), names, left - 1);
+}

@@ -1,0 +1,133 @@
+import type { Env, EnvStep, First, Session } from '../../src/core/env.ts';
+import { mid, terminated } from '../../src/core/env.ts';
+import type { Task } from '../../src/core/task.ts';
+import { type Simplification, Simulator } from './simulator.ts';
+import { Stages } from './stages.ts';
+import type { Registered } from './tasks/index.ts';
+import { type SciWorldTasks, TABLES } from './tasks.ts';
+
+/** What a session goes by. */
+export interface Rules {
+  /** `original` keeps the habits of AgentGym's wrapper (README.md). Default `corrected`. */
+  readonly fidelity: 'corrected' | 'original';
+  /** Which table of tasks: AgentGym's 4,639 ids (default), or all variations of ScienceWorld's 30 tasks. */
+  readonly tasks: keyof typeof TABLES;
+  /** Simplifications of ScienceWorld; `easy` stands for those of its paper. */
+  readonly simplifications: readonly (Simplification | 'easy')[];
+}
+
+/** Moves after which the original ends an episode. */
+const MOVE_LIMIT = 100;
+
+/**
+ * SciWorld: carry out a science task in a simulated house.
+ *
+ * Observation  English text; the first states the task and describes the room.
+ * Action       `open X`, `move X to Y`, … (26 forms); what is not understood costs a turn and no time.
+ * Reward       what the score, in [0, 1], rises above its best so far; `original`: its change in points of 100.
+ * Terminates   when the task is done, or failed by a wrong focus or a wrong box. Truncation belongs to the horizon.
+ * Randomness   by the variation alone; the task seed changes nothing.
+ * Source       ScienceWorld 1.3.0, https://arxiv.org/abs/2203.07540, as AgentGym's agentenv-sciworld plays it
+ * Differs      see the table in README.md; `fidelity: 'original'` differs nowhere the golden traces reach.
+ */
+export class SciWorld implements Env {
+  readonly id = 'sciworld';
+  readonly description = 'Carry out science tasks, step by step, in a house with laboratory equipment.';
+  readonly tasks: SciWorldTasks;
+  readonly rewardRange: readonly [number, number];
+  /** Ambiguous commands are answered with all they can mean, which may be thousands of lines. */
+  readonly maxObservationChars = 2 ** 24;
+  readonly #rules: Rules;
+
+  constructor(rules: Rules) {
+    this.#rules = rules;
+    this.tasks = TABLES[rules.tasks];
+    this.rewardRange = rules.fidelity === 'original' ? [-200, 200] : [0, 1];
+  }
+
+  /** @throws {RangeError} for a task index outside the table */
+  open(task: Task): SciWorldSession {
+    const { registered, variation } = this.tasks.at(task.index);
+    const simulator = new Simulator(registered, variation, simplified(this.#rules.simplifications, registered));
+    return new SciWorldSession(simulator, this.#rules.fidelity);
+  }
+}
+
+/** Simplifications with `easy` spelled out for this task: electrical actions stay where the task needs them. */
+function simplified(asked: Rules['simplifications'], { task }: Registered): Simplification[] {
+  const needsCircuits = task.name.includes('power-component') || task.name.includes('conductivity');
+  const easy: Simplification[] = ['teleportAction', 'openDoors', 'selfWateringFlowerPots'];
+  if (!needsCircuits) easy.push('noElectricalAction');
+  return asked.flatMap((name) => (name === 'easy' ? easy : [name]));
+}
+
+/** Score in points of 100 as the original's wrapper rounds it: halves to even. */
+export function points(score: number): number {
+  const x = 100 * score;
+  const floor = Math.floor(x);
+  const part = x - floor;
+  if (part !== 0.5) return part > 0.5 ? floor + 1 : floor;
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+export class SciWorldSession implements Session {
+  readonly first: First;
+  readonly simulator: Simulator;
+  readonly #original: boolean;
+  readonly #stages: Stages;
+  /** Points after the last step; `original`. */
+  #score = 0;
+  /** Best score so far, in [0, 1]; `corrected`. */
+  #best: number;
+  #over: EnvStep | undefined;
+
+  constructor(simulator: Simulator, fidelity: Rules['fidelity']) {
+    this.simulator = simulator;
+    this.#original = fidelity === 'original';
+    this.#stages = new Stages(simulator);
+    const look = simulator.step('look around');
+    this.first = { kind: 'first', observation: `${simulator.description}\n${look}` };
+    if (this.#original) simulator.drawValid();
+    this.#score = points(simulator.goals.score);
+    this.#best = Math.max(0, simulator.goals.score);
+  }
+
+  step(action: string): EnvStep {
+    if (this.#over) return this.#over;
+    return this.#original ? this.#stepOriginal(action) : this.#stepCorrected(action);
+  }
+
+  #stepOriginal(action: string): EnvStep {
+    const { simulator } = this;
+    const observation = simulator.step(action);
+    simulator.drawValid();
+    const { score, complete } = simulator.goals;
+    const now = points(score);
+    const reward = now - this.#score;
+    this.#score = now;
+    if (!complete && score >= 0 && simulator.moves <= MOVE_LIMIT) return mid(observation, reward);
+    this.#over = terminated(observation, 0, now === 100);
+    return terminated(observation, reward, now === 100);
+  }
+
+  #stepCorrected(action: string): EnvStep {
+    const { simulator } = this;
+    const asked = this.#stages.take(action);
+    if (asked !== undefined) return { kind: 'mid', observation: asked, reward: 0, partial: true };
+    const observation = simulator.step(action);
+    const { score, complete } = simulator.goals;
+    const reward = Math.max(0, score - this.#best);
+    this.#best += reward;
+    if (!complete && score >= 0) return mid(observation, reward);
+    this.#over = terminated(observation, 0, complete && score >= 0);
+    return terminated(observation, reward, complete && score >= 0);
+  }
+
+  /** `corrected`: texts of the present stage, 64 at most; `original`: the whole list, in the order of its texts. */
+  actions(): readonly string[] {
+    if (this.#over) return [];
+    return this.#original ? this.simulator.lastValid() : this.#stages.actions();
+  }
+
+  close(): void {}
+}

@@ -1,0 +1,353 @@
+/** Types of goals. All that speak of the thing in focus refuse, quietly, another one than the last that satisfied. */
+
+import { connectedTo } from './electricity.ts';
+import type { Done, Goal, Sight, Verdict } from './goals.ts';
+import { STATE_NAMES, type State } from './materials.ts';
+import { describedName } from './text.ts';
+import type { Thing } from './thing.ts';
+
+type Extra = Pick<Goal, 'after' | 'key' | 'clearsFocus'>;
+type Focused = (focus: Thing, sight: Sight) => Verdict;
+
+const verdict = (yes: boolean): Verdict => (yes ? 'yes' : 'no');
+
+function goal(kind: string, description: string, extra: Extra | undefined, test: Goal['test']): Goal {
+  return { kind, description, ...extra, test };
+}
+
+/** About the thing in focus, whatever it is. */
+function anyFocus(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
+  return goal(kind, description, extra, (focus, sight) => (focus ? test(focus, sight) : 'no'));
+}
+
+/** About the thing in focus, if it is the last one that satisfied. */
+function sameFocus(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
+  return goal(kind, description, extra, (focus, sight) =>
+    focus && (!sight.last || sight.last === focus) ? test(focus, sight) : 'no',
+  );
+}
+
+/** Thing of this raw or described name; only life, planes and matter are described otherwise than named. */
+function isNamed(thing: Thing, name: string): boolean {
+  if (thing.name === name) return true;
+  return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describedName(thing) === name;
+}
+
+function inRoom(sight: Sight, test: (thing: Thing) => boolean): boolean {
+  for (const thing of sight.near) if (test(thing)) return true;
+  return false;
+}
+
+/** Some container above has one of these names. */
+function isIn(thing: Thing, names: readonly string[]): boolean {
+  let at = thing.parent;
+  for (let level = 0; at && level < 20; level++, at = at.parent) if (names.includes(at.name)) return true;
+  return false;
+}
+
+// ---- ordered goals
+
+export function find(name: string, description: string, extra?: Extra, otherFails = true): Goal {
+  return anyFocus('GoalFind', description, extra, (focus) => {
+    if (focus.name.toLowerCase() === name.toLowerCase()) return 'yes';
+    return otherFails ? 'failed' : 'no';
+  });
+}
+
+/** The right answer box; another one fails, other things are ignored. */
+export function findBox(name: string, description: string): Goal {
+  return anyFocus('GoalFindAnswerBox', description, undefined, (focus) => {
+    if (!focus.kind.id.endsWith(' box')) return 'no';
+    return focus.name === name ? 'yes' : 'failed';
+  });
+}
+
+export function findStage(species: string, stage: string, description: string): Goal {
+  return anyFocus('GoalFindLivingThingStage', description, { clearsFocus: true }, (focus) =>
+    focus.life?.species === species && focus.life.stage === stage ? 'yes' : 'failed',
+  );
+}
+
+export function findPlane(kind: string, name: string, description: string, by: 'surface' | 'letter'): Goal {
+  return anyFocus(kind, description, undefined, (focus) => (focus.plane?.[by] === name ? 'yes' : 'failed'));
+}
+
+export function focusLiving(kind: string, description: string, what: 'living' | 'animal' | 'plant'): Goal {
+  return anyFocus(kind, description, undefined, (focus) => {
+    if (!focus.life) return 'failed';
+    if (what === 'living') return 'yes';
+    return (focus.kind.id === 'plant') === (what === 'plant') ? 'yes' : 'failed';
+  });
+}
+
+export function focusNonLiving(description: string): Goal {
+  return anyFocus('GoalFocusOnNonlivingThing', description, undefined, (focus) => {
+    if (focus.life) return 'failed';
+    return verdict(focus.moveable);
+  });
+}
+
+export function isState(state: State, description: string, orBurning = false): Goal {
+  return sameFocus('GoalChangeStateOfMatter', description, undefined, ({ matter }) =>
+    verdict(matter?.state === state || (orBurning && matter?.burning === true)),
+  );
+}
+
+/** State as it is now, and then another one. */
+export function stateChanges(): Goal[] {
+  let first: State | null = null;
+  return [
+    sameFocus('GoalIsStateOfMatter', '', undefined, ({ matter }) => {
+      if (!matter) return 'no';
+      first = matter.state;
+      return 'yes';
+    }),
+    sameFocus('GoalIsDifferentStateOfMatter', '', undefined, ({ matter }) =>
+      verdict(matter !== null && matter.state !== first),
+    ),
+  ];
+}
+
+export const stateText = (state: State) => (state === 2 ? 'gaseous' : STATE_NAMES[state]);
+
+export function powered(name: string, description: string): Goal {
+  return anyFocus('GoalActivateDevice', description, undefined, (focus) =>
+    verdict(focus.name === name && focus.device?.on === true),
+  );
+}
+
+export function connectedToSource(names: readonly string[], description: string): Goal {
+  return sameFocus('GoalElectricallyConnected', description, undefined, (focus) =>
+    connectedTo(focus, names) ? 'yes' : 'failed',
+  );
+}
+
+/** In box `above` when at least `limit` warm, in box `below` when at most; wrong in one of them fails. */
+export function boxByTemperature(above: string, below: string, limit: number, description: string): Goal {
+  return sameFocus('GoalContainerByTemperature', description, undefined, (focus) => {
+    const t = focus.matter?.temperature;
+    if (t === undefined) return 'no';
+    if (isIn(focus, [above])) return t >= limit ? 'yes' : 'failed';
+    if (isIn(focus, [below])) return t <= limit ? 'yes' : 'failed';
+    return 'no';
+  });
+}
+
+export function inBox(
+  kind: string,
+  name: string,
+  description: string,
+  wrong: readonly string[] = [],
+  extra?: Extra,
+): Goal {
+  return sameFocus(kind, description, extra, (focus) => {
+    if (isIn(focus, [name])) return 'yes';
+    return wrong.length > 0 && isIn(focus, wrong) ? 'failed' : 'no';
+  });
+}
+
+export function lifeStage(species: string, stage: string, description: string): Goal {
+  return sameFocus('GoalLifeStage', description, undefined, ({ life }) =>
+    verdict(life?.species === species && life.stage === stage),
+  );
+}
+
+// ---- optional goals
+
+export function inContainer(name: string, description: string, extra?: Extra): Goal {
+  return inBox('GoalObjectInContainer', name, description, [], extra);
+}
+
+export function sameRoom(name: string, description: string, extra?: Extra): Goal {
+  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) =>
+    verdict(inRoom(sight, (thing) => isNamed(thing, name))),
+  );
+}
+
+/** Some container shows these things and no others. */
+export function alone(names: readonly string[], description: string, extra?: Extra): Goal {
+  return goal('GoalObjectsInSingleContainer', description, extra, (_focus, sight) =>
+    verdict(
+      inRoom(sight, (thing) => {
+        const inside = thing.visible();
+        return inside.length === names.length && inside.every((held) => names.includes(held.name));
+      }),
+    ),
+  );
+}
+
+export function deviceIs(on: boolean, name: string, description: string, extra?: Extra): Goal {
+  return goal(`Goal${on ? 'A' : 'Dea'}ctivateDeviceWithName`, description, extra, (_focus, sight) =>
+    verdict(inRoom(sight, (thing) => isNamed(thing, name) && thing.device?.on === on)),
+  );
+}
+
+/** A container of this name directly holds one of `names`. */
+export function holds(container: string, names: readonly string[], description: string, extra?: Extra): Goal {
+  return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
+    verdict(
+      inRoom(
+        sight,
+        (thing) =>
+          isNamed(thing, container) &&
+          thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
+      ),
+    ),
+  );
+}
+
+/** This very container directly holds one of `names`. */
+export function holdsExactly(container: Thing, names: readonly string[], description: string, extra?: Extra): Goal {
+  return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
+    verdict(
+      inRoom(
+        sight,
+        (thing) =>
+          thing === container &&
+          thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
+      ),
+    ),
+  );
+}
+
+/** In another place than at first; at once in place `unless`. */
+export function newPlace(description: string, unless = '', extra?: Extra): Goal {
+  let first: string | null = null;
+  return goal('GoalMoveToNewLocation', description, extra, (_focus, sight) => {
+    const here = sight.world.agent.parent!.name;
+    if (first === null) first = here;
+    return verdict(here !== first || here === unless);
+  });
+}
+
+export function inPlace(name: string, description: string, extra?: Extra): Goal {
+  return goal('GoalMoveToLocation', description, extra, (_focus, sight) =>
+    verdict(sight.world.agent.parent!.name === name),
+  );
+}
+
+export function openDoor(description: string): Goal {
+  return goal('GoalInRoomWithOpenDoor', description, undefined, (_focus, sight) =>
+    verdict(sight.world.agent.parent!.portals.some((door) => door.portal!.open)),
+  );
+}
+
+export function containerOpen(name: string, description: string, extra?: Extra): Goal {
+  return goal('GoalContainerOpen', description, extra, (_focus, sight) =>
+    verdict(inRoom(sight, (thing) => isNamed(thing, name) && thing.isOpen)),
+  );
+}
+
+/** Looks at the world in this place, in a row; there is more than one look a tick. */
+export function stay(name: string, looks: number, description: string): Goal {
+  let count = 0;
+  return goal('GoalStayInLocation', description, undefined, (_focus, sight) => {
+    count = sight.world.agent.parent!.name === name ? count + 1 : 0;
+    return verdict(count >= looks);
+  });
+}
+
+const isWire = (thing: Thing) => thing.kind.circuit === 'wire';
+const isSource = (thing: Thing) => thing.kind.circuit === 'generator';
+const isBulb = (thing: Thing) => thing.kind.id.endsWith('light bulb');
+
+/** Contact 0 (terminal 1, anode) or 1 of a thing of this name is connected to a wire. */
+export function wired(name: string, contact: 0 | 1, description: string): Goal {
+  return goal('GoalObjectConnectedToWire', description, undefined, (_focus, sight) =>
+    verdict(
+      inRoom(sight, (thing) => {
+        if (thing.name !== name || !thing.terminals) return false;
+        const other = thing.terminals[contact].contact!.connection;
+        return other !== null && isWire(other.contact!.owner);
+      }),
+    ),
+  );
+}
+
+function wireBetween(kind: string, description: string, one: (t: Thing) => boolean, two: (t: Thing) => boolean): Goal {
+  return goal(kind, description, undefined, (_focus, sight) =>
+    verdict(
+      inRoom(sight, (thing) => {
+        if (!isWire(thing)) return false;
+        const [a, b] = thing.terminals!.map((end) => end.contact?.connection?.contact?.owner);
+        return a !== undefined && b !== undefined && ((one(a) && two(b)) || (one(b) && two(a)));
+      }),
+    ),
+  );
+}
+
+export function wireToSource(name: string, description: string, sources?: readonly string[]): Goal {
+  const isRight = (thing: Thing) => (sources ? sources.includes(thing.name) : isSource(thing));
+  return wireBetween('GoalWireConnectsObjectAndAnyPowerSource', description, (t) => t.name === name, isRight);
+}
+
+export function wireToBulb(name: string, description: string): Goal {
+  return wireBetween('GoalWireConnectsObjectAndAnyLightBulb', description, (t) => t.name === name, isBulb);
+}
+
+export function wireSourceToBulb(description: string): Goal {
+  return wireBetween('GoalWireConnectsPowerSourceAndAnyLightBulb', description, isSource, isBulb);
+}
+
+/** An action done since the goal was first looked at. */
+function past(kind: string, description: string, extra: Extra | undefined, test: (done: Done) => boolean): Goal {
+  let from = -1;
+  return goal(kind, description, extra, (_focus, { history }) => {
+    if (from < 0) from = history.length;
+    for (let i = from; i < history.length; i++) if (test(history[i]!)) return 'yes';
+    return 'no';
+  });
+}
+
+export function used(name: string, description: string, extra?: Extra): Goal {
+  return past(
+    'GoalPastActionUseObjectOnObject',
+    description,
+    extra,
+    ({ action, things }) => action.name === 'use object' && things.some((thing) => isNamed(thing, name)),
+  );
+}
+
+export function examined(name: string, description: string, extra?: Extra): Goal {
+  return past(
+    'GoalPastActionExamineObject',
+    description,
+    extra,
+    ({ action, things }) => action.name === 'look at' && isNamed(things[0]!, name),
+  );
+}
+
+export function readDocument(name: string, description: string): Goal {
+  return past(
+    'GoalPastActionReadObject',
+    description,
+    undefined,
+    ({ action, things }) => action.name === 'read' && isNamed(things[0]!, name),
+  );
+}
+
+/** The thing in focus is `by` °C warmer (or, below 0, colder) than at the first look. */
+export function warmer(by: number, description: string, extra?: Extra): Goal {
+  let first: number | null = null;
+  return sameFocus(`GoalTemperature${by > 0 ? 'In' : 'De'}crease`, description, extra, ({ matter }) => {
+    if (!matter) return 'no';
+    if (first === null) first = matter.temperature;
+    const change = matter.temperature - first;
+    return verdict(by > 0 ? change >= by : change <= by);
+  });
+}
+
+export function onFire(name: string, description: string, extra?: Extra): Goal {
+  return goal('GoalTemperatureOnFire', description, extra, (_focus, sight) =>
+    verdict(inRoom(sight, (thing) => thing.name === name && thing.matter?.burning === true)),
+  );
+}
+
+/** At least so many plants of a species are in a stage, anywhere in the room. */
+export function plantsInStage(count: number, species: string, stage: string, description: string, extra?: Extra): Goal {
+  return goal('GoalLifeStageAnywhere', description, extra, (_focus, { near }) => {
+    let found = 0;
+    for (const { life } of near) if (life?.species === species && life.stage === stage) found++;
+    return verdict(found >= count);
+  });
+}

@@ -1,0 +1,136 @@
+/** The goal engine: ordered goals about the thing in focus, optional ones about the world, and the score of both. */
+import type { Action } from './actions.ts';
+import type { Thing, World } from './thing.ts';
+
+/** Action done, for goals about the past. */
+export interface Done {
+  readonly action: Action;
+  readonly things: readonly Thing[];
+}
+
+/** What goals look at. */
+export interface Sight {
+  readonly world: World;
+  readonly history: readonly Done[];
+  /** What is in the agent's place, at any depth, shut away or not; hidden things are left out. */
+  near: readonly Thing[];
+  /** Last thing that satisfied an ordered goal. */
+  last: Thing | null;
+}
+
+export type Verdict = 'yes' | 'no' | 'failed';
+
+/** One goal; `test` is called with the thing in focus, optional ones also with none. */
+export interface Goal {
+  readonly kind: string;
+  readonly description: string;
+  /** Optional goals: keys that have to be complete first. */
+  readonly after?: readonly string[];
+  /** Optional goals: key that is complete with this. */
+  readonly key?: string;
+  /** Ordered goals: the focus is dropped with this. */
+  readonly clearsFocus?: boolean;
+  test(focus: Thing | null, sight: Sight): Verdict;
+}
+
+/** Progress of one session. */
+export class Goals {
+  readonly ordered: readonly Goal[];
+  readonly optional: readonly Goal[];
+  readonly sight: Sight;
+  #done = 0;
+  #met: boolean[];
+  #keys = new Set<string>();
+  #failed = false;
+
+  constructor(ordered: readonly Goal[], optional: readonly Goal[], world: World, history: readonly Done[]) {
+    this.ordered = ordered;
+    this.optional = optional;
+    this.#met = optional.map(() => false);
+    this.sight = { world, history, near: [], last: null };
+  }
+
+  /** One look at the world. @returns the focus afterwards */
+  tick(focus: Thing | null): Thing | null {
+    let at = focus;
+    const near: Thing[] = [];
+    gather(this.sight.world.agent.parent!, near);
+    this.sight.near = near;
+    while (at && this.#done < this.ordered.length) {
+      const goal = this.ordered[this.#done]!;
+      const verdict = goal.test(at, this.sight);
+      if (verdict === 'failed') this.#failed = true;
+      if (verdict !== 'yes') break;
+      this.#done++;
+      this.sight.last = at;
+      if (goal.key) this.#keys.add(goal.key);
+      if (goal.clearsFocus) at = null;
+    }
+    for (let added = true; added; ) {
+      added = false;
+      for (let i = 0; i < this.optional.length; i++) if (!this.#met[i] && this.#look(i, at)) added = true;
+    }
+    return at;
+  }
+
+  #look(i: number, focus: Thing | null): boolean {
+    const goal = this.optional[i]!;
+    for (const key of goal.after ?? []) if (!this.#keys.has(key)) return false;
+    if (goal.test(null, this.sight) !== 'yes' && !(focus && goal.test(focus, this.sight) === 'yes')) return false;
+    this.#met[i] = true;
+    if (goal.key) this.#keys.add(goal.key);
+    return true;
+  }
+
+  /** Back to the start; keys and what goals remember stay, as in the original. */
+  reset(): void {
+    this.#done = 0;
+    this.#met.fill(false);
+    this.#failed = false;
+    this.sight.last = null;
+  }
+
+  get complete(): boolean {
+    return this.#done === this.ordered.length;
+  }
+
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  /** In [0, 1], or −1 after a failure. */
+  get score(): number {
+    if (this.#failed) return -1;
+    const share = 1 / (this.ordered.length + 1) / this.optional.length;
+    let extra = 0;
+    for (const met of this.#met) if (met) extra += share;
+    return Math.min(1, this.#done / this.ordered.length + extra);
+  }
+
+  /** Goals with their state as text, as AgentGym's `/goals` answers. */
+  get progress(): string {
+    const line = '-'.repeat(100);
+    const row = (goal: Goal, i: number, done: boolean) => `${i}\t${done}\t${goal.kind}\t${goal.description}`;
+    return [
+      `Completed keys: ${[...this.#keys].join(', ')}`,
+      line,
+      'Sequential Subgoals:',
+      line,
+      ...this.ordered.map((goal, i) => row(goal, i, i < this.#done)),
+      line,
+      'Unordered and Optional Subgoals:',
+      line,
+      ...this.optional.map((goal, i) => row(goal, i, this.#met[i]!)),
+      line,
+      '',
+    ].join('\n');
+  }
+}
+
+function gather(container: Thing, found: Thing[]): void {
+  for (const thing of container.contents) {
+    if (thing.hidden) continue;
+    found.push(thing);
+    if (thing.contents.length > 0) gather(thing, found);
+  }
+}

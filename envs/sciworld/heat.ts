@@ -1,0 +1,78 @@
+/** Heat, change of state and fire. */
+import { kind } from './kinds.ts';
+import { GAS, LIQUID, SOLID } from './materials.ts';
+import type { Thing, World } from './thing.ts';
+
+/** Part of a difference in temperature that passes in a tick. */
+const RATE = 0.1;
+const LIMIT = 1000;
+/** Flames are this much hotter than the combustion point; what is put out is a little colder, in °C. */
+const FLAME = 200;
+const QUENCHED = 10;
+
+const clamp = (x: number) => Math.max(-LIMIT, Math.min(LIMIT, x));
+
+/** Heat between two things that touch: first `a` warms towards `b`, then `b` towards the new `a`. */
+export function touch(a: Thing, b: Thing): void {
+  const one = a.matter;
+  const other = b.matter;
+  if (!one || !other || one.temperature === other.temperature) return;
+  const k = Math.min(one.material.conductivity, other.material.conductivity);
+  one.temperature += clamp((other.temperature - one.temperature) * k * RATE);
+  other.temperature += clamp((one.temperature - other.temperature) * k * RATE);
+}
+
+/** Stoves, ovens, fridges: direct contents move towards the set temperature. */
+export function source(thing: Thing): void {
+  const { heat, cool } = thing.kind;
+  const on = thing.device?.on === true;
+  if (heat !== undefined && thing.device?.activable) thing.heatSet = on ? heat : null;
+  if (!on) return;
+  for (const inside of thing.contents) {
+    const matter = inside.matter;
+    if (!matter) continue;
+    if (heat !== undefined && matter.temperature < heat)
+      matter.temperature += clamp((heat - matter.temperature) * RATE);
+    if (cool !== undefined && matter.temperature > cool)
+      matter.temperature += clamp((cool - matter.temperature) * RATE);
+  }
+}
+
+/** Melts, boils, freezes: the state by temperature, and the name that goes with a new one. */
+export function changeState(thing: Thing): void {
+  const matter = thing.matter;
+  if (!matter) return;
+  const t = matter.temperature;
+  const state = t < matter.melt ? SOLID : t > matter.material.boil ? GAS : LIQUID;
+  if (state === matter.state) return;
+  matter.state = state;
+  if (matter.names) thing.name = matter.names[state];
+}
+
+/** Fire: ignition, burning down to ash, and water that puts it out. */
+export function burn(thing: Thing, world: World): void {
+  const matter = thing.matter;
+  if (!matter) return;
+  const point = matter.material.burn;
+  if (matter.temperature >= point && !matter.burning && matter.burnTicks > 0) matter.burning = true;
+  if (!matter.burning) return;
+  matter.burnTicks--;
+  if (matter.temperature < point + FLAME) matter.temperature = point + FLAME;
+  const container = thing.parent;
+  if (matter.burnTicks <= 0) {
+    matter.burning = false;
+    matter.burned = true;
+    const ash = world.make(kind('ash'));
+    ash.matter!.temperature = matter.temperature;
+    if (container) world.move(ash, container);
+    world.delete(thing, true);
+  }
+  const water = [...thing.contents, ...(container?.contents ?? [])]
+    .sort((a, b) => a.id - b.id)
+    .find((near) => near.matter?.name === 'water' && near.matter.state === LIQUID);
+  if (!water) return;
+  water.matter!.temperature = matter.temperature;
+  matter.burning = false;
+  matter.burned = true;
+  matter.temperature = point - QUENCHED;
+}

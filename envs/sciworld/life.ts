@@ -1,0 +1,265 @@
+/** Life: animals grow old, plants grow, flower and bear fruit, bees carry pollen. */
+import { mate } from './genes.ts';
+import { kind } from './kinds.ts';
+import { ANIMALS } from './life-tables.ts';
+import { plantName } from './text.ts';
+import type { Genes, Life, Thing, World } from './thing.ts';
+
+const MIN_TEMPERATURE = 0;
+const MAX_TEMPERATURE = 50;
+/** Good ticks a stage needs, and what a plant bears, in ticks. */
+const GROWING = 10;
+const RIPENING = 5;
+const FRUIT_STEP = 5;
+const POLLEN_CARRIED = 5;
+
+function life(species: string, stage: string, genes: Genes | null): Life {
+  return { species, stage, ticks: 0, sickly: false, dead: false, dry: 0, bare: 0, extreme: 0, genes };
+}
+
+/** A new animal, in its first stage unless told otherwise. */
+export function makeAnimal(species: string, world: World, stage = ANIMALS[species]!.stages[0]!): Thing {
+  const thing = world.make(kind('animal'));
+  thing.name = species;
+  thing.life = life(species, stage, null);
+  return thing;
+}
+
+/** A new bee. */
+export function makeBee(name: string, world: World): Thing {
+  const thing = world.make(kind('bee'));
+  thing.name = name;
+  thing.life = life('bee', 'adult', null);
+  return thing;
+}
+
+/** A new tree, pea or unknown plant; it gets its proper name with its first tick. */
+export function makePlant(species: string, stage: string, genes: Genes | null, world: World): Thing {
+  const thing = world.make(kind('plant'));
+  thing.name = genes ? species : 'plant';
+  thing.life = life(species, stage, genes);
+  return thing;
+}
+
+/** Turn of an animal: the next stage when its time has come; a dead one falls apart into its container. */
+export function tickAnimal(thing: Thing, world: World): void {
+  const self = thing.life!;
+  const course = ANIMALS[self.species]!;
+  const at = course.stages.indexOf(self.stage);
+  if (at === course.stages.length - 1) {
+    self.dead = true;
+    fallApart(thing, world);
+    return;
+  }
+  self.ticks++;
+  if (self.ticks < course.ticks[at]!) return;
+  self.ticks = 0;
+  self.stage = course.stages[at + 1]!;
+}
+
+function fallApart(thing: Thing, world: World): void {
+  if (!thing.parent) return;
+  for (const inside of [...thing.contents]) world.move(inside, thing.parent);
+}
+
+function sibling(thing: Thing, name: string): Thing | undefined {
+  return thing.parent?.contents.find((near) => near.name === name);
+}
+
+/** Turn of a plant. */
+export function tickPlant(thing: Thing, world: World): void {
+  const self = thing.life!;
+  // Name and taste follow the stage of the tick before.
+  thing.edible = self.stage === 'seed';
+  thing.name = plantName(thing);
+  grow(thing, self, world);
+}
+
+function enter(self: Life, stage: string): void {
+  self.stage = stage;
+  self.ticks = 0;
+  self.dry = 0;
+  self.bare = 0;
+  self.extreme = 0;
+}
+
+function grow(thing: Thing, self: Life, world: World): void {
+  if (self.stage === 'dead') {
+    self.dead = true;
+    fallApart(thing, world);
+    return;
+  }
+  const water = sibling(thing, 'water');
+  const soil = sibling(thing, 'soil');
+  const temperature = thing.matter?.temperature ?? 10;
+  if (temperature <= MIN_TEMPERATURE || temperature >= MAX_TEMPERATURE) {
+    self.sickly = true;
+    self.extreme++;
+    if (self.extreme > 5) enter(self, 'dead');
+  }
+  if (self.stage === 'seed') {
+    if (!water || !soil) return;
+    self.ticks++;
+    if (self.ticks >= GROWING) {
+      world.delete(water);
+      enter(self, 'seedling');
+    }
+    return;
+  }
+  if (self.stage === 'seedling') seedling(self, water, soil, world);
+  else if (self.stage === 'adult' || self.stage === 'reproducing') mature(thing, self, water, soil, world);
+}
+
+function seedling(self: Life, water: Thing | undefined, soil: Thing | undefined, world: World): void {
+  self.sickly = false;
+  if (water) self.dry = 0;
+  else self.dry++;
+  if (soil) self.bare = 0;
+  else self.bare++;
+  if (self.dry >= 10 || self.bare >= 2) self.sickly = true;
+  if (self.dry >= 20 || self.bare >= 5) {
+    enter(self, 'dead');
+    return;
+  }
+  if (!water || !soil) return;
+  self.ticks++;
+  if (self.ticks >= GROWING) {
+    world.delete(water);
+    enter(self, 'adult');
+  }
+}
+
+function mature(thing: Thing, self: Life, water: Thing | undefined, soil: Thing | undefined, world: World): void {
+  let stressed = false;
+  self.sickly = false;
+  if (water) {
+    world.delete(water);
+    self.dry = 0;
+  } else {
+    self.dry++;
+    if (self.dry >= 25) {
+      stressed = true;
+      self.sickly = true;
+    }
+  }
+  if (soil) {
+    self.bare = 0;
+  } else {
+    stressed = true;
+    self.bare++;
+    if (self.bare >= 2) self.sickly = true;
+  }
+  if (self.dry >= 50 || self.bare >= 5) {
+    enter(self, 'dead');
+    return;
+  }
+  if (stressed) return;
+  self.ticks++;
+  if (self.ticks < RIPENING) return;
+  self.ticks = 0;
+  if (self.stage === 'adult') {
+    enter(self, 'reproducing');
+    return;
+  }
+  if (!thing.has('flower')) makeFlower(thing, world);
+}
+
+function makeFlower(plant: Thing, world: World): void {
+  const flower = world.make(kind('flower'));
+  flower.bloom = { plant, species: plant.life!.species, step: 0, mate: null };
+  world.move(flower, plant);
+}
+
+/** Turn of a flower: own pollen, pollination by foreign pollen, and the fruit. */
+export function tickFlower(flower: Thing, world: World): void {
+  const bloom = flower.bloom!;
+  const { plant } = bloom;
+  if (bloom.step > 0) {
+    bloom.step++;
+    if (bloom.step > FRUIT_STEP) {
+      const fruit = bear(plant, bloom.mate, world);
+      world.move(fruit, plant);
+      world.delete(flower, true);
+    }
+    return;
+  }
+  if (!flower.contents.some((inside) => inside.kind.id === 'pollen' && inside.bloom!.plant === plant)) {
+    const pollen = world.make(kind('pollen'));
+    pollen.bloom = { plant, species: bloom.species, step: 0, mate: null };
+    world.move(pollen, flower);
+  }
+  const foreign = findForeign(flower, bloom.species, plant);
+  if (!foreign) return;
+  bloom.step = 1;
+  bloom.mate = foreign.bloom!.plant.life!.genes;
+  world.delete(foreign);
+}
+
+function findForeign(flower: Thing, species: string, plant: Thing): Thing | undefined {
+  const isForeign = (thing: Thing) =>
+    thing.kind.id === 'pollen' && thing.bloom!.species === species && thing.bloom!.plant !== plant;
+  for (const inside of flower.contents) {
+    if (isForeign(inside)) return inside;
+    const carried = inside.contents.find(isForeign);
+    if (carried) return carried;
+  }
+  return undefined;
+}
+
+function bear(plant: Thing, mateGenes: Genes | null, world: World): Thing {
+  const { species, genes } = plant.life!;
+  if (!genes) return world.make(kind(species));
+  const child = mateGenes ? mate(genes, mateGenes, world.random) : genes;
+  if (genes.table !== 'pea') world.random.skip(8);
+  return makePlant(species, 'seed', child, world);
+}
+
+/** Turn of a bee: it takes pollen, enters a flower or flies on, by the draw of a coin. */
+export function tickBee(bee: Thing, world: World): void {
+  const place = bee.parent;
+  if (!place) return;
+  const { random } = world;
+  const coin = random.int(2);
+  if (place.kind.id === 'flower') {
+    if (coin === 1) {
+      fly(bee, place, world);
+      return;
+    }
+    const carried = bee.contents.filter((thing) => thing.kind.id === 'pollen').length;
+    if (carried > POLLEN_CARRIED) return;
+    const pollen = place.contents.filter((thing) => thing.kind.id === 'pollen');
+    if (pollen.length > 0) world.move(pollen[random.int(pollen.length)]!, bee);
+    return;
+  }
+  if (coin === 0) {
+    fly(bee, place, world);
+    return;
+  }
+  const flowers = accessibleFlowers(place);
+  if (flowers.length > 0) world.move(bee, flowers[random.int(flowers.length)]!);
+}
+
+function accessibleFlowers(place: Thing): Thing[] {
+  const found: Thing[] = [];
+  const look = (container: Thing) => {
+    for (const thing of container.contents) {
+      if (thing.kind.id === 'flower') found.push(thing);
+      if (thing.isOpen) look(thing);
+    }
+  };
+  look(place);
+  return found.sort((a, b) => a.id - b.id);
+}
+
+function fly(bee: Thing, place: Thing, world: World): void {
+  const ways = place.portals.filter((portal) => portal.portal!.open);
+  if (ways.length > 0) {
+    const { from, to } = ways[world.random.int(ways.length)]!.portal!;
+    world.move(bee, place === from ? to : from);
+    return;
+  }
+  if (!place.isOpen || place.kind.location) return;
+  let room = place.parent;
+  for (let depth = 0; room && !room.kind.location && depth < 50; depth++) room = room.parent;
+  if (room) world.move(bee, room);
+}

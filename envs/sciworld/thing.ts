@@ -1,0 +1,355 @@
+/**
+ * Things of the world and the tree they form. Contents and portals are kept in ascending id order, because every loop
+ * of the original runs in that order; ids are handed out in the order of construction, terminals before their owner.
+ */
+import type { JavaRandom } from './java-random.ts';
+import { MATERIALS, Substance } from './materials.ts';
+
+/** Form of a thing's text, see `text.ts`. */
+export type Form =
+  | 'room'
+  | 'outside'
+  | 'universe'
+  | 'agent'
+  | 'holding'
+  | 'seat'
+  | 'table'
+  | 'cupboard'
+  | 'drawer'
+  | 'cooler'
+  | 'stove'
+  | 'oven'
+  | 'sink'
+  | 'toilet'
+  | 'switchable'
+  | 'electric'
+  | 'battery'
+  | 'wire'
+  | 'terminal'
+  | 'door'
+  | 'drain'
+  | 'stopwatch'
+  | 'thermometer'
+  | 'picture'
+  | 'document'
+  | 'substance'
+  | 'a'
+  | 'an'
+  | 'A'
+  | 'the'
+  | 'bare'
+  | 'name'
+  | 'white'
+  | 'colored'
+  | 'animal'
+  | 'bee'
+  | 'plant'
+  | 'flower'
+  | 'pollen'
+  | 'plane';
+
+/** What things of one sort have in common: a row of the table in `kinds.ts`. */
+export interface Kind {
+  readonly id: string;
+  /** Name at the start; the thing's own name changes with its state. */
+  readonly name: string;
+  readonly form: Form;
+  /** Class of `materials.ts`. */
+  readonly material?: string;
+  /** `open` never closes, `closed` starts closed, `not` has the property without being a container. */
+  readonly container?: 'open' | 'closed' | 'not';
+  readonly device?: DeviceKind;
+  /** Temperature a heat source reaches, or a cooling source, in °C. */
+  readonly heat?: number;
+  readonly cool?: number;
+  readonly edible?: boolean;
+  readonly fixed?: boolean;
+  /** Place: a room, the outside, the universe. */
+  readonly location?: boolean;
+  /** Names it answers to besides its name and its descriptive name. */
+  readonly references: readonly string[];
+  /** Each name also as "NAME containing X and Y". */
+  readonly containing?: boolean;
+  /** Colour told with the name: "a red apple". */
+  readonly color?: string;
+  readonly circuit?: Circuit;
+}
+
+export type DeviceKind = 'activable-off' | 'activable-on' | 'fixed-off' | 'fixed-on' | 'usable';
+
+/** Part in a circuit. `generator`, `user` and `switch` have anode and cathode, the others two alike terminals. */
+export type Circuit = 'generator' | 'user' | 'switch' | 'wire' | 'none';
+
+/** Contact of a thing: what it is connected to, and its voltage if it has one. */
+export interface Contact {
+  readonly owner: Thing;
+  connection: Thing | null;
+  volts: number | null;
+}
+
+export interface Device {
+  activable: boolean;
+  on: boolean;
+  readonly usable: boolean;
+  broken: boolean;
+}
+
+export interface Container {
+  readonly is: boolean;
+  open: boolean;
+  readonly closable: boolean;
+}
+
+/** Way between two places. */
+export interface Portal {
+  readonly from: Thing;
+  readonly to: Thing;
+  open: boolean;
+}
+
+/** Life of an animal or a plant. */
+export interface Life {
+  readonly species: string;
+  stage: string;
+  /** Ticks in this stage (animals), good ticks in this stage (plants). */
+  ticks: number;
+  sickly: boolean;
+  dead: boolean;
+  /** Plants: ticks without water, without soil, out of temperature; per stage. */
+  dry: number;
+  bare: number;
+  extreme: number;
+  readonly genes: Genes | null;
+}
+
+/** Two sets of four traits; true is dominant. */
+export interface Genes {
+  /** Species of the trait table in `genes.ts`. */
+  readonly table: string;
+  /** Traits in this plant's order. */
+  readonly traits: readonly string[];
+  readonly first: readonly boolean[];
+  readonly second: readonly boolean[];
+}
+
+/** Flower or pollen: the plant it grew on. */
+export interface Bloom {
+  readonly plant: Thing;
+  readonly species: string;
+  /** Flowers: ticks since pollination, 0 before. */
+  step: number;
+  /** Flowers: genes of the foreign pollen. */
+  mate: Genes | null;
+}
+
+export interface Plane {
+  /** In degrees. */
+  readonly angle: number;
+  readonly friction: number;
+  readonly letter: string;
+  readonly surface: string;
+  /** How far up each thing on it still is, in [0, 1]. */
+  readonly heights: Map<Thing, number>;
+}
+
+export interface Print {
+  readonly title: string;
+  readonly author: string;
+  /** Text as read. */
+  readonly text: string;
+}
+
+export class Thing {
+  readonly id: number;
+  readonly kind: Kind;
+  name: string;
+  parent: Thing | null = null;
+  contents: Thing[] = [];
+  portals: Thing[] = [];
+  hidden = false;
+  deleted = false;
+  /** Tick this thing has had its turn in. */
+  ticked = -1;
+  moveable: boolean;
+  edible: boolean;
+  matter: Substance | null;
+  container: Container | null;
+  device: Device | null;
+  /** Temperature a heat or cooling source is set to, in °C; null while off. */
+  heatSet: number | null = null;
+  contact: Contact | null = null;
+  /** Terminal 1 and terminal 2, or anode and cathode. */
+  terminals: readonly [Thing, Thing] | null = null;
+  portal: Portal | null = null;
+  life: Life | null = null;
+  bloom: Bloom | null = null;
+  plane: Plane | null = null;
+  print: Print | null = null;
+  /** Letter or other addition to the name that only the text shows. */
+  tag = '';
+  /** Stopwatch: ticks; toilet: stage of the flush. */
+  count = 0;
+
+  constructor(id: number, kind: Kind) {
+    this.id = id;
+    this.kind = kind;
+    this.name = kind.name;
+    this.moveable = !kind.fixed;
+    this.edible = kind.edible === true;
+    this.matter = kind.material === undefined ? null : new Substance(material(kind.material));
+    this.container = container(kind.container);
+    this.device = device(kind.device);
+  }
+
+  /** Container that can be looked into and put things into now. */
+  get isOpen(): boolean {
+    return this.container?.is === true && this.container.open;
+  }
+
+  /** Contents that are not hidden, in id order. */
+  visible(): Thing[] {
+    return this.contents.filter((thing) => !thing.hidden);
+  }
+
+  has(kindId: string): boolean {
+    for (const thing of this.contents) if (thing.kind.id === kindId) return true;
+    return false;
+  }
+}
+
+function material(id: string): ConstructorParameters<typeof Substance>[0] {
+  const found = MATERIALS.get(id);
+  if (!found) throw new Error(`sciworld: no material ${id}`);
+  return found;
+}
+
+function container(kind: Kind['container']): Container | null {
+  if (kind === undefined) return null;
+  if (kind === 'open') return { is: true, open: true, closable: false };
+  if (kind === 'closed') return { is: true, open: false, closable: true };
+  return { is: false, open: false, closable: false };
+}
+
+function device(kind: DeviceKind | undefined): Device | null {
+  if (kind === undefined) return null;
+  return {
+    activable: kind.startsWith('activable'),
+    on: kind.endsWith('-on'),
+    usable: kind === 'usable',
+    broken: false,
+  };
+}
+
+/** Inserts by ascending id; keeps a thing that is there already once. */
+export function insert(list: Thing[], thing: Thing): void {
+  let at = list.length;
+  while (at > 0 && list[at - 1]!.id > thing.id) at--;
+  if (at > 0 && list[at - 1] === thing) return;
+  list.splice(at, 0, thing);
+}
+
+const TERMINAL: Kind = {
+  id: 'terminal',
+  name: 'terminal 1',
+  form: 'terminal',
+  fixed: true,
+  references: ['terminal'],
+};
+
+/** Everything one session's world consists of. */
+export class World {
+  readonly random: JavaRandom;
+  nextId = 1;
+  /** Ticks so far; a thing that has had its turn carries this number. */
+  clock = 0;
+  universe!: Thing;
+  agent!: Thing;
+  inventory!: Thing;
+
+  constructor(random: JavaRandom) {
+    this.random = random;
+  }
+
+  /** Builds a thing: terminals first, as the original numbers them. */
+  make(kind: Kind): Thing {
+    const circuit = kind.circuit ?? 'none';
+    if (circuit === 'none' || circuit === 'wire') {
+      const ids = [this.nextId++, this.nextId++];
+      const thing = new Thing(this.nextId++, kind);
+      this.#contacts(thing, ids, ['terminal 1', 'terminal 2'], circuit === 'none');
+      return thing;
+    }
+    const thing = new Thing(this.nextId++, kind);
+    this.#contacts(thing, [this.nextId++, this.nextId++], ['anode', 'cathode'], false);
+    return thing;
+  }
+
+  #contacts(owner: Thing, ids: number[], names: string[], hidden: boolean): void {
+    const made = names.map((name, i) => {
+      const contact = new Thing(ids[i]!, TERMINAL);
+      contact.name = name;
+      contact.hidden = hidden;
+      contact.contact = { owner, connection: null, volts: null };
+      contact.parent = owner;
+      insert(owner.contents, contact);
+      return contact;
+    });
+    owner.terminals = [made[0]!, made[1]!];
+  }
+
+  /** Puts `thing` into `into`, out of wherever it was. Into itself: nothing happens. */
+  move(thing: Thing, into: Thing): void {
+    if (thing === into) return;
+    this.take(thing);
+    insert(into.contents, thing);
+    thing.parent = into;
+  }
+
+  /** Takes `thing` out of its container. */
+  take(thing: Thing): void {
+    if (!thing.parent) return;
+    const list = thing.parent.contents;
+    const at = list.indexOf(thing);
+    if (at >= 0) list.splice(at, 1);
+    thing.parent = null;
+  }
+
+  /** Deletes `thing`; `expel` leaves its contents, its own hidden terminals too, to its container. */
+  delete(thing: Thing, expel = false): void {
+    const into = thing.parent;
+    if (expel && into) for (const inside of [...thing.contents]) this.move(inside, into);
+    disconnect(thing);
+    this.take(thing);
+    thing.deleted = true;
+    thing.name = `${thing.name} (deleted)`;
+  }
+}
+
+/** Cuts all connections of a thing's contacts. @returns whether there was one */
+export function disconnect(thing: Thing): boolean {
+  let cut = false;
+  for (const terminal of thing.terminals ?? []) {
+    const other = terminal.contact!.connection;
+    if (!other) continue;
+    other.contact!.connection = null;
+    terminal.contact!.connection = null;
+    cut = true;
+  }
+  return cut;
+}
+
+/** All things below `top`, closed or not, in the order of a walk; hidden ones are left out with what they hold. */
+export function* descendants(top: Thing, hidden = false): Generator<Thing> {
+  for (const thing of top.contents) {
+    if (thing.hidden && !hidden) continue;
+    yield thing;
+    yield* descendants(thing, hidden);
+  }
+}
+
+/** The place a thing is in: its nearest location container. */
+export function placeOf(thing: Thing): Thing | null {
+  let at = thing.parent;
+  for (let depth = 0; at && depth < 50; depth++, at = at.parent) if (at.kind.location) return at;
+  return null;
+}

@@ -1,0 +1,111 @@
+/** One tick of the world: every thing's own doings, then heat, change of state and circuits, then its contents. */
+import { conduct } from './electricity.ts';
+import { burn, changeState, source, touch } from './heat.ts';
+import { kind } from './kinds.ts';
+import { tickAnimal, tickBee, tickFlower, tickPlant } from './life.ts';
+import { GAS, LIQUID } from './materials.ts';
+import type { Thing, World } from './thing.ts';
+
+/** Gravity of inclined planes, in heights a tick; a single-precision number in the original. */
+const GRAVITY = Math.fround(0.1);
+const FLUSH_STAGES = 5;
+
+/** Puts water into a container that has none. */
+export function fill(container: Thing, world: World): void {
+  if (!container.has('water')) world.move(world.make(kind('water')), container);
+}
+
+/** Doings before the common part of a tick, by kind. */
+const OWN: Readonly<Record<string, (thing: Thing, world: World) => void>> = {
+  sink: fillSink,
+  bathtub: fillSink,
+  toilet(thing, world) {
+    const drain = thing.portals[0]!.portal!;
+    drain.open = false;
+    if (thing.count === 0 && !thing.device!.on) return;
+    thing.count++;
+    fill(thing, world);
+    drain.open = thing.count < FLUSH_STAGES;
+    if (drain.open) return;
+    thing.count = 0;
+    thing.device!.on = false;
+  },
+  drain(thing, world) {
+    const { from, to, open } = thing.portal!;
+    if (!open) return;
+    for (const inside of [...from.contents]) if (inside.matter?.state === LIQUID) world.move(inside, to);
+  },
+  fountain: fill,
+  'self watering flower pot': fill,
+  ground(thing, world) {
+    for (const inside of [...thing.contents]) if (thing.parent) world.move(inside, thing.parent);
+  },
+  stopwatch(thing) {
+    if (thing.device!.on) thing.count++;
+  },
+  'solar panel': outdoors,
+  'wind generator': outdoors,
+  animal: tickAnimal,
+  plant: tickPlant,
+  flower: tickFlower,
+  'inclined plane': slide,
+};
+
+function fillSink(thing: Thing, world: World): void {
+  if (!thing.device!.on) return;
+  for (const inside of thing.visible()) if (inside.isOpen) fill(inside, world);
+  fill(thing, world);
+}
+
+/** Panels and wind wheels run where a chain of open containers leads outside. */
+function outdoors(thing: Thing): void {
+  let at = thing.parent;
+  for (let depth = 0; at && !at.kind.location && depth < 50; depth++) {
+    if (!at.isOpen) break;
+    at = at.parent;
+  }
+  thing.device!.on = at?.kind.id === 'outside' && !thing.device!.broken;
+}
+
+/** Things on a plane slide down, faster the steeper and smoother it is. */
+function slide(thing: Thing): void {
+  const plane = thing.plane!;
+  for (const block of plane.heights.keys()) if (block.parent !== thing) plane.heights.delete(block);
+  const step = GRAVITY * Math.sin((plane.angle * Math.PI) / 180) * (1 - plane.friction);
+  for (const block of thing.contents) {
+    if (block.hidden) continue;
+    const height = plane.heights.get(block) ?? 1;
+    const state = block.matter?.state;
+    plane.heights.set(block, state === LIQUID ? 0 : state === GAS ? 1 : Math.max(0, height - step));
+  }
+}
+
+/** Turn of one thing and of all it holds. */
+export function tick(thing: Thing, world: World): void {
+  if (thing.kind.id === 'bee') {
+    if (thing.ticked !== world.clock) tickBee(thing, world);
+  } else {
+    OWN[thing.kind.id]?.(thing, world);
+  }
+  if (thing.kind.heat !== undefined || thing.kind.cool !== undefined) source(thing);
+  if (thing.ticked === world.clock) return;
+  if (thing.matter) burn(thing, world);
+  const warm: Thing[] = [];
+  for (const inside of thing.contents) {
+    if (!inside.matter) continue;
+    touch(thing, inside);
+    warm.push(inside);
+  }
+  for (let i = 1; i < warm.length; i++) for (let j = 0; j < i; j++) touch(warm[i]!, warm[j]!);
+  changeState(thing);
+  conduct(thing);
+  for (const inside of [...thing.contents]) if (!inside.contact) tick(inside, world);
+  for (const portal of thing.portals) tick(portal, world);
+  thing.ticked = world.clock;
+}
+
+/** One tick of everything. */
+export function tickWorld(world: World): void {
+  world.clock++;
+  tick(world.universe, world);
+}

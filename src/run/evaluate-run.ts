@@ -1,0 +1,66 @@
+/** Evaluations of a started run: the plans a configuration asks for, and what came of them. */
+import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
+import type { Run } from '../../actors/tree.ts';
+import type { RunConfig } from '../config/run-config.ts';
+import type { Env } from '../core/env.ts';
+import { LongplayError } from '../core/errors.ts';
+import { seedFrom } from '../core/rng.ts';
+import type { Task } from '../core/task.ts';
+import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
+import { evaluatedTasks } from '../evaluation/tasks.ts';
+
+/** All evaluations a configuration asks for, of the run's present weights. */
+export async function evaluateRun(
+  run: Run,
+  config: RunConfig,
+  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+): Promise<EvaluationSummary[]> {
+  const summaries: EvaluationSummary[] = [];
+  for (const plan of evaluationPlans(run.env, config, kinds)) summaries.push(await evaluate(run, plan));
+  return summaries;
+}
+
+async function evaluate(run: Run, plan: EvaluationPlan): Promise<EvaluationSummary> {
+  const record = await run.evaluate(plan);
+  if (record.results.every(({ successes }) => successes.length === 0)) {
+    throw new LongplayError(
+      'ENV_BROKEN',
+      `evaluation ${plan.name}: every episode failed; run \`longplay check-env\` on the environment`,
+    );
+  }
+  return summarise(record, run.env.tasks);
+}
+
+/** Plans of a configuration: each horizon, sampled and perhaps greedy. */
+export function evaluationPlans(
+  env: Env,
+  config: RunConfig,
+  kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+): EvaluationPlan[] {
+  return config.evaluation.horizons.flatMap((horizon) =>
+    kinds.map((kind) => evaluationPlan(env, config, horizon, kind)),
+  );
+}
+
+/** Every task of the evaluated split or set, under the seed that all evaluations share. */
+export function evaluationPlan(
+  env: Env,
+  config: RunConfig,
+  horizon: number,
+  kind: 'sampled' | 'greedy',
+): EvaluationPlan {
+  const { episodesPerTask } = config.evaluation;
+  const tasks: Task[] = evaluatedTasks(env, config.evaluation).map((index) => ({
+    env: env.id,
+    index,
+    seed: env.tasks.evalSeed,
+  }));
+  return {
+    name: `h${horizon} ${kind}`,
+    tasks,
+    episodes: kind === 'greedy' ? 1 : episodesPerTask,
+    horizon,
+    temperature: kind === 'greedy' ? 0 : 1,
+    seed: seedFrom(config.seed, 'evaluation', horizon, kind),
+  };
+}

@@ -1,0 +1,205 @@
+/** Rollouts: episodes played with a model behind a server, a trained policy or at random, and kept as traces. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Subject } from 'rxjs';
+import type { RunStatus } from '../../actors/scheduler/protocol.ts';
+import { startRun } from '../../actors/tree.ts';
+import { checkRunConfig } from '../config/load.ts';
+import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
+import type { RunConsole } from '../console/console.ts';
+import { isUserMistake } from '../core/errors.ts';
+import type { Split } from '../core/task.ts';
+import type { EvaluationSummary } from '../evaluation/summary.ts';
+import { loadNewest } from '../record/checkpoint.ts';
+import type { MetricsRow } from '../record/metrics.ts';
+import { openSinks } from '../record/sinks/open.ts';
+import type { RemoteUsage } from '../remote/policy/usage.ts';
+import { actorLines } from './actor-lines.ts';
+import { envLabel, findWorld, locatedEnv, worldUrl } from './find-world.ts';
+import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
+import { RolloutWatch } from './rollout-watch.ts';
+import { createRunFolder, discard, freeRunName } from './run-folder.ts';
+import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
+
+/** File of a rollout's folder that holds its plan. */
+export const PLAN_FILE = 'rollout.json';
+
+/** What to play, and where. */
+export interface RolloutOptions {
+  /**
+   * World and policy, as a configuration holds them: `policy: { kind: 'openai', openai: { baseUrl, model } }`, or
+   * `{ kind: 'random' }`; with `policyRun` the policy is that run's. Keys left out have their defaults.
+   */
+  readonly config: Omit<RunConfigInput, 'horizon' | 'stop'>;
+  /** Episodes in all, spread over the tasks of the split, ≥ 1. */
+  readonly episodes: number;
+  /** Turns an episode may take, ≥ 1. */
+  readonly horizon: number;
+  /** Default `train`. */
+  readonly split?: Split | undefined;
+  /** 0 is greedy. Default 1. */
+  readonly temperature?: number | undefined;
+  /** Of tasks and sampling, uint32. Default 1. */
+  readonly seed?: number | undefined;
+  /** Folder of the run whose newest checkpoint plays; `config` must be its configuration. */
+  readonly policyRun?: string | undefined;
+  /** Folder of the rollout; new. Default `runs/rollout-<world>`, numbered where it exists. */
+  readonly dir?: string | undefined;
+  /** Gets what a person should know, one line each. Default: nobody does. */
+  readonly onNotice?: ((message: string) => void) | undefined;
+}
+
+/** What a rollout came to; also in the folder's `results.json`. */
+export interface RolloutOutcome {
+  readonly summary: EvaluationSummary;
+  /** Episodes that the folder's traces hold. */
+  readonly finished: number;
+  /** Episodes finished by this call. */
+  readonly played: number;
+  /** Of a policy behind a server. */
+  readonly usage: RemoteUsage | undefined;
+}
+
+/** A rollout under way. */
+export interface RunningRollout extends RunStreams {
+  /** Folder of the rollout. */
+  readonly dir: string;
+  /** Ends it early; finished episodes are kept. */
+  stop(): Promise<RolloutOutcome>;
+  /** Settles with the rollout, after its streams. Rejects with what ended it. */
+  readonly done: Promise<RolloutOutcome>;
+}
+
+/**
+ * Plays episodes and keeps their traces. The handle is there at once, so that its streams miss nothing.
+ * @throws {UserError} BAD_CONFIG, UNKNOWN_ENV for options that cannot be; what is found later rejects `done`
+ */
+export function rollout(options: RolloutOptions): RunningRollout {
+  const { episodes, horizon, split = 'train', temperature = 1, seed = 1, policyRun } = options;
+  const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
+  const checked = checkRunConfig(raw, 'config');
+  const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
+  worldUrl(config.env.id, config.env.options);
+  const dir = options.dir ?? join('runs', freeRunName('runs', `rollout-${envLabel(config.env.id)}`));
+  const plan: RolloutPlan = {
+    format: 1,
+    episodes,
+    split,
+    horizon,
+    temperature,
+    seed,
+    ...(policyRun ? { policyRun } : {}),
+  };
+  const prepared = { dir, config, plan };
+  startFolder(prepared);
+  const streams = runStreams();
+  const metrics$ = new Subject<MetricsRow>();
+  metrics$.subscribe((row) => streams.metrics$.push(row));
+  let stop = () => {};
+  const interrupted = new Promise<string>((resolve) => {
+    stop = () => resolve('stopped');
+  });
+  const done = (async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      const onNotice = (line: string) => options.onNotice?.(line);
+      return await playRollout(prepared, { onNotice, metrics$, streams, interrupted });
+    } catch (thrown) {
+      if (isUserMistake(thrown) && !existsSync(join(dir, 'traces'))) discard(dir);
+      throw thrown;
+    } finally {
+      await endStreams(streams);
+    }
+  })();
+  return {
+    ...streams,
+    dir,
+    done,
+    stop() {
+      stop();
+      return done;
+    },
+  };
+}
+
+/** A rollout whose folder is there. */
+export interface PreparedRollout {
+  readonly dir: string;
+  readonly config: RunConfig;
+  readonly plan: RolloutPlan;
+}
+
+/** Makes the folder of a new rollout. @throws {UserError} RUN_EXISTS, NO_PERMISSION */
+export function startFolder({ dir, config, plan }: PreparedRollout): void {
+  createRunFolder(dir, config);
+  writeFileSync(join(dir, PLAN_FILE), `${JSON.stringify(plan, null, 2)}\n`);
+}
+
+interface PlayOptions {
+  readonly onNotice: (line: string) => void;
+  readonly display?: Pick<RunConsole, 'progress' | 'watch'>;
+  readonly metrics$?: Subject<MetricsRow>;
+  readonly streams?: RunStreams;
+  /** Resolves, with the reason, when the rollout is to end early. */
+  readonly interrupted?: Promise<string>;
+}
+
+/** Plays what a plan has left to play, and sums up everything its traces hold. */
+export async function playRollout(
+  { dir, config, plan }: PreparedRollout,
+  { onNotice, display, metrics$, streams, interrupted }: PlayOptions,
+): Promise<RolloutOutcome> {
+  const { env } = await findWorld(config.env.id, config.env.options);
+  const before = finishedEpisodes(join(dir, 'traces'));
+  const left = rolloutTasks(plan, env).filter((task) => !before.has(taskKey(task)));
+  if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
+  let usage: RemoteUsage | undefined;
+  if (left.length > 0) {
+    const checkpoint = plan.policyRun === undefined ? undefined : loadNewest(join(plan.policyRun, 'checkpoints'));
+    for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
+    const { horizon, temperature, seed, episodes: total } = plan;
+    const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
+    let status: RunStatus | undefined;
+    const run = await startRun({
+      // A rollout's traces are its result: none is left out and none goes.
+      config: { ...config, trace: { ...config.trace, everyGroups: 1, maxShare: 1, keepFiles: 1_000_000 } },
+      dir,
+      mode: 'async',
+      envModule: worldUrl(config.env.id, config.env.options),
+      learn: false,
+      onNotice,
+      firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
+      sinks: await openSinks(config.metrics, dir, onNotice),
+      onEpisodes: (trajectories, purpose) => {
+        watch.finished(trajectories);
+        if (streams) watchEpisodes(streams, trajectories, purpose);
+      },
+      onProgress: (latest) => {
+        status = latest;
+      },
+      ...(metrics$ ? { metrics$ } : {}),
+      ...(checkpoint ? { checkpoint } : {}),
+    });
+    const shown = display ?? { progress() {}, watch() {} };
+    shown.watch(() => actorLines(run, status, config.rollout.envThreads));
+    watch.watch(run, shown);
+    if (streams) watchObservations(streams, run);
+    try {
+      const playing = run.evaluate({ name: 'rollout', tasks: left, episodes: 1, horizon, temperature, seed });
+      const signal = await Promise.race([playing.then(() => undefined), ...(interrupted ? [interrupted] : [])]);
+      if (signal) {
+        playing.catch(() => {}); // given up: it fails when the run stops
+        onNotice(`${signal}: finished episodes are kept`);
+      }
+      await watch.stop(run, shown);
+      usage = (await run.inference()).remote;
+      await run.flush();
+    } finally {
+      watch.cancel();
+      await run.stop();
+    }
+  }
+  const { summary, finished } = summariseRollout(join(dir, 'traces'), plan, env);
+  writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, finished, summary, usage }, null, 2)}\n`);
+  return { summary, finished, usage, played: finished - before.size };
+}

@@ -1,0 +1,58 @@
+/** The env laws hold of SciWorld under its default rules. */
+import * as sciworld from '../../envs/sciworld/index.ts';
+import type { Rng } from '../../src/core/rng.ts';
+import { testEnvLaws } from './laws.ts';
+
+const VERBS = [
+  'open',
+  'close',
+  'go to',
+  'pick up',
+  'move',
+  'pour',
+  'focus on',
+  'use',
+  'connect',
+  'mix',
+  'activate',
+  'dunk',
+];
+const THINGS = [
+  'door to kitchen',
+  'kitchen',
+  'orange',
+  'agent',
+  'inventory',
+  'air',
+  'door',
+  'substance',
+  'cup',
+  'moon',
+  '',
+];
+const JOINTS = ['', ' to ', ' in ', ' on ', ' into '];
+const FIXED = [
+  'look around',
+  'inventory',
+  'wait1',
+  'wait',
+  'task',
+  'reset task',
+  'help',
+  'objects',
+  '0',
+  '1',
+  ' +1',
+  'back',
+  'open …',
+  'move …',
+  '…',
+];
+
+/** Commands of this world: right ones, and ones that are nearly right. */
+function texts(rng: Rng): string {
+  if (rng.int(3) === 0) return rng.pick(FIXED);
+  return `${rng.pick(VERBS)} ${rng.pick(THINGS)}${rng.pick(JOINTS)}${rng.pick(THINGS)}`;
+}
+
+testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts });
