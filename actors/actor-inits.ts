@@ -153,8 +153,11 @@ export const PATHS = {
   learner: '/learner',
 } as const;
 
+/** Bytes of what may wait for the recorder: it writes slower than a run plays only where the disk does. */
+const RECORDER_BYTES = 256 * 2 ** 20;
+
 /**
- * Messages that may wait for each actor. Admission bounds them: an episode has at most one command, one request or one
+ * Messages (for the recorder: bytes of them) that may wait for each actor. Admission bounds them: an episode has at most one command, one request or one
  * answer under way, and a group is with the learner once (twice around a barrier). The rest is for control messages.
  */
 export function capacities({ rollout, evaluation, learner }: RunConfig): Record<keyof typeof PATHS, number> {
@@ -163,7 +166,7 @@ export function capacities({ rollout, evaluation, learner }: RunConfig): Record<
   const groups = concurrentGroups + (learner.maxLag + 1) * mostGroups(learner);
   const control = 1024;
   return {
-    recorder: 100_000,
+    recorder: RECORDER_BYTES,
     scheduler: episodes + control,
     envs: 2 * episodes + control,
     rollout: 2 * episodes + concurrentGroups + control,
@@ -179,7 +182,7 @@ export function recorderInit(
   metrics$: { next(row: MetricsRow): void },
   hostsReplaced: () => number,
   onSaved: RecorderInit['onSaved'],
-): RecorderInit {
+): Omit<RecorderInit, 'resumedFrom'> {
   const { config, evaluation } = options;
   return {
     dir: options.dir,

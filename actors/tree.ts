@@ -94,7 +94,9 @@ export async function startRun(options: RunOptions): Promise<Run> {
   try {
     const fatal = fatalError(pool, system);
     const checkpoints = ({ ok, update }: { ok: boolean; update: number }) => chaos?.checkpoint(update, ok);
-    await spawnRecorder(system, recorderInit(options, env, metrics$, replaced, checkpoints), most.recorder);
+    const resumedFrom = learn ? small?.saved?.params.version : undefined;
+    const recorded = { ...recorderInit(options, env, metrics$, replaced, checkpoints), resumedFrom };
+    await spawnRecorder(system, recorded, most.recorder);
     await spawnScheduler(system, schedulerInit(options, env, small?.saved), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, small !== undefined, small?.saved?.rollout);

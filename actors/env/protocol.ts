@@ -76,6 +76,6 @@ export interface EnvSpec {
   /** Module that exports `createEnv` (a `World` with rules). */
   readonly url: URL;
   readonly options?: Readonly<Record<string, unknown>>;
-  /** What the world's `share` made, for hosts of this process. */
+  /** Result of the world's `share`, for hosts of this process. */
   readonly shared?: unknown;
 }

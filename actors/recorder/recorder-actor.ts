@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
+import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
 import type { MetricSink } from '../../src/record/sinks/sink.ts';
 import { TraceBudget } from '../../src/record/trace-budget.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
@@ -22,6 +23,8 @@ import type { RecorderCommand, UpdateRecorded } from './protocol.ts';
 export interface RecorderInit {
   /** The run's folder; it exists. */
   readonly dir: string;
+  /** Updates that the checkpoint had seen from which the run goes on; absent for a new run. */
+  readonly resumedFrom: number | undefined;
   /** Resolved configuration, for trace headers. */
   readonly config: unknown;
   readonly everyGroups: number;
@@ -64,6 +67,9 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
         troubles.add(what);
       }
     };
+    const metrics = new MetricsFile(init.dir);
+    const { resumedFrom } = init;
+    if (resumedFrom !== undefined) guarded('metrics.jsonl', () => cutMetrics(init.dir, resumedFrom));
     const traces = new TraceFiles({ ...init, dir: join(init.dir, 'traces') });
     const budget = new TraceBudget(init.maxShare, ctx.clock.now());
     const traced = new Set<number>(); // groups whose advantages are still to come
@@ -73,7 +79,7 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
     let earlier: RowBefore[] = [];
 
     const write = (row: MetricsRow) => {
-      guarded('metrics.jsonl', () => appendFileSync(join(init.dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`));
+      guarded('metrics.jsonl', () => metrics.append(row));
       for (const sink of init.sinks) guarded(sink.name, () => sink.write(row));
       init.onMetrics(row);
     };
@@ -129,6 +135,7 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
       },
       stopped() {
         traces.close();
+        metrics.close();
         for (const sink of init.sinks) guarded(sink.name, () => sink.close());
       },
     };

@@ -1,7 +1,7 @@
 /** Evaluations under way: which of their tasks come next, what came of them, and when one is done. */
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
-import { episodeReturn, type Trajectory } from '../../src/core/trajectory.ts';
+import { episodeReturn, type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
 import type { Purpose } from '../rollout/protocol.ts';
 import type { EvaluationPlan, EvaluationRecord } from './protocol.ts';
 
@@ -89,7 +89,7 @@ function recordOf({ plan, failed, trajectories }: EvaluationRun): EvaluationReco
       task,
       successes: own.map(({ success }) => success),
       returns: own.map(episodeReturn),
-      turns: own.map(({ turns }) => turns.length),
+      turns: own.map(({ turns }) => turnsUsed(turns)),
     };
   });
   return { plan, results, failed };

@@ -14,7 +14,7 @@ interface Option {
   readonly answer: string;
 }
 
-/** What an episode has read so far. */
+/** Question and passages of an episode so far. */
 export interface Memory {
   readonly question: string;
   readonly asked: readonly Option[];
@@ -63,12 +63,12 @@ const LOWER = /^\p{Ll}/u;
 const IS_NUMBER = /^\d+$/;
 const IS_CLOSED_QUESTION = /^(?:Is|Are|Was|Were|Do|Does|Did|Has|Have|Can) /;
 
-/** Whether a question is answered with yes or no. */
+/** True of a question that is answered with yes or no. */
 export function isClosedQuestion(question: string): boolean {
   return IS_CLOSED_QUESTION.test(question) && !isComparison(question);
 }
 
-/** Whether a question offers its answers itself: `…, A or B?` */
+/** True of a question that offers its answers itself: `…, A or B?` */
 export function isComparison(question: string): boolean {
   return question.includes(' or ');
 }

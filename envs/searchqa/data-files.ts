@@ -53,7 +53,7 @@ export function readRows(file: string): Row[] {
         .split('\n')
         .filter((line) => line !== '')
         .at(-1) ?? '';
-    throw new UserError('BAD_ARGUMENT', `cannot read the questions of ${file}: ${why.slice(0, 300)}`, {
+    throw new UserError('BAD_ARGUMENT', `cannot read the questions of ${file}: ${printable(why, 300)}`, {
       cause: thrown,
     });
   }
@@ -110,6 +110,11 @@ function rowOf(value: unknown, where: string, fallback: string): Row {
 }
 
 function refuse(where: string, field: string, expected: string, got: unknown): never {
-  const shown = got === undefined ? 'nothing' : JSON.stringify(got).slice(0, 80);
+  const shown = got === undefined ? 'nothing' : printable(JSON.stringify(got), 80);
   throw new UserError('BAD_ARGUMENT', `${where}: the field "${field}" must be ${expected}, got ${shown}`);
+}
+
+/** The beginning of a text that is not ours, on one line and without a terminal's commands. */
+function printable(text: string, length: number): string {
+  return text.slice(0, length).replace(/[\s\p{Cc}]+/gu, ' ');
 }

@@ -12,7 +12,7 @@ import { strip } from './python-text.ts';
 export const TAGS = ['think', 'search', 'information', 'answer'] as const;
 export type Tag = (typeof TAGS)[number];
 
-/** What the agent asked for; its content without white space around it. */
+/** Action as it was read; its content without white space around it. */
 export interface Command {
   readonly type: 'search' | 'answer';
   readonly content: string;

@@ -20,7 +20,7 @@ export { parity } from './parity.ts';
 export { prompt } from './prompt.ts';
 export { view } from './view.ts';
 
-/** What a host's sessions share. */
+/** Questions and retriever that a host's sessions share. */
 export interface SearchResources extends Resources {
   readonly questions: Questions;
   readonly retriever: Retriever;

@@ -5,7 +5,7 @@ import { SETS } from './questions.ts';
 import type { FormatWeights } from './scoring.ts';
 import type { Dialect } from './text.ts';
 
-/** What a session goes by. */
+/** Rules of a session. */
 export interface Rules {
   /** `original` keeps the defects of AgentGym's server (README.md). Default `corrected`. */
   readonly fidelity: 'corrected' | 'original';
@@ -15,7 +15,7 @@ export interface Rules {
   readonly topk: number;
   /** Answers an episode may give; 0 for any number. Default 1. */
   readonly answers: number;
-  /** Whether tags inside closed `<think>` blocks are text. Default false. */
+  /** Tags inside closed `<think>` blocks are text. Default false. */
   readonly ignoreThink: boolean;
   /** Longest passage shown, in UTF-16 units. Default 1000. */
   readonly passageChars: number;
@@ -27,7 +27,7 @@ export interface Rules {
   readonly candidates: number;
 }
 
-/** Where questions and passages come from. */
+/** Sources of questions and passages. */
 export interface Sources {
   /** Seed and size of the embedded world. */
   readonly world: { readonly seed: number; readonly entities: number };

@@ -417,7 +417,7 @@ function recordedRequest({ method, path, body }: Json, named: (body: Json) => Js
   return { ...request, body: JSON.stringify(isObject ? named(body as Json) : body) };
 }
 
-/** Whether a raw body would have been recorded as JSON, had it been marked so: it was sent as plain text. */
+/** True of a raw body that would have been recorded as JSON, had it been marked so: it was sent as plain text. */
 function isJson(raw: string): boolean {
   try {
     JSON.parse(raw);

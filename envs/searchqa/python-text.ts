@@ -27,7 +27,7 @@ export function split(text: string): string[] {
   return pieces;
 }
 
-/** Whether Python's `str.isspace` holds for a UTF-16 unit. */
+/** Python's `str.isspace` of a UTF-16 unit. */
 export function isSpace(code: number): boolean {
   if (code < 128) return code === 32 || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
   return (

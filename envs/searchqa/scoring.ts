@@ -19,13 +19,13 @@ export function normalize(answer: string): string {
   return split(answer.toLowerCase().replace(PUNCTUATION, '').replace(ARTICLES, ' ')).join(' ');
 }
 
-/** Whether the prediction equals a golden answer. */
+/** Exact match of the prediction with a golden answer, both normalised. */
 export function exactMatch(prediction: string, golden: Golden): boolean {
   const normalized = normalize(prediction);
   return answers(golden).some((answer) => normalize(answer) === normalized);
 }
 
-/** Whether the prediction holds a golden answer as a substring; an empty one is in every prediction. */
+/** Golden answer as a substring of the prediction, both normalised; an empty one is in every prediction. */
 export function subMatch(prediction: string, golden: Golden): boolean {
   const normalized = normalize(prediction);
   return answers(golden).some((answer) => normalized.includes(normalize(answer)));
@@ -85,7 +85,7 @@ export function outcomeScore(
   return match(answer, golden) ? 1 : formatScore;
 }
 
-/** What the form of a conversation is worth beside its answer; Search-R1's scripts train with 0.2, 0.1 and 0. */
+/** Worth of a conversation's form beside its answer; Search-R1's scripts train with 0.2, 0.1 and 0. */
 export interface FormatWeights {
   /** A valid sequence with a wrong answer or none; taken off a right one that is not valid. Default 0. */
   readonly structure?: number;
@@ -118,7 +118,7 @@ export function formatScore(
 /** Marks that a chat template puts behind a turn, and white space among them. */
 const END_MARKS = /(?:<\|im_end\|>|<\|endoftext\|>|<\|eot_id\|>|<\/s>|\s)+$/;
 
-/** Whether a passage that was read holds a golden answer, both normalised. */
+/** True where a passage that was read holds a golden answer, both normalised. */
 export function retrievalHolds(text: string, golden: Golden, original = false): boolean {
   const wanted = (typeof golden === 'string' && original ? [...golden] : answers(golden)).map(normalize);
   return contentsOf(text, 'information').some((block) => {
@@ -127,7 +127,7 @@ export function retrievalHolds(text: string, golden: Golden, original = false): 
   });
 }
 
-/** Whether a conversation has the form think → search → information → … → think → answer, and where not, why. */
+/** Verdict on the form think → search → information → … → think → answer. */
 export interface SequenceCheck {
   readonly valid: boolean;
   /** The original's words. */

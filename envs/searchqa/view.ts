@@ -30,7 +30,7 @@ interface SeenFact extends ReadFact {
   readonly job: string | undefined;
 }
 
-/** What an episode has read. */
+/** Memory of an episode: the question and what was read. */
 interface Read {
   /** Tokens of the question, names among them as names. */
   readonly ask: readonly Token[];
@@ -108,7 +108,7 @@ function factsOf(observation: string): SeenFact[] {
   });
 }
 
-/** How a name was reached from the question: the relations, the last one first. */
+/** Ways in which names were reached from the question: the relations, the last one first. */
 type Paths = ReadonlyMap<string, readonly string[]>;
 
 const remembered = new WeakMap<Read, Paths>();
@@ -148,7 +148,7 @@ function candidate(action: string, read: Read): string {
   return [type, 'asked', ...(type === 'answer' ? rankOf(content, read) : [])].join(' ');
 }
 
-/** What is known of a name that is compared: whether its number is the least or the most of those read. */
+/** Rank of a name that is compared: its number is the least or the most of those read. */
 function rankOf(name: string, read: Read): string[] {
   const own = endOf(name, read);
   const others = read.asked.filter((other) => other !== name).map((other) => endOf(other, read));

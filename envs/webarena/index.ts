@@ -4,6 +4,7 @@ import { UserError } from '../../src/core/errors.ts';
 import type { Resources } from '../../src/core/world.ts';
 import { EmbeddedBrowser } from './drivers/embedded-browser.ts';
 import { EmbeddedWebArena } from './env.ts';
+import { LiveBrowser, LiveWebArena } from './live/live-env.ts';
 import { webArenaOptions } from './options.ts';
 import { oracle } from './oracle.ts';
 
@@ -15,12 +16,16 @@ export { view } from './view.ts';
 
 /** @throws {UserError} without a Chromium where one is asked for */
 export async function start(options: EnvOptions): Promise<Resources> {
-  return webArenaOptions(options).driver === 'chromium' ? EmbeddedBrowser.start() : { dispose() {} };
+  const { sites, driver } = webArenaOptions(options);
+  if (sites === 'live') return LiveBrowser.start();
+  return driver === 'chromium' ? EmbeddedBrowser.start() : { dispose() {} };
 }
 
 /** @throws {UserError} BAD_CONFIG for an option or a value that the world does not have */
 export function createEnv(options: EnvOptions = {}, resources?: Resources): Env {
   const checked = webArenaOptions(options);
+  if (checked.sites === 'live')
+    return new LiveWebArena(checked, resources instanceof LiveBrowser ? resources : undefined);
   if (checked.driver === 'in-process') return new EmbeddedWebArena(checked);
   const browser = resources instanceof EmbeddedBrowser ? resources : undefined;
   return new EmbeddedWebArena(checked, (episode, focusesOpened) => {

@@ -47,6 +47,14 @@ export function repr(text: string): string {
   return out + quote;
 }
 
+/** The text with everything unprintable escaped as `repr` does it: one line, without bidirectional marks. */
+export function printable(text: string): string {
+  if (/^[ -~]*$/.test(text)) return text;
+  let out = '';
+  for (const char of text) out += char === '\\' ? char : escaped(char, '');
+  return out;
+}
+
 function escaped(char: string, quote: string): string {
   if (char === '\\' || char === quote) return `\\${char}`;
   if (char === '\n') return '\\n';

@@ -7,7 +7,7 @@ import { type Choices, Stage } from './actions.ts';
 import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './drivers/driver.ts';
 import { type Action, type Fidelity, parseAction } from './grammar.ts';
-import { repr, strip } from './python.ts';
+import { printable, repr, strip } from './python.ts';
 import { type AxNode, type Dialect, observationText, type PrintedTree, printTree, type Rect } from './tree.ts';
 import { type SiteBases, toLocal } from './urls.ts';
 
@@ -54,13 +54,9 @@ const ERRORS = {
   tab: 'there is no such tab',
   tabs: `there are ${MAX_TABS} tabs already`,
   address: 'that address cannot be opened',
-  driver: 'the page did not take the action',
 } as const;
 
 const EDITABLE = new Set(['textbox', 'searchbox', 'spinbutton', 'Date', 'InputTime', 'DateTime']);
-
-/** The driver lost the page: the episode has failed. */
-export class BrowserLost extends Error {}
 
 export class WebSession implements Session {
   readonly #driver: Driver;
@@ -156,8 +152,7 @@ export class WebSession implements Session {
         const key = action.key.replaceAll('Meta', 'Control');
         const isBlank = this.url === 'about:blank'; // its keys would leave the page for the browser's own controls
         if (this.#options.isKey && (isBlank || !this.#options.isKey(key))) return ERRORS.key;
-        await driver.press(key);
-        return '';
+        return this.#unless(/Unknown key/, ERRORS.key, driver.press(key));
       }
       case 'SCROLL':
         await driver.scroll(action.direction);
@@ -165,8 +160,8 @@ export class WebSession implements Session {
       case 'GOTO_URL': {
         const url = this.#options.allowed(strip(action.url));
         if (url === undefined) return ERRORS.address;
-        await driver.goto(url);
-        return '';
+        // An answer that is no page (a download, say) leaves everything as it is; a site that is down is a failure.
+        return this.#unless(/net::ERR_ABORTED|Download is starting/, ERRORS.address, driver.goto(url));
       }
       case 'PAGE_FOCUS':
         if (action.page >= this.#snapshot!.titles.length) return ERRORS.tab;
@@ -187,6 +182,17 @@ export class WebSession implements Session {
         return '';
       case 'STOP':
         return '';
+    }
+  }
+
+  /** Carries something out. @returns `error` where it fails with such a message; anything else is thrown on */
+  async #unless(expected: RegExp, error: string, doing: void | Promise<void>): Promise<string> {
+    try {
+      await doing;
+      return '';
+    } catch (thrown) {
+      if (expected.test(String(thrown))) return error;
+      throw thrown;
     }
   }
 
@@ -230,13 +236,15 @@ export class WebSession implements Session {
     const tree = printTree(nodes, { fidelity, dialect, screen, numbered });
     this.#snapshot = seen;
     this.#tree = tree;
-    const titles = seen.titles.map((title) => title.slice(0, 200));
+    // Titles and typed texts stand outside the tree's quotes, so nothing in them may end a line or turn it round.
+    const shown = fidelity === 'corrected' ? printable : (text: string) => text;
+    const titles = seen.titles.map((title) => shown(title.slice(0, 200)));
     const text = turnText(
       {
         observation: cut(observationText(titles, seen.current, tree.text), MAX_OBSERVATION - MAX_LINE),
         url: seen.url.slice(0, 600),
         objective: this.#objective.intent,
-        previousAction: this.#previous.slice(0, 600),
+        previousAction: shown(this.#previous.slice(0, 600)),
       },
       this.#options.bases,
     );

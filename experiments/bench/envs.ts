@@ -8,6 +8,7 @@ import { babyaiSteps, ORIGINAL } from './babyai-steps.ts';
 import type { Bench, Figure } from './contract.ts';
 import { searchqaSteps } from './searchqa-steps.ts';
 import { ORIGINAL_STEPS_PER_SECOND, textcraftSteps } from './textcraft-steps.ts';
+import { webarenaSteps } from './webarena-steps.ts';
 
 export const bench: Bench = async () => {
   const bare = textcraftSteps();
@@ -39,6 +40,7 @@ export const bench: Bench = async () => {
   }
   figures.push(...(await babyaiSteps({ runs: 3, seconds: 0.5 })));
   figures.push(...(await searchqaSteps()));
+  figures.push(...(await webarenaSteps()));
   return figures;
 };
 

@@ -15,7 +15,7 @@ import type { View } from './view.ts';
 
 /** Where a world is started. */
 export interface StartContext {
-  /** What `share` made in the process that started this thread; undefined in a process host, and without `share`. */
+  /** Result of `share` in the process that started this thread; undefined in a process host, and without `share`. */
   readonly shared?: unknown;
   /** Path of the env host, e.g. `/env-hosts/2`; something readable elsewhere. For messages and names of files. */
   readonly where: string;

@@ -1,7 +1,7 @@
 /** Plays a recorded episode again in its env and says where the two differ. */
 import type { Env } from '../core/env.ts';
 import { withHorizon } from '../core/horizon.ts';
-import type { Trajectory } from '../core/trajectory.ts';
+import { type Trajectory, turnsUsed } from '../core/trajectory.ts';
 
 /** The first place where the env answers otherwise than recorded. */
 export interface Difference {
@@ -21,7 +21,7 @@ export async function recheck(env: Env, trajectory: Trajectory): Promise<Differe
     const opening = differs(0, 'observation', first, session.first.observation);
     if (opening) return opening;
     for (const [t, { action, reward }] of turns.entries()) {
-      const step = withHorizon(await session.step(action), t + 1, horizon);
+      const step = withHorizon(await session.step(action), turnsUsed(turns.slice(0, t + 1)), horizon);
       const last = t === turns.length - 1;
       const expected = last ? finalObservation : turns[t + 1]!.observation;
       const now = step.kind === 'mid' ? 'goes on' : step.kind;

@@ -25,7 +25,7 @@ const REMEMBERED_PASSAGES = 16_384;
 
 interface QueryTerm {
   readonly term: number;
-  /** How often it stands in the query. */
+  /** Occurrences in the query. */
   readonly times: number;
   /** Most it can add. */
   readonly bound: number;

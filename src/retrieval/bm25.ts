@@ -8,7 +8,7 @@
  * @see Lucene `BM25Similarity`, `SmallFloat.intToByte4`
  */
 
-/** How an index scores; fixed when it is built. */
+/** Scoring of an index; fixed when it is built. */
 export interface Bm25Options {
   /** Saturation of repeated terms. Default 0.9, Pyserini's. */
   readonly k1: number;

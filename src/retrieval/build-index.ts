@@ -10,6 +10,7 @@ import {
 } from 'node:fs'; // biome-ignore format: a list
 import { join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
+import { excerpt } from '../remote/http-client.ts';
 import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
 import { readLines, readPassage } from './corpus.ts';
@@ -27,7 +28,7 @@ import { mergePairs } from './merge.ts';
 import { SegmentBuilder } from './segment.ts';
 import { SegmentFile, writeSegment } from './segment-file.ts';
 
-/** How far a build is. */
+/** Progress of a build. */
 export interface BuildProgress {
   readonly phase: 'reading' | 'merging';
   /** Bytes of the corpus file read, or pairs merged. */
@@ -202,7 +203,10 @@ class Job {
       const first = seen.get(id);
       if (first !== undefined) {
         const lines = `lines ${first + 1} and ${row + 1}`;
-        throw new UserError('BAD_ARGUMENT', `${this.#corpus}: ${lines} both have the id ${JSON.stringify(id)}`);
+        throw new UserError(
+          'BAD_ARGUMENT',
+          `${this.#corpus}: ${lines} both have the id ${excerpt(JSON.stringify(id), 80)}`,
+        );
       }
       seen.set(id, row);
     }

@@ -5,6 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { messageOf, UserError } from '../core/errors.ts';
+import { excerpt } from '../remote/http-client.ts';
 
 /** A passage as it is searched and answered with. */
 export interface Passage {
@@ -66,7 +67,10 @@ export function readPassage(line: Uint8Array, where: string): Required<Passage> 
   try {
     row = JSON.parse(decoder.decode(line));
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `${where}: expected a JSON object a line, got ${messageOf(thrown)}`);
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${where}: expected a JSON object a line, got ${excerpt(messageOf(thrown), 120)}`,
+    );
   }
   const { id, contents } = (row ?? {}) as Record<string, unknown>;
   if (typeof contents !== 'string') {
@@ -79,5 +83,5 @@ export function readPassage(line: Uint8Array, where: string): Required<Passage> 
 }
 
 function shown(value: unknown): string {
-  return value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
+  return value === undefined ? 'nothing' : excerpt(JSON.stringify(value), 60);
 }

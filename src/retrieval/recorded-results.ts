@@ -29,7 +29,7 @@ export class RecordedResults {
     }
   }
 
-  /** What was found for a query, by whichever host asked first. */
+  /** Result of a query, from whichever host asked first. */
   get(query: string, topk: number): readonly Hit[] | undefined {
     let text: string;
     try {

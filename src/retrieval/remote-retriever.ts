@@ -43,7 +43,7 @@ interface Waiting {
   reject(thrown: unknown): void;
 }
 
-/** What a protocol sends and reads. */
+/** Bodies that a protocol sends and reads. */
 interface Wire {
   readonly path: string;
   write(queries: readonly string[], topk: number): string;

@@ -20,7 +20,7 @@ export interface Retriever {
    * @throws {LongplayError} REMOTE_FAILED where a server cannot be asked
    */
   search(query: string, topk: number): MaybePromise<readonly Hit[]>;
-  /** Whether the same query always finds the same: false of a live server, unless its answers are recorded. */
+  /** The same query always finds the same: false of a live server, unless its answers are recorded. */
   readonly isRepeatable: boolean;
   /** Releases connections; twice does no harm. */
   dispose(): MaybePromise<void>;

@@ -7,7 +7,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, wri
 import { UserError } from '../core/errors.ts';
 import type { PairSource, Segment } from './segment.ts';
 
-/** What a segment tells beside its lists. */
+/** Rows of a segment, beside its lists. */
 export interface SegmentRows {
   /** Bytes of each passage's line. */
   readonly rowBytes: Uint32Array;

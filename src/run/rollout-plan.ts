@@ -1,7 +1,7 @@
 import type { Env } from '../core/env.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
-import { episodeReturn } from '../core/trajectory.ts';
+import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { mendTrace, readTrace, type TraceLine } from '../record/trace.ts';
 import { tracePaths } from '../record/trace-files.ts';
@@ -57,7 +57,7 @@ export function summariseRollout(
     task: own[0]!.task,
     successes: own.map(({ success }) => success),
     returns: own.map(episodeReturn),
-    turns: own.map(({ turns }) => turns.length),
+    turns: own.map(({ turns }) => turnsUsed(turns)),
   }));
   const facts = { plan: { name: 'rollout', horizon, temperature }, results, failed: plan.episodes - lines.length };
   return { summary: summarise(facts, env.tasks), finished: lines.length };

@@ -110,8 +110,16 @@ export type Overflow = 'wait' | 'reject' | 'drop-oldest';
 export type Restart = 'permanent' | 'transient' | 'temporary';
 
 export interface SpawnOptions {
-  /** Default 4096, `wait`. Messages delivered to a thread and not yet handled count too. */
-  readonly mailbox?: { readonly capacity: number; readonly overflow: Overflow };
+  /**
+   * Default 4096, `wait`. Messages delivered to a thread and not yet handled count too. `weigh` makes the capacity one of
+   * bytes, say, instead of messages: weight of a message, > 0 and the same whenever it is asked; a mailbox below its
+   * capacity takes one more, whatever that weighs.
+   */
+  readonly mailbox?: {
+    readonly capacity: number;
+    readonly overflow: Overflow;
+    readonly weigh?: ((message: Message) => number) | undefined;
+  };
   /** Message types that overtake the others and do not count against the capacity. */
   readonly control?: readonly string[];
   /** Default `permanent`. */

@@ -35,7 +35,7 @@ export type Launch = (cell: ActorCell, incarnation: number, gaveUp: AbortSignal)
 /** Milliseconds a thread that must not be killed gets to come out of its call, at the very end. */
 const LET_GO_MS = 2000;
 
-const defaults = { capacity: 4096, overflow: 'wait' } as const;
+const defaults = { capacity: 4096, overflow: 'wait', weigh: undefined } as const;
 
 export class ActorCell implements Child, Runnable {
   readonly path: string;
@@ -68,8 +68,8 @@ export class ActorCell implements Child, Runnable {
     this.options = options;
     this.restart = options.restart ?? 'permanent';
     this.supervisor = supervisor;
-    const { capacity, overflow } = options.mailbox ?? defaults;
-    this.mailbox = new Mailbox(capacity, overflow);
+    const { capacity, overflow, weigh } = options.mailbox ?? defaults;
+    this.mailbox = new Mailbox(capacity, overflow, weigh && (({ message }) => weigh(message)));
     this.#control = new Set(options.control);
   }
 
@@ -107,7 +107,7 @@ export class ActorCell implements Child, Runnable {
     else {
       const offered = this.mailbox.offer(envelope);
       if (offered instanceof Promise) waiting = this.#system.waiting(offered);
-      else if (offered) this.#dropped(offered.dropped);
+      else if (offered) for (const one of offered.dropped) this.#dropped(one);
     }
     this.#system.scheduler.wake(this);
     return waiting;

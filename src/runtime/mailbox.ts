@@ -53,21 +53,29 @@ interface Waiter<T> {
 /** Senders that may wait at the least; more means that somebody does not await what `tell` returned. */
 const MAX_WAITING = 4096;
 
-/** What became of an offered item: queued, or the one that was dropped for it, or a promise of a place. */
-export type Offered<T> = undefined | { readonly dropped: T } | Promise<void>;
+/** What became of an offered item: queued, or those that were dropped for it, or a promise of a place. */
+export type Offered<T> = undefined | { readonly dropped: readonly T[] } | Promise<void>;
 
 export class Mailbox<T> {
   readonly capacity: number;
   readonly overflow: Overflow;
+  readonly #weigh: (item: T) => number;
   #data = new Deque<T>();
   #control = new Deque<T>();
   #waiting = new Deque<Waiter<T>>();
+  /** Of the data lane. */
+  #weight = 0;
 
-  /** @param capacity items of the data lane, ≥ 1 @throws {LongplayError} BAD_ARGUMENT for a capacity below 1 */
-  constructor(capacity: number, overflow: Overflow) {
+  /**
+   * @param capacity weight of the data lane from which on it is full, ≥ 1
+   * @param weigh weight of an item, > 0 and the same whenever it is asked; 1 by default, so that capacity counts items
+   * @throws {LongplayError} BAD_ARGUMENT for a capacity below 1
+   */
+  constructor(capacity: number, overflow: Overflow, weigh: (item: T) => number = () => 1) {
     if (!(capacity >= 1)) throw new LongplayError('BAD_ARGUMENT', `mailbox capacity must be ≥ 1, got ${capacity}`);
     this.capacity = capacity;
     this.overflow = overflow;
+    this.#weigh = weigh;
   }
 
   /** Items that may be taken, both lanes; those of waiting senders not counted. */
@@ -81,7 +89,7 @@ export class Mailbox<T> {
 
   /** True while an ordinary send would wait, throw or drop. */
   get full(): boolean {
-    return this.#data.length >= this.capacity || this.#waiting.length > 0;
+    return this.#weight >= this.capacity || this.#waiting.length > 0;
   }
 
   peek(): T | undefined {
@@ -90,7 +98,8 @@ export class Mailbox<T> {
 
   /** Puts an item past the capacity: control messages, timers, what a dead incarnation had not begun. */
   force(item: T, lane: 'data' | 'control'): void {
-    (lane === 'control' ? this.#control : this.#data).push(item);
+    if (lane === 'control') this.#control.push(item);
+    else this.#push(item);
   }
 
   /**
@@ -99,12 +108,13 @@ export class Mailbox<T> {
    */
   offer(item: T): Offered<T> {
     if (!this.full) {
-      this.#data.push(item);
+      this.#push(item);
       return undefined;
     }
     if (this.overflow === 'drop-oldest') {
-      const dropped = this.#data.shift() as T;
-      this.#data.push(item);
+      const dropped: T[] = [];
+      while (this.full) dropped.push(this.#shiftData() as T);
+      this.#push(item);
       return { dropped };
     }
     if (this.overflow === 'reject' || this.#waiting.length >= Math.max(this.capacity, MAX_WAITING)) {
@@ -119,12 +129,8 @@ export class Mailbox<T> {
   /** Next item, control before data; a waiting sender takes the freed place. */
   shift(): T | undefined {
     if (this.#control.length > 0) return this.#control.shift();
-    const item = this.#data.shift();
-    const next = this.#waiting.length > 0 && this.#data.length < this.capacity ? this.#waiting.shift() : undefined;
-    if (next) {
-      this.#data.push(next.item);
-      next.admitted();
-    }
+    const item = this.#shiftData();
+    this.#admit();
     return item;
   }
 
@@ -135,12 +141,14 @@ export class Mailbox<T> {
 
   /** Takes out the first item that `matches`, from either lane, past those before it. */
   take(matches: (item: T) => boolean): T | undefined {
-    const item = this.#control.remove(matches) ?? this.#data.remove(matches);
-    const next = this.#waiting.length > 0 && this.#data.length < this.capacity ? this.#waiting.shift() : undefined;
-    if (next) {
-      this.#data.push(next.item);
-      next.admitted();
+    const control = this.#control.remove(matches);
+    if (control !== undefined) {
+      this.#admit();
+      return control;
     }
+    const item = this.#data.remove(matches);
+    if (item !== undefined) this.#weight -= this.#weigh(item);
+    this.#admit();
     return item;
   }
 
@@ -155,8 +163,31 @@ export class Mailbox<T> {
   unshift(items: readonly T[]): void {
     if (items.length === 0) return;
     const rest = new Deque<T>();
-    for (const item of items) rest.push(item);
+    for (const item of items) {
+      rest.push(item);
+      this.#weight += this.#weigh(item);
+    }
     for (let item = this.#data.shift(); item !== undefined; item = this.#data.shift()) rest.push(item);
     this.#data = rest;
+  }
+
+  #push(item: T): void {
+    this.#data.push(item);
+    this.#weight += this.#weigh(item);
+  }
+
+  #shiftData(): T | undefined {
+    const item = this.#data.shift();
+    if (item !== undefined) this.#weight -= this.#weigh(item);
+    return item;
+  }
+
+  /** Waiting senders take what room there is. */
+  #admit(): void {
+    while (this.#waiting.length > 0 && this.#weight < this.capacity) {
+      const { item, admitted } = this.#waiting.shift()!;
+      this.#push(item);
+      admitted();
+    }
   }
 }

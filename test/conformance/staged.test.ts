@@ -9,6 +9,7 @@ import type { ActionTexts } from '../../src/conformance/script.ts';
 import { type Env, mid } from '../../src/core/env.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
+import { recheck } from '../../src/record/recheck.ts';
 import { createEnv, live } from '../support/staged-env.ts';
 
 const url = new URL('../support/staged-env.ts', import.meta.url);
@@ -160,6 +161,30 @@ describe('a rollout', () => {
   });
 
   it('never ends on a stage', () => expect(withHorizon(step(true), 9, 2).kind).toBe('mid'));
+
+  it('is played again turn by turn, stages left out of the horizon', async () => {
+    const env = createEnv();
+    const task = { env: 'staged', index: 0, seed: 0 };
+    const turns = [];
+    const session = await env.open(task);
+    let { observation } = session.first as { observation: string };
+    for (const action of ['paint', 'wall', 'paint', 'door']) {
+      const answer = await session.step(action);
+      const partial = answer.kind === 'mid' && answer.partial ? { partial: true as const } : {};
+      turns.push({
+        observation,
+        action,
+        actions: new Int32Array(0),
+        reward: answer.reward,
+        actMs: 0,
+        envMs: 0,
+        ...partial,
+      });
+      observation = answer.observation;
+    }
+    const facts = { episode: 0, group: 0, task, horizon: 2, attempt: 1, actionTable: [], end: 'truncated' } as const;
+    expect(await recheck(env, { ...facts, turns, finalObservation: observation, success: false })).toBeUndefined();
+  });
 
   it('discounts whole turns only', () => {
     const decision = {

@@ -33,6 +33,8 @@ const ADDRESSES = [
   'file:///etc/passwd',
   'http://gitlab.com/#x',
   'http://wikipedia.org',
+  'http://wikipedia.org/search?q=garden',
+  'http://onestopmarket.com/category/kitchen?sort=Name',
 ];
 
 /** Any action: on elements in view mostly, keys, typing, scrolling, history, tabs, addresses, an answer now and then. */
@@ -48,7 +50,7 @@ function anyAction(observation: string, rng: Rng): string {
   const kinds = [
     () => `click [${one('link', 'button', 'checkbox', 'combobox', 'option', 'radio')}]`,
     () => `click [${one('link', 'button', 'checkbox', 'combobox', 'option', 'radio')}]`,
-    () => `click [${one('combobox', 'option', 'checkbox', 'button')}]`,
+    () => `click [${one('combobox', 'option', 'checkbox', 'radio')}]`,
     () => `click [${one()}]`,
     () => `type [${one('textbox', 'searchbox')}] [${rng.pick(WORDS)}] [${rng.int(2)}]`,
     () => `press [${rng.pick(KEYS)}]`,
@@ -62,6 +64,58 @@ function anyAction(observation: string, rng: Rng): string {
   ];
   return rng.pick(kinds)();
 }
+
+/** A walk over everything a page of ours can hold; `<role name>` stands for the element's number. */
+const WALK = [
+  'goto [http://wikipedia.org]',
+  'click [<checkbox Whole titles and facts>]',
+  'click [<checkbox Whole titles and facts>]',
+  'press [Space]',
+  'press [Shift+Tab]',
+  'press [ArrowDown]',
+  'press [ArrowUp]',
+  'click [<radio Titles only>]',
+  'type [<searchbox Search articles>] [History of] [1]',
+  'go_back',
+  'go_forward',
+  'goto [http://onestopmarket.com/category/kitchen]',
+  'goto [http://onestopmarket.com/category/kitchen]',
+  'go_back',
+  'go_forward',
+  'click [<combobox Sort by>]',
+  'press [ArrowDown]',
+  'click [<combobox Sort by>]',
+  'click [<option Name>]',
+  'click [<checkbox With reviews>]',
+  'type [<textbox Highest price>] [250] [0]',
+  'click [<combobox Sort by>]',
+  'click [<textbox Highest price>]',
+  'press [5]',
+  'press [ArrowLeft]',
+  'press [Backspace]',
+  'press [7]',
+  'press [Home]',
+  'press [Delete]',
+  'press [Ctrl+a]',
+  'press [9]',
+  'press [9]',
+  'press [Enter]',
+  'goto [http://luma.com/admin/orders]',
+  'press [PageDown]',
+  'press [ArrowUp]',
+  'press [End]',
+  'scroll [up]',
+  'press [Tab]',
+  'press [Tab]',
+  'press [Enter]',
+  'goto [http://homepage.com]',
+  'click [<link Map>]',
+  'tab_focus [0]',
+  'new_tab',
+  'close_tab',
+  'close_tab',
+  'hover [1]',
+];
 
 interface Side {
   readonly session: WebSession;
@@ -122,6 +176,23 @@ describe.skipIf(missing)('both drivers', () => {
     }
     console.log(`two drivers: ${steps} steps without a difference`);
     expect(browser.contexts).toBe(0);
+  });
+
+  it('agree on every kind of element, key and way through history', { timeout: 300_000 }, async () => {
+    const [ours, chromium] = await sides({ index: 0, seed: 0 });
+    let text = ours.session.first.observation;
+    for (const wanted of WALK) {
+      const action = wanted.replace(
+        /<(\w+) ([^>]*)>/,
+        (_all, role, name) => new RegExp(`\\[(\\d+)\\] ${role} '${name}'`).exec(text)?.[1] ?? '0',
+      );
+      const step = await ours.session.step(action);
+      expect(await chromium.session.step(action), action).toEqual(step);
+      expect(step.observation, `${wanted} as ${action}`).not.toContain('ERROR');
+      text = step.observation;
+    }
+    await ours.session.close();
+    await chromium.session.close();
   });
 
   it('solve a task the same way', { timeout: 300_000 }, async () => {

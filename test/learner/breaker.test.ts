@@ -195,8 +195,9 @@ describe('circuit breaker', () => {
   it('a run goes on: three broken updates, then the last good weights with a smaller step, and it learns', async () => {
     await inFolder(async (dir) => {
       // The rate overflows single precision; the rollback makes it 0.01.
-      const learner = { learningRate: 1e39, warmupSteps: 0, breaker: { rollbackAfter: 3, shrink: 1e-41 } };
-      const config = toyConfig('memory', { learner, stop: { updates: 30 }, checkpoint: { everyUpdates: 1, keep: 40 } });
+      const learner = { warmupSteps: 0, breaker: { rollbackAfter: 3, shrink: 1e-41 } };
+      const toy = toyConfig('memory', { learner, stop: { updates: 30 }, checkpoint: { everyUpdates: 1, keep: 40 } });
+      const config = { ...toy, learner: { ...toy.learner, learningRate: 1e39 } }; // beyond what a configuration may say
       const { rows, notices } = await withToyRun(config, dir, async ({ run, rows, notices }) => {
         await run.train();
         await run.save();

@@ -2,9 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import { measure } from '../../src/learner/measure.ts';
+import { decisionsOf, trainUnits } from '../../src/learner/training-batch.ts';
 import { smallModel } from '../../src/model/config.ts';
 import { initialParams } from '../../src/model/parameters.ts';
 import type { DecoderKind } from '../../src/model/programs.ts';
+import { logprobsGraph } from '../../src/model/programs.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
@@ -151,4 +154,58 @@ it('a run of tokens that an update comes into keeps the version of each of its t
   const length = decision.tokens.length;
   expect(decision.version).toBe(0);
   expect(decision.versions).toEqual(Int32Array.of(0, 2, 1, 1, 5, length - 3));
+});
+
+describe.each(settings)('what the learner computes again of %s', (_, setting) => {
+  it('is what the policy told, under a view with a focus too', async () => {
+    const focused = new ViewCodec({
+      ...view,
+      id: 'toy-focus@1',
+      prompt: ({ observation }) => ({ segments: [observation], focus: 'red', mentions: () => [] }),
+    });
+    const options = { config, codec: focused, maxTokens: 3, maxBatch: 4, cacheOnUpdate: 'keep', ...setting } as const;
+    // A new value head knows nothing: its weights are drawn here.
+    const head = before.values['value_head.weight']!.map((_, i) => Math.sin(i + 1));
+    const params = { ...before, values: { ...before.values, 'value_head.weight': head } };
+    const policy = await CachedPolicy.create(engine, options, params);
+    const turns: Acted[] = [];
+    // Red comes at turn 2, and turn 1 is read in several calls.
+    const said = observations.with(1, 'left right '.repeat(40));
+    for (const [turn, observation] of said.entries()) {
+      turns.push(await decide(policy, { ...request(turn, turns), observation }));
+    }
+    const made = turns.map(({ action, decision }, t) => ({
+      ...{ observation: said[t]!, actions: Int32Array.of(0, 1, 2), action, decision: decision!, reward: 0 },
+      ...{ actMs: 0, envMs: 0 },
+    }));
+    const record = { episode: 1, group: 1, task: { env: 'toy', index: 0, seed: 0 }, horizon: 4, attempt: 1 };
+    const rest = {
+      actionTable: table,
+      turns: made,
+      finalObservation: 'over',
+      end: 'truncated',
+      success: false,
+    } as const;
+    const units = trainUnits(focused, [{ ...record, ...rest, view: focused.id }], 0);
+    const { decoder } = setting;
+    const program = await engine.compile(logprobsGraph(config, { decoder }));
+    const measured = await measure({ model: config, codec: focused, decoder, program }, params, units);
+    const told = decisionsOf(units.flat());
+    expect(told.length).toBe(measured.logprobs.length);
+    told.forEach(({ logprob, value, token }, i) => {
+      expect(measured.logprobs[i]).toBeCloseTo(logprob, 6);
+      // A run has one value, V where its first token was decided.
+      if (token === 0) expect(measured.values[i]).toBeCloseTo(value, 6);
+    });
+    expect(told.some(({ value }) => value !== 0)).toBe(true);
+  });
+});
+
+it('a run that is given up is under way no more', async () => {
+  const policy = await policyOf({ decoder: 'tokens', masked: true });
+  policy.submit([{ ...request(0, []), actions: Int32Array.of(0), newActions: ['left right stop on'] }]);
+  await policy.step();
+  expect(policy.complete).toBe(true);
+  policy.release([1]);
+  expect([policy.complete, policy.waiting]).toEqual([false, 0]);
 });

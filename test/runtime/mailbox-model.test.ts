@@ -9,6 +9,7 @@ const runs = process.env.LONGPLAY_LONG === '1' ? 5000 : 500;
 interface Model {
   readonly capacity: number;
   readonly overflow: Overflow;
+  readonly weigh: (n: number) => number;
   data: number[];
   control: number[];
   waiting: number[];
@@ -22,24 +23,27 @@ interface Real {
 
 type Op = fc.Command<Model, Real>;
 
+const isFull = ({ data, weigh, capacity, waiting }: Model) =>
+  data.reduce((sum, n) => sum + weigh(n), 0) >= capacity || waiting.length > 0;
+
 const command = (name: string, run: (m: Model, r: Real) => void): Op => ({
   check: () => true,
   run(m, r) {
     run(m, r);
     expect(r.mailbox.length).toBe(m.data.length + m.control.length);
-    expect(r.mailbox.full).toBe(m.data.length >= m.capacity || m.waiting.length > 0);
+    expect(r.mailbox.full).toBe(isFull(m));
     expect(r.mailbox.peek()).toBe(m.control[0] ?? m.data[0]);
   },
   toString: () => name,
 });
 
 const admit = (m: Model) => {
-  if (m.waiting.length > 0 && m.data.length < m.capacity) m.data.push(m.waiting.shift()!);
+  while (m.waiting.length > 0 && !isFull({ ...m, waiting: [] })) m.data.push(m.waiting.shift()!);
 };
 
 const offer = command('offer', (m, { mailbox, admitted }) => {
   const n = m.next++;
-  const full = m.data.length >= m.capacity || m.waiting.length > 0;
+  const full = isFull(m);
   if (full && m.overflow === 'reject') {
     expect(() => mailbox.offer(n)).toThrow(expect.objectContaining({ code: 'MAILBOX_FULL' }));
     return;
@@ -49,7 +53,9 @@ const offer = command('offer', (m, { mailbox, admitted }) => {
     expect(offered).toBeUndefined();
     m.data.push(n);
   } else if (m.overflow === 'drop-oldest') {
-    expect(offered).toEqual({ dropped: m.data.shift() });
+    const dropped: number[] = [];
+    while (isFull(m)) dropped.push(m.data.shift()!);
+    expect(offered).toEqual({ dropped });
     m.data.push(n);
   } else {
     expect(offered).toBeInstanceOf(Promise);
@@ -82,7 +88,11 @@ const putBack = command('unshift', (m, { mailbox }) => {
 });
 
 /** @returns whether the mailbox of `make` does as the model does */
-function obeys(make: (capacity: number, overflow: Overflow) => Mailbox<number>, ops: Op[]) {
+function obeys(
+  make: (capacity: number, overflow: Overflow) => Mailbox<number>,
+  ops: Op[],
+  weigh: (n: number) => number = () => 1,
+) {
   const property = fc.property(
     fc.integer({ min: 1, max: 5 }),
     fc.constantFrom<Overflow>('wait', 'reject', 'drop-oldest'),
@@ -91,7 +101,7 @@ function obeys(make: (capacity: number, overflow: Overflow) => Mailbox<number>, 
       { maxCommands: 60 },
     ),
     (capacity, overflow, commands) => {
-      const model: Model = { capacity, overflow, data: [], control: [], waiting: [], next: 0 };
+      const model: Model = { capacity, overflow, weigh, data: [], control: [], waiting: [], next: 0 };
       fc.modelRun(() => ({ model, real: { mailbox: make(capacity, overflow), admitted: [] } }), commands);
     },
   );
@@ -109,6 +119,17 @@ describe('a mailbox', () => {
       counterexample?: unknown;
     };
     expect({ failed, error, counterexample: String(counterexample) }).toMatchObject({ failed: false });
+  });
+
+  it('does as the model does when its capacity is a weight', () => {
+    const weigh = (n: number) => 1 + (n % 3);
+    const { failed, error } = obeys((capacity, overflow) => new Mailbox(capacity, overflow, weigh), ops, weigh) as {
+      failed: boolean;
+      error?: unknown;
+    };
+    expect({ failed, error }).toMatchObject({ failed: false });
+    // The model would notice a mailbox that counts messages.
+    expect(obeys((capacity, overflow) => new Mailbox(capacity, overflow), ops, weigh).failed).toBe(true);
   });
 
   it.each<[string, (mailbox: Mailbox<number>) => void]>([

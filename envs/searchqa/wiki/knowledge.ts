@@ -9,7 +9,7 @@ import { NameMaker } from './names.ts';
 import { type Kind, type Relation, relationsOf } from './schema.ts';
 import { INDUSTRIES, JOBS, KINDS } from './words.ts';
 
-/** What a relation leads to: a thing, or a text. */
+/** Value of a relation: a thing, or a text. */
 export type Value = { readonly thing: number } | { readonly text: string };
 
 export interface Thing {
@@ -32,14 +32,14 @@ export interface Knowledge {
   readonly components: number;
 }
 
-/** Whether a component is asked about in tests only. */
+/** True of a component that is asked about in tests only. */
 export function isHeldOut(component: number): boolean {
   return component % 5 === 4;
 }
 
 /** Components of made-up things. */
 const COMPONENTS = 30;
-/** How many of a hundred things are of a kind. */
+/** Things of each kind in a hundred. */
 const SHARES: readonly (readonly [Kind, number])[] = [
   ['realm', 2],
   ['town', 14],
@@ -177,7 +177,7 @@ function addFacts(drafts: Draft[]): void {
   }
 }
 
-/** What a value is called. */
+/** Name of a value. */
 export function nameOf({ things }: Knowledge, value: Value): string {
   return 'thing' in value ? things[value.thing]!.name : value.text;
 }

@@ -23,7 +23,7 @@ export interface Made {
   readonly searches: readonly string[];
 }
 
-/** What a place in a set asks for. */
+/** Shape and size of the question at one place of a set. */
 export interface Recipe {
   readonly set: SetName;
   readonly shape: 'chain' | 'grandfather' | 'compare' | 'bridge-compare';
@@ -118,7 +118,7 @@ export class QuestionMaker {
     return reference && { type: 'chain', start: reference, path };
   }
 
-  /** How a question names its start; undefined where the set wants another start. */
+  /** Name of the start in the question; undefined where the set wants another start. */
   #reference(set: SetName, { name, alias, facts, kind }: Thing, first: string, rng: Rng): Reference | undefined {
     const isNamesake = this.#namesakes.has(name);
     if (set === 'popqa') {
@@ -152,7 +152,7 @@ export class QuestionMaker {
     return { type: 'first', a: { name: a.name }, b: { name: b.name }, path: [bridge.name, rng.pick(ends).name] };
   }
 
-  /** Somebody to compare with; half of those asked whether they share something do. */
+  /** Partner to compare with; of those asked about something shared, half share it. */
   #partner(a: Thing, path: readonly string[], pool: readonly Thing[], isYear: boolean, rng: Rng): Thing | undefined {
     const wantsSame = !isYear && rng.int(2) === 0;
     const value = a.facts.get(path[0]!)!;
@@ -192,7 +192,7 @@ export class QuestionMaker {
     return searches;
   }
 
-  /** What a search for a name tells of a relation: the value's name, if its sentence was found and can be read. */
+  /** Value that a search for a name tells of a relation, if its sentence was found and can be read. */
   #read(name: string, start: Reference, hop: string, isStart: boolean): string | undefined {
     const holders = (this.#knowledge.named.get(name) ?? []).filter(({ facts }) => facts.has(hop));
     const known = (thing: Thing) => {
@@ -209,7 +209,7 @@ export class QuestionMaker {
     return passage !== undefined && mentionsOf(passage).has(value) ? value : undefined;
   }
 
-  /** Whether the question itself, searched for, brings the answer. */
+  /** True where the question itself, searched for, brings the answer. */
   #isShort(question: string, answer: string): boolean {
     return this.#index
       .search(question, TOPK)

@@ -338,7 +338,7 @@ export function relationsOf(kind: Kind): readonly Relation[] {
 
 const LITERALS: ReadonlySet<string> = new Set(['year', 'number', 'word', 'name']);
 
-/** Whether a relation leads to a thing of which more can be asked. */
+/** True of a relation to a thing of which more can be asked. */
 export function leadsOn({ to }: Relation): boolean {
   return !LITERALS.has(to);
 }

@@ -26,7 +26,7 @@ export const WIKI_RUNS: readonly SetRun[] = (['test', 'train'] as const).flatMap
 const LONGEST = 600;
 const REMEMBERED = 16_384;
 
-/** What questions are made from. */
+/** Passages and questions of one world. */
 export interface Wiki {
   readonly retriever: IndexRetriever;
   /** The question of a task, with how it is found out. @throws {RangeError} outside the table */

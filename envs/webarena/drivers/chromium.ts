@@ -40,6 +40,7 @@ export class ChromiumDriver implements Driver {
   /** Tabs in the order they were opened. */
   #pages: BrowserPage[] = [];
   #current = 0;
+  #aside = false;
   /** DOM node behind each id of the last snapshot. */
   #backends: ReadonlyMap<string, number> = new Map();
 
@@ -57,6 +58,7 @@ export class ChromiumDriver implements Driver {
   }
 
   #opened(page: BrowserPage): void {
+    if (this.#aside) return;
     page.on('dialog', (dialog) => dialog.dismiss().catch(() => {}));
     page.on('close', () => {
       this.#pages = this.#pages.filter((one) => one !== page);
@@ -67,6 +69,12 @@ export class ChromiumDriver implements Driver {
       return;
     }
     this.#pages.push(page);
+  }
+
+  /** A page in the same login that is no tab of the agent's: the agent opens none while it is used. */
+  async asidePage(): Promise<BrowserPage> {
+    this.#aside = true;
+    return this.#context.newPage();
   }
 
   get page(): BrowserPage {
@@ -112,6 +120,28 @@ export class ChromiumDriver implements Driver {
         inside.has(node) && node.rect === null ? { ...node, rect: await this.#rectOf(cdp, node.id) } : node,
       ),
     );
+  }
+
+  /** Milliseconds for the rectangles of the current page, both ways; medians of `runs`. */
+  async compareRectangles(runs: number): Promise<{ snapshot: number; oneByOne: number }> {
+    const cdp = await this.#cdp(this.page);
+    const { nodes } = await this.snapshot();
+    const timed = async (ask: () => Promise<unknown>): Promise<number> => {
+      const times: number[] = [];
+      for (let run = 0; run < runs; run++) {
+        const began = performance.now();
+        await ask();
+        times.push(performance.now() - began);
+      }
+      return times.sort((a, b) => a - b)[Math.floor(runs / 2)]!;
+    };
+    const snapshot = await timed(() =>
+      cdp.send('DOMSnapshot.captureSnapshot', { computedStyles: [], includeDOMRects: true }),
+    );
+    const oneByOne = await timed(async () => {
+      for (const { id } of nodes) await this.#rectOf(cdp, id);
+    });
+    return { snapshot, oneByOne };
   }
 
   /** `getBoundingClientRect` of a node, of a text by a range around it. */

@@ -2,7 +2,8 @@
 import type { Browser } from 'playwright-core';
 import type { Resources } from '../../../src/core/world.ts';
 import { SCREEN } from '../page.ts';
-import type { Episode } from '../sites/episode.ts';
+import { Episode } from '../sites/episode.ts';
+import { worldOf } from '../worlds/embedded.ts';
 import { ChromiumDriver } from './chromium.ts';
 import type { Driver } from './driver.ts';
 import { launchChromium } from './launch.ts';
@@ -37,7 +38,10 @@ export class EmbeddedBrowser implements Resources {
     return this.#browser.contexts().length;
   }
 
-  readonly openDriver = async (episode: Episode, focusesOpened: boolean): Promise<Driver> => {
+  readonly openDriver = (episode: Episode, focusesOpened: boolean): Promise<Driver> =>
+    this.#open(episode, focusesOpened);
+
+  async #open(episode: Episode, focusesOpened: boolean): Promise<ChromiumDriver> {
     const name = this.#loopback.add(episode);
     const context = await this.#browser.newContext({
       viewport: { width: SCREEN[0], height: SCREEN[1] },
@@ -49,7 +53,21 @@ export class EmbeddedBrowser implements Resources {
     context.on('close', () => this.#loopback.remove(name));
     const options = { screen: SCREEN, focusesOpened, rows: true, loadMs: LOAD_MS, settleMs: 0 };
     return ChromiumDriver.open(context, options);
-  };
+  }
+
+  /**
+   * Milliseconds for all rectangles of a page, by one snapshot and by two calls a node: the medians of `runs`.
+   * @param url address on a site of our own
+   */
+  async compareObservations(url: string, runs: number): Promise<{ snapshot: number; oneByOne: number }> {
+    const driver = await this.#open(new Episode(worldOf(0)), true);
+    try {
+      await driver.goto(url);
+      return await driver.compareRectangles(runs);
+    } finally {
+      await driver.close();
+    }
+  }
 
   async dispose(): Promise<void> {
     await this.#browser.close().catch(() => {});

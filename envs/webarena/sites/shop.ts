@@ -111,9 +111,10 @@ function category(shop: ShopWorld, wanted: string, query: URLSearchParams): Page
   if (!found) return notFound();
   const inside = shop.products.filter((product) => product.category === found.name);
   const most = Number(query.get('max') ?? '') || Number.POSITIVE_INFINITY;
+  const reviewed = query.has('reviewed');
   const products = sortProducts(
     shop,
-    inside.filter(({ price }) => price <= most * 100),
+    inside.filter((product) => product.price <= most * 100 && (!reviewed || reviewsOf(shop, product).length > 0)),
     query.get('sort'),
   );
   const shown = paged(products, query.get('page'));
@@ -129,6 +130,7 @@ function category(shop: ShopWorld, wanted: string, query: URLSearchParams): Page
         select('Sort by', 'sort', SORTS, query.get('sort') ?? ''),
         'Highest price',
         textbox('Highest price', 'max', query.get('max') ?? ''),
+        checkbox('With reviews', 'reviewed', reviewed),
         button('Apply'),
       ),
     ),

@@ -2,6 +2,7 @@
 import {
   type Block,
   button,
+  checkbox,
   form,
   group,
   heading,
@@ -9,11 +10,12 @@ import {
   list,
   type Page,
   page,
+  radio,
   row,
   searchbox,
   table,
 } from '../page.ts';
-import type { WikiWorld } from '../worlds/wiki.ts';
+import type { Article, WikiWorld } from '../worlds/wiki.ts';
 import { paged, pager } from './paging.ts';
 import { notFound, oneLine, type Site } from './site.ts';
 
@@ -24,10 +26,14 @@ function get(world: WikiWorld, path: string, query: URLSearchParams): Page {
   if (section === '') return shell('Welcome', row(`${world.articles.length} articles`));
   if (section === 'search') {
     const asked = oneLine(query.get('q')).toLowerCase();
+    const fits = ({ title, facts }: Article): boolean => {
+      const texts = query.get('in') === 'titles' ? [title] : [title, ...Object.values(facts)];
+      return texts.some((text) =>
+        query.has('whole') ? text.toLowerCase() === asked : text.toLowerCase().includes(asked),
+      );
+    };
     const shown = paged(
-      world.articles.filter(
-        ({ title, facts }) => asked !== '' && [title, ...Object.values(facts)].join(' ').toLowerCase().includes(asked),
-      ),
+      world.articles.filter((article) => asked !== '' && fits(article)),
       query.get('page'),
     );
     return shell(
@@ -48,7 +54,17 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
   return page(
     `${title} - Almanac`,
     row(link('Almanac', '/')),
-    form('get', '/search', {}, row(searchbox('Search articles', 'q'), button('Search'))),
+    form(
+      'get',
+      '/search',
+      {},
+      row(searchbox('Search articles', 'q'), button('Search')),
+      row(
+        radio('Everywhere', 'in', 'all', true),
+        radio('Titles only', 'in', 'titles', false),
+        checkbox('Whole titles and facts', 'whole', false),
+      ),
+    ),
     group('main', '', row(heading(title)), ...blocks),
   );
 }

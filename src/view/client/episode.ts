@@ -132,7 +132,7 @@ function turnElement(view: EpisodeView, turn: ViewTurn, options: EpisodeOptions)
     { class: 'card' },
     h('h3', {}, `Turn ${options.turn + 1} of ${episode.turns.length}: observation`),
     h('pre', {}, visible(turn.observation)),
-    h('h3', { style: { 'margin-top': '.8rem' } }, 'Action'),
+    h('h3', { style: { 'margin-top': '.8rem' } }, turn.partial ? 'Stage of an action' : 'Action'),
     actionElement(turn, spelling, options.shade),
     factsElement(turn),
     latencyBar(turn),

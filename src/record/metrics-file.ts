@@ -1,0 +1,77 @@
+/**
+ * `metrics.jsonl` of a run: one row a line, never half a one. A write that fails (a full disk) is taken back, so the next
+ * row begins a line of its own; a resumed run takes away the rows of updates that its checkpoint has not seen.
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { MetricsRow } from './metrics.ts';
+
+const NAME = 'metrics.jsonl';
+
+export class MetricsFile {
+  readonly #path: string;
+  #fd: number | undefined;
+
+  /** @param dir the run's folder; the file is opened with the first row */
+  constructor(dir: string) {
+    this.#path = join(dir, NAME);
+  }
+
+  /** Appends a row. @throws what the disk throws; the file then ends with the row before */
+  append(row: MetricsRow): void {
+    this.#fd ??= openSync(this.#path, 'a');
+    const { size } = fstatSync(this.#fd);
+    const line = Buffer.from(`${JSON.stringify(row)}\n`);
+    try {
+      for (let at = 0; at < line.length; ) at += writeSync(this.#fd, line, at);
+    } catch (thrown) {
+      ftruncateSync(this.#fd, size);
+      throw thrown;
+    }
+  }
+
+  close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+}
+
+/**
+ * Cuts a run's metrics back to a checkpoint: from the first row of a later update on, and a last line that was cut off.
+ * @param version updates that the checkpoint has seen
+ * @throws what the disk throws
+ */
+export function cutMetrics(dir: string, version: number): void {
+  const path = join(dir, NAME);
+  if (!existsSync(path)) return;
+  const content = readFileSync(path);
+  let kept = 0;
+  for (let start = 0; start < content.length; ) {
+    const end = content.indexOf(10, start);
+    if (end < 0) break;
+    const update = updateOf(content.toString('utf8', start, end));
+    if (update !== undefined && update > version) break;
+    start = end + 1;
+    kept = start;
+  }
+  if (kept < content.length) truncateSync(path, kept);
+}
+
+/** Update of a row; undefined for a damaged one, which stays where it is: readers leave it out. */
+function updateOf(line: string): number | undefined {
+  try {
+    const { update } = JSON.parse(line);
+    return typeof update === 'number' ? update : undefined;
+  } catch {
+    return undefined;
+  }
+}
