@@ -88,7 +88,8 @@ export function nextPhase(
       return go({ name: 'running', snapshot: phase.snapshot }, 'launch');
     case 'end':
       if (phase.name === 'idle' || phase.name === 'ended') return stay();
-      return go({ name: 'ended', snapshot: awaitsSnapshot(phase) }, 'end');
+      // Evaluations that a silence held back start now: a checkpoint under way waits for them.
+      return go({ name: 'ended', snapshot: awaitsSnapshot(phase) }, 'end', 'launch');
     case 'snapshot':
       return snapshot(phase, event.checkpoint, barrier);
     case 'captured':
