@@ -34,6 +34,8 @@ export interface TinyStudy {
   readonly epochs: number;
   /** Planner's episodes of each training task, under different recipes. */
   readonly copies: number;
+  /** Training tasks that are planned, at most; all where absent. */
+  readonly planned?: number;
   /** Updates of reinforcement learning. */
   readonly updates: number;
   /** Held-out tasks to evaluate on, and episodes of each. */
@@ -108,10 +110,10 @@ export async function studyTiny(
 }
 
 /** The planner's episodes of the training tasks. */
-function planned({ copies }: TinyStudy): Demonstration[] {
+function planned({ copies, planned: most }: TinyStudy): Demonstration[] {
   const env = createEnv();
   const indices = env.tasks.split('train').filter((index) => env.tasks.label(index) === LABEL);
-  return indices.flatMap((index) =>
+  return indices.slice(0, most).flatMap((index) =>
     Array.from({ length: copies }, (_, seed): Demonstration => {
       const session = env.open({ env: 'textcraft', index, seed });
       const oracle = createOracle()({ env: 'textcraft', index, seed });

@@ -94,7 +94,14 @@ export class SciWorldSession implements Session {
 
   step(action: string): EnvStep {
     if (this.#over) return this.#over;
+    const asked = this.#stages.take(action);
+    if (asked !== undefined) return { kind: 'mid', observation: asked, reward: 0, partial: true };
     return this.#original ? this.#stepOriginal(action) : this.#stepCorrected(action);
+  }
+
+  /** `original`: the whole list of valid actions as the original has it after this step, up to thousands of texts. */
+  valid(): string[] {
+    return this.simulator.lastValid();
   }
 
   #stepOriginal(action: string): EnvStep {
@@ -112,8 +119,6 @@ export class SciWorldSession implements Session {
 
   #stepCorrected(action: string): EnvStep {
     const { simulator } = this;
-    const asked = this.#stages.take(action);
-    if (asked !== undefined) return { kind: 'mid', observation: asked, reward: 0, partial: true };
     const observation = simulator.step(action);
     const { score, complete } = simulator.goals;
     const reward = Math.max(0, score - this.#best);
@@ -123,10 +128,9 @@ export class SciWorldSession implements Session {
     return terminated(observation, reward, complete && score >= 0);
   }
 
-  /** `corrected`: texts of the present stage, 64 at most; `original`: the whole list, in the order of its texts. */
+  /** Texts of the present stage, 64 at most. */
   actions(): readonly string[] {
-    if (this.#over) return [];
-    return this.#original ? this.simulator.lastValid() : this.#stages.actions();
+    return this.#over ? [] : this.#stages.actions();
   }
 
   close(): void {}

@@ -10,14 +10,16 @@ const LIMIT = 1000;
 const FLAME = 200;
 const QUENCHED = 10;
 
-const clamp = (x: number) => Math.max(-LIMIT, Math.min(LIMIT, x));
+const clamp = (x: number) => (x > LIMIT ? LIMIT : x < -LIMIT ? -LIMIT : x);
 
 /** Heat between two things that touch: first `a` warms towards `b`, then `b` towards the new `a`. */
 export function touch(a: Thing, b: Thing): void {
   const one = a.matter;
   const other = b.matter;
   if (!one || !other || one.temperature === other.temperature) return;
-  const k = Math.min(one.material.conductivity, other.material.conductivity);
+  const oneK = one.material.conductivity;
+  const otherK = other.material.conductivity;
+  const k = oneK < otherK ? oneK : otherK;
   one.temperature += clamp((other.temperature - one.temperature) * k * RATE);
   other.temperature += clamp((one.temperature - other.temperature) * k * RATE);
 }

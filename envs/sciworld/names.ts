@@ -121,7 +121,8 @@ function containingNames(thing: Thing, names: Set<string>): void {
 
 /** Names by number, so that choosing them compares numbers. Emptied when full; `era` tells whose numbers still hold. */
 const table = { numbers: new Map<string, number>(), texts: [] as string[], era: 0 };
-const TABLE_LIMIT = 500_000;
+const TABLE_LIMIT = 200_000;
+const SET_LIMIT = 20_000;
 /** Sets of own names by what they are made of, and all names by the sets of a thing and its container. */
 const ownSets = new Map<string, OwnSet>();
 const fullSets = new Map<number, Int32Array>();
@@ -199,7 +200,7 @@ function ownSet(thing: Thing, viewer: Thing | null): OwnSet {
 function setOf(key: string, thing: Thing, viewer: Thing | null): OwnSet {
   let set = ownSets.get(key);
   if (!set) {
-    if (ownSets.size >= MAX_SETS - 2 || table.texts.length > TABLE_LIMIT) forget();
+    if (ownSets.size >= SET_LIMIT || table.texts.length > TABLE_LIMIT) forget();
     const names = ownNames(thing, viewer);
     set = { id: ownSets.size + 2, names, plain: names.filter((name) => name.trim() !== '').map(plain) };
     ownSets.set(key, set);

@@ -130,7 +130,9 @@ function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCount
   for (const [n, { path, body, status, response }] of exchanges.entries()) {
     if (path !== '/reset' || status !== 200 || !response || 'error' in response) continue;
     episodes++;
-    const { registered: asked, variation } = TABLES.agentgym.at(Number(body?.data_idx));
+    // A list in Python counts negative indices from its end.
+    const index = Number(body?.data_idx);
+    const { registered: asked, variation } = TABLES.agentgym.at(index < 0 ? index + TABLES.agentgym.count : index);
     const ours = {
       task_name: asked.task.name,
       var_num: variation,

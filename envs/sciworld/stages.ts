@@ -20,6 +20,8 @@ interface Stage {
 interface Named {
   readonly thing: Thing;
   readonly name: string;
+  /** 0 for what the task speaks of, else 1. */
+  readonly rank: number;
 }
 
 export class Stages {
@@ -28,8 +30,12 @@ export class Stages {
   /** Partial steps in a row. */
   #partial = 0;
 
+  /** The task's description as the parser compares names. */
+  readonly #asked: string;
+
   constructor(simulator: Simulator) {
     this.#simulator = simulator;
+    this.#asked = plain(simulator.description);
   }
 
   /** Takes a text that is a stage. @returns what to say to it, or undefined for anything else */
@@ -134,11 +140,12 @@ export class Stages {
       if (thing.hidden) continue;
       const known = own(thing);
       if (known.length === 0) continue;
-      named.push({ thing, name: bestName(thing, known, owners, thing.parent ? own(thing.parent) : []) });
+      const name = bestName(thing, known, owners, thing.parent ? own(thing.parent) : []);
+      named.push({ thing, name, rank: this.#asked.includes(name) || this.#asked.includes(thing.name) ? 0 : 1 });
     }
-    const asked = plain(this.#simulator.description);
-    const concerns = ({ thing, name }: Named) => (asked.includes(name) || asked.includes(thing.name) ? 0 : 1);
-    return named.sort((a, b) => concerns(a) - concerns(b) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    named.sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    // Look-alikes are named once: the answer asks which is meant.
+    return named.filter(({ name }, i) => i === 0 || named[i - 1]!.name !== name);
   }
 }
 

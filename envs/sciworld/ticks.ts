@@ -80,6 +80,17 @@ function slide(thing: Thing): void {
   }
 }
 
+/** Heat between a thing and what it holds, and between all pairs of that. */
+function touchAll(thing: Thing): void {
+  const warm: Thing[] = [];
+  for (const inside of thing.contents) {
+    if (!inside.matter) continue;
+    touch(thing, inside);
+    warm.push(inside);
+  }
+  for (let i = 1; i < warm.length; i++) for (let j = 0; j < i; j++) touch(warm[i]!, warm[j]!);
+}
+
 /** Turn of one thing and of all it holds. */
 export function tick(thing: Thing, world: World): void {
   if (thing.kind.id === 'bee') {
@@ -90,16 +101,11 @@ export function tick(thing: Thing, world: World): void {
   if (thing.kind.heat !== undefined || thing.kind.cool !== undefined) source(thing);
   if (thing.ticked === world.clock) return;
   if (thing.matter) burn(thing, world);
-  const warm: Thing[] = [];
-  for (const inside of thing.contents) {
-    if (!inside.matter) continue;
-    touch(thing, inside);
-    warm.push(inside);
-  }
-  for (let i = 1; i < warm.length; i++) for (let j = 0; j < i; j++) touch(warm[i]!, warm[j]!);
+  const holds = thing.contents.length > 2 || (thing.contents.length > 0 && !thing.contents[0]!.contact);
+  if (holds) touchAll(thing);
   changeState(thing);
   conduct(thing);
-  for (const inside of [...thing.contents]) if (!inside.contact) tick(inside, world);
+  if (holds) for (const inside of [...thing.contents]) if (!inside.contact) tick(inside, world);
   for (const portal of thing.portals) tick(portal, world);
   thing.ticked = world.clock;
 }

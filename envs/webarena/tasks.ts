@@ -131,7 +131,7 @@ export interface Drawn {
   readonly instance: Instance;
 }
 
-const MAX_DRAWS = 400;
+const DRAWS_PER_WORLD = 60;
 /** Other tasks of the same world whose right end must be wrong here. */
 const DECOYS = 2;
 
@@ -153,13 +153,15 @@ export function drawTask({ index, seed }: Pick<Task, 'index' | 'seed'>): Drawn {
 function draw(index: number, seed: number): Drawn {
   const template = templateOf(index);
   const held = index >= TRAIN_COUNT ? WORLDS : 0;
-  const world = worldOf(held + (seedFrom('world', index, seed) % WORLDS));
-  for (let attempt = 0; attempt < MAX_DRAWS; attempt++) {
+  const first = seedFrom('world', index, seed);
+  for (let attempt = 0; attempt < WORLDS * DRAWS_PER_WORLD; attempt++) {
+    // Some worlds have nothing for a template (every bestseller shares its place): the next one may.
+    const world = worldOf(held + ((first + Math.floor(attempt / DRAWS_PER_WORLD)) % WORLDS));
     const rng = Rng.fromSeed(seedFrom('task', index, seed, attempt));
     const instance = template.draw(world, rng);
     if (instance && !decoysPass(template, instance, world, rng.split('decoys'))) return { template, world, instance };
   }
-  throw new Error(`webarena: no slots for ${template.id} in world ${world.seed}`);
+  throw new Error(`webarena: no world has slots for ${template.id}`);
 }
 
 /** True if the end of another task, drawn in the same world, would pass here. */

@@ -58,14 +58,17 @@ function parseLines(page: string): Line[] {
   return lines;
 }
 
-/** Lower-case words and numbers of a text. */
+/** Words of a text that have a token, numbers in pieces of two digits, `other` for what is left. */
+function plainAll(text: string): string {
+  const parts = text.toLowerCase().match(/[a-z]+|\d+/g) ?? [];
+  return parts
+    .map((part) => (/\d/.test(part) ? part.match(/[1-9]\d|\d/g)!.join(' ') : known.has(part) ? part : 'other'))
+    .join(' ');
+}
+
+/** The beginning of a text in such words. */
 function plain(text: string): string {
-  const words = text
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, ' ')
-    .trim()
-    .split(' ');
-  return words.slice(0, MAX_WORDS).join(' ');
+  return plainAll(text).split(' ').slice(0, MAX_WORDS).join(' ');
 }
 
 const ROLES: Readonly<Record<string, string>> = { StaticText: 'text', searchbox: 'textbox', RootWebArea: 'page' };
@@ -117,16 +120,9 @@ function render(first: First, _turns: readonly SeenTurn[], state?: unknown): Ren
   };
 }
 
-/** A whole text in plain words. */
-function plainAll(text: string): string {
-  return text
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, ' ')
-    .trim();
-}
-
 /** Every word of the sites' own lists, and those of pages, roles and objectives. */
-const WORDS = `goal stage fail here on text page link button textbox combobox option checkbox radio heading status alert
+const WORDS =
+  `goal stage fail here other mail test on text page link button textbox combobox option checkbox radio heading status alert
   main navigation form table row cell columnheader list listitem article dialog search image click type stop scroll up
   down go back answer more cancel enter tab focus close na yes no none nobody
   what is the price of how many reviews has got my last order with number date much did i spend complete orders in which
@@ -141,8 +137,8 @@ const WORDS = `goal stage fail here on text page link button textbox combobox op
   standard express pick refund damage delivery question address order items options filter month customers products
   reports bestsellers terms dashboard keyword submit settings new hot board members milestones profile directions near
   kind distance time previous next found welcome your you are signed choose position ascending descending`
-  .split(/\s+/)
-  .filter((word) => word !== '');
+    .split(/\s+/)
+    .filter((word) => word !== '');
 
 function lexicon(): string[] {
   const all = [
@@ -164,11 +160,13 @@ function lexicon(): string[] {
     .sort();
 }
 
+const known = new Set(lexicon());
+
 export const view: WindowView = {
   id: 'webarena/page@1',
   mode: 'window',
   lexicon: [],
-  words: [...lexicon(), '|'],
+  words: [...known, '|'],
   track: { begin, after: (state, turn) => after(state as Memory, turn) },
   candidate: (action, state) => inWords(action, linesOf((state as Memory | undefined)?.page ?? '')),
   render,

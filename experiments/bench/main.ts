@@ -14,6 +14,7 @@ const benches: Readonly<
 > = {
   envs: () => import('./envs.ts'),
   learner: () => import('./learner.ts'),
+  llm: async () => ({ print: (await import('./llm.ts')).llmBench }),
   messages: () => import('./messages.ts'),
   observe: () => import('./observe.ts'),
   retrieval: async () => ({ print: (await import('./retrieval.ts')).retrievalBench }),

@@ -72,6 +72,12 @@ export const metricTable = [
   { name: 'klOld', unit: 'nats', meaning: 'KL (k3) of the behaviour policy to the new one' },
   { name: 'klReference', unit: 'nats', meaning: 'KL (k3) to the reference policy' },
   { name: 'klCoefficient', unit: '', meaning: 'β of the KL to the reference policy' },
+  {
+    name: 'behaviourGap',
+    unit: 'nats',
+    meaning:
+      'mean |log π learner − log π server| over tokens of the present weights; some hundredths with a 16-bit server',
+  },
   { name: 'importanceMean', unit: '', meaning: 'mean ratio of learner to behaviour policy, before truncation' },
   { name: 'importanceTruncated', unit: '', meaning: 'share of decisions whose ratio exceeded the cap' },
   { name: 'effectiveShare', unit: '', meaning: 'effective sample size of the importance weights, as a share' },

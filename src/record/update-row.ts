@@ -67,6 +67,7 @@ const LOSS_STATS: readonly PlainName[] = [
   'klOld',
   'klReference',
   'klCoefficient',
+  'behaviourGap',
   'importanceMean',
   'importanceTruncated',
   'effectiveShare',

@@ -1,4 +1,4 @@
-/** The env laws hold of SciWorld under its default rules. */
+/** The env laws hold of SciWorld under both rules, over both tables of tasks, and with simplifications. */
 import * as sciworld from '../../envs/sciworld/index.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { testEnvLaws } from './laws.ts';
@@ -55,4 +55,20 @@ function texts(rng: Rng): string {
   return `${rng.pick(VERBS)} ${rng.pick(THINGS)}${rng.pick(JOINTS)}${rng.pick(THINGS)}`;
 }
 
-testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts });
+// Ten thousand houses take longer than a usual run of the tests may.
+testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts }, 0.1, process.env.LONGPLAY_LONG === '1');
+testEnvLaws(
+  "sciworld, fidelity 'original', all tasks,",
+  { createEnv: () => sciworld.createEnv({ fidelity: 'original', tasks: 'scienceworld' }), texts },
+  0.02,
+  false,
+);
+testEnvLaws(
+  'sciworld, simplified,',
+  {
+    createEnv: () => sciworld.createEnv({ tasks: 'scienceworld', simplifications: ['easy', 'openContainers'] }),
+    texts,
+  },
+  0.02,
+  false,
+);

@@ -49,7 +49,9 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !rates.includes(name));
+    // Only a policy behind a generation server has it.
+    const absent = [...rates, 'behaviourGap'];
+    const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !absent.includes(name));
     expect(silent).toEqual([]);
   });
 
@@ -152,6 +154,7 @@ function fullRow(): MetricsRow {
       'klOld',
       'klReference',
       'klCoefficient',
+      'behaviourGap',
       'importanceMean',
       'importanceTruncated',
       'effectiveShare',

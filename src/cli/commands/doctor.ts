@@ -1,10 +1,11 @@
 /** `longplay doctor`: what this machine has, and what each engine lacks. */
 import { availableParallelism, cpus, totalmem } from 'node:os';
-import type { Command } from 'commander';
-import { messageOf } from '../../core/errors.ts';
+import { type Command, Option } from 'commander';
+import { messageOf, UserError } from '../../core/errors.ts';
 import type { EngineOptions } from '../../engine/engine.ts';
 import { openEngine } from '../../engine/open.ts';
 import { columns } from '../../evaluation/table.ts';
+import { checkModel } from '../../policy/check-model.ts';
 import { defineGraph } from '../../tensor/graph.ts';
 import { matmul } from '../../tensor/ops.ts';
 import { input } from '../../tensor/tensor.ts';
@@ -14,6 +15,15 @@ interface Finding {
   readonly engine: string;
   readonly works: boolean;
   readonly detail: string;
+}
+
+interface DoctorFlags {
+  readonly json?: boolean;
+  readonly model?: string;
+  readonly quantize: 'none' | 'int8' | 'int4';
+  readonly server?: string;
+  readonly api: 'vllm' | 'sglang';
+  readonly servedModel?: string;
 }
 
 const CANDIDATES: readonly EngineOptions[] = [
@@ -30,9 +40,22 @@ export function doctor(program: Command): void {
   program
     .command('doctor')
     .description('say what this machine has: cores, engines, GPU, and what each lacks')
+    .option('--model <folder>', 'try a pretrained model here: load, write, score again, one LoRA step')
+    .addOption(new Option('--quantize <bits>', "of the model's base").choices(['none', 'int8', 'int4']).default('none'))
+    .option('--server <url>', 'with --model: try a vLLM or SGLang over the same base too')
+    .addOption(new Option('--api <api>', 'what the server speaks').choices(['vllm', 'sglang']).default('vllm'))
+    .option('--served-model <name>', 'the base as the server calls it; the folder where absent')
     .option('--json', 'one JSON object')
-    .action(({ json }: { json?: boolean }) =>
+    .action((flags: DoctorFlags) =>
       runCommand(async () => {
+        const { json } = flags;
+        if (flags.model !== undefined) {
+          await modelTable(flags.model, flags);
+          return;
+        }
+        if (flags.server !== undefined) {
+          throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <folder>: the base that the server has');
+        }
         const findings: Finding[] = [];
         for (const options of CANDIDATES) findings.push(await tryEngine(options));
         const machine = {
@@ -59,6 +82,21 @@ export function doctor(program: Command): void {
         process.stdout.write(`\nauto: ${auto}\n`);
       }),
     );
+}
+
+/** A model's checks, as a table to send back. */
+async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
+  const engine = { name: 'auto' } as const;
+  const options =
+    server === undefined ? undefined : { api, url: server, model: servedModel ?? folder, attemptMs: 120_000 };
+  const checks = await checkModel(folder, quantize, engine, options);
+  if (json) process.stdout.write(`${JSON.stringify({ model: folder, quantize, checks })}\n`);
+  else {
+    const width = Math.max(...checks.map(({ what }) => what.length));
+    for (const { what, ok, found } of checks)
+      process.stdout.write(`${what.padEnd(width)}  ${ok ? 'ok' : 'NO'}  ${found}\n`);
+  }
+  if (checks.some(({ ok }) => !ok)) process.exitCode = 1;
 }
 
 /** Compiles and runs a two-by-two product: an engine that loads may still not compute. */

@@ -1,0 +1,99 @@
+/**
+ * Qwen2 and its LoRA step in plain PyTorch, eager: what language models are measured against. One process per
+ * measurement, as on our side. Where a Python has transformers and peft, they are named in the report; the program here
+ * needs torch alone.
+ */
+import { execFileSync } from 'node:child_process';
+import { openmpBlas } from './tensor-torch.ts';
+
+const SOURCE = `
+import sys, time, json, resource, torch, torch.nn.functional as F
+what, seconds = sys.argv[1], float(sys.argv[2])
+torch.set_num_threads(1); torch.manual_seed(0)
+V, D, L, H, KV, FF = 151936, 896, 24, 14, 2, 4864
+dh = D // H
+def w(*s): return torch.randn(*s) * 0.03
+P = {'emb': w(V, D), 'norm': torch.ones(D)}
+SIZES = {'q': (H * dh, D), 'k': (KV * dh, D), 'v': (KV * dh, D), 'o': (D, H * dh), 'gate': (FF, D), 'up': (FF, D), 'down': (D, FF)}
+for l in range(L):
+    P[f'n1{l}'] = torch.ones(D); P[f'n2{l}'] = torch.ones(D)
+    for n, s in SIZES.items(): P[f'{n}{l}'] = w(*s)
+    for n in 'qkv': P[f'{n}b{l}'] = torch.zeros(SIZES[n][0])
+A = {}
+def project(n, l, x):
+    y = F.linear(x, P[f'{n}{l}'], P.get(f'{n}b{l}'))
+    if A: y = y + F.linear(F.linear(x, A[f'{n}{l}a']), A[f'{n}{l}b']) * 2.0
+    return y
+freq = 1e6 ** (-torch.arange(0, dh // 2) / (dh // 2))
+angle = torch.arange(0, 4096).float()[:, None] * freq
+COS, SIN = angle.cos(), angle.sin()
+def rms(x, g): return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * g
+def rotate(x, at):
+    a, b = x[..., :dh // 2], x[..., dh // 2:]
+    c, s = COS[at:at + x.shape[2]], SIN[at:at + x.shape[2]]
+    return torch.cat([a * c - b * s, a * s + b * c], -1)
+def attend(q, k, v, causal):
+    k, v = k.repeat_interleave(H // KV, 1), v.repeat_interleave(H // KV, 1)
+    if hasattr(F, 'scaled_dot_product_attention'): return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    s = q @ k.transpose(-1, -2) * dh ** -0.5
+    if causal: s = s + torch.full((s.shape[-2], s.shape[-1]), -1e9).triu(1)
+    return torch.softmax(s, -1) @ v
+def model(ids, at=0, past=None, last=False):
+    B, t = ids.shape
+    x = F.embedding(ids, P['emb'])
+    for l in range(L):
+        h = rms(x, P[f'n1{l}'])
+        q = rotate(project('q', l, h).view(B, t, H, dh).transpose(1, 2), at)
+        k = rotate(project('k', l, h).view(B, t, KV, dh).transpose(1, 2), at)
+        v = project('v', l, h).view(B, t, KV, dh).transpose(1, 2)
+        if past: k, v = torch.cat([past[l][0], k], 2), torch.cat([past[l][1], v], 2)
+        x = x + project('o', l, attend(q, k, v, past is None).transpose(1, 2).reshape(B, t, H * dh))
+        h = rms(x, P[f'n2{l}'])
+        x = x + project('down', l, F.silu(project('gate', l, h)) * project('up', l, h))
+    return F.linear(rms(x[:, -1:] if last else x, P['norm']), P['emb'])
+kind, size = what.split(':')[:2]
+if kind == 'prefill':
+    tokens = int(size); ids = torch.randint(0, V, (1, tokens))
+    def step():
+        with torch.no_grad(): model(ids, last=True)
+elif kind == 'decode':
+    tokens = int(size); ids = torch.randint(0, V, (tokens, 1))
+    past = [(torch.randn(tokens, KV, 128, dh), torch.randn(tokens, KV, 128, dh)) for _ in range(L)]
+    def step():
+        with torch.no_grad(): model(ids, 128, past)
+else:
+    B, T = (int(a) for a in size.split('x')); tokens = B * T
+    for l in range(L):
+        for n, (o, i) in SIZES.items():
+            A[f'{n}{l}a'] = (torch.randn(16, i) * 0.01).requires_grad_(); A[f'{n}{l}b'] = torch.zeros(o, 16).requires_grad_()
+    optimizer = torch.optim.AdamW(list(A.values()), 1e-4, betas=(0.9, 0.98))
+    ids, targets = torch.randint(0, V, (B, T)), torch.randint(0, V, (B * T,))
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(ids).view(-1, V), targets).backward()
+        torch.nn.utils.clip_grad_norm_(list(A.values()), 1.0)
+        optimizer.step()
+step(); times = []; start = time.perf_counter()
+while time.perf_counter() - start < seconds or len(times) < 2:
+    c, t = time.process_time(), time.perf_counter(); step()
+    times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'firstMs': 0, 'torch': torch.__version__}))
+`;
+
+/** What PyTorch took for the same work; undefined where it could not. */
+export function measureTorch(python: string, what: string, seconds: number) {
+  const blas = openmpBlas();
+  const env = {
+    ...process.env,
+    OMP_NUM_THREADS: '1',
+    LD_LIBRARY_PATH: [blas, process.env.LD_LIBRARY_PATH].filter((path) => path !== undefined).join(':'),
+  };
+  const out = execFileSync(python, ['-c', SOURCE, what, String(seconds)], { env, encoding: 'utf8' });
+  return JSON.parse(out) as {
+    readonly tokens: number;
+    readonly times: readonly (readonly [wall: number, cpu: number])[];
+    readonly peak: number;
+    readonly torch: string;
+  };
+}

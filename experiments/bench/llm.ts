@@ -1,0 +1,154 @@
+/**
+ * Language models of Qwen2.5-0.5B's shape with random weights: reading, decoding and training under each kind of base,
+ * against weights that are fed at every run and, with `--python <path>`, against plain PyTorch.
+ *
+ *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1]
+ *
+ * Every figure is tokens per processor second of one thread, each in a process of its own; other work on the machine
+ * hardly moves it, and its ratios less.
+ */
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { columns } from '../../src/evaluation/table.ts';
+import { weightSpecs } from '../../src/model/parameters.ts';
+import { openText } from '../../src/pretrained/folder.ts';
+import { readModelConfig } from '../../src/pretrained/model-config.ts';
+import { writeTinyChatModel } from '../tiny-chat-model.ts';
+import { measureTorch } from './llm-torch.ts';
+import type { LlmMeasurement } from './llm-worker.ts';
+import { median } from './median.ts';
+
+/** @see https://huggingface.co/Qwen/Qwen2.5-0.5B (config.json) */
+const QWEN = {
+  hidden_size: 896,
+  num_hidden_layers: 24,
+  num_attention_heads: 14,
+  num_key_value_heads: 2,
+  intermediate_size: 4864,
+  vocab_size: 151936,
+  max_position_embeddings: 32768,
+  rope_theta: 1e6,
+};
+
+const WORK = ['prefill:128', 'prefill:512', 'decode:1', 'decode:8', 'lora:1x128', 'lora:4x256', 'lora:4x256:lean'];
+const BASES = ['inputs', 'none', 'int8', 'int4'] as const;
+
+export async function llmBench(args: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      python: { type: 'string' },
+      seconds: { type: 'string', default: '4' },
+      only: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'longplay-llm-bench-'));
+  const worker = new URL('./llm-worker.js', import.meta.url).pathname;
+  const work = values.only?.split(',') ?? WORK;
+  const results: Record<string, Record<string, { rate: number; peak: number; firstMs: number }>> = {};
+  try {
+    writeRandomModel(folder);
+    textFigures(folder);
+    let torch = '';
+    for (const what of work) {
+      const row: (typeof results)[string] = {};
+      results[what] = row;
+      for (const base of BASES) {
+        if (what.endsWith(':lean') && base === 'inputs') continue;
+        const options = { encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
+        const out = execFileSync(process.execPath, [worker, folder, base, what, values.seconds], options);
+        row[base] = figures(JSON.parse(out) as LlmMeasurement);
+      }
+      if (values.python) {
+        const { torch: version, ...measured } = measureTorch(values.python, what, Number(values.seconds));
+        torch = version;
+        row.torch = figures({ ...measured, firstMs: 0 });
+      }
+      if (!values.json) console.log(table(what, row).join('\n'));
+    }
+    if (torch !== '' && !/^[2-9]/.test(torch))
+      console.log(`PyTorch ${torch}: older than 2, so nothing is claimed by its ratios`);
+    else if (torch !== '') console.log(`PyTorch ${torch}`);
+    if (values.json) console.log(JSON.stringify({ torch, results }));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A folder of the shape: half a billion numbers, drawn once as a block that is written over and over. */
+function writeRandomModel(folder: string): void {
+  writeTinyChatModel(folder);
+  const json = { ...(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as object), ...QWEN };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(json));
+  const specs = weightSpecs(readModelConfig(json, 'config.json'));
+  const header: Record<string, object> = { __metadata__: { format: 'pt' } };
+  let end = 0;
+  for (const { name, shape } of specs) {
+    const bytes = 4 * shape.reduce((a, b) => a * b, 1);
+    header[name] = { dtype: 'F32', shape, data_offsets: [end, end + bytes] };
+    end += bytes;
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const head = Buffer.alloc(8 + Math.ceil(text.length / 8) * 8, 0x20);
+  head.writeBigUInt64LE(BigInt(head.length - 8));
+  text.copy(head, 8);
+  let state = 12345;
+  const block = Float32Array.from({ length: 1 << 20 }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) | 0;
+    return (state * 0.03) / 2 ** 31;
+  });
+  const ones = new Float32Array(1 << 13).fill(1);
+  const fd = openSync(join(folder, 'model.safetensors'), 'w');
+  writeSync(fd, head);
+  for (const { shape } of specs) {
+    const from = shape.length === 1 ? ones : block;
+    for (let left = shape.reduce((a, b) => a * b, 1); left > 0; left -= from.length) {
+      writeSync(fd, new Uint8Array(from.buffer, 0, 4 * Math.min(left, from.length)));
+    }
+  }
+  closeSync(fd);
+}
+
+function figures({ tokens, times, peak, firstMs }: LlmMeasurement) {
+  return { rate: (1000 * tokens) / median(times.map(([, cpu]) => cpu)), peak, firstMs };
+}
+
+function table(what: string, row: Readonly<Record<string, { rate: number; peak: number; firstMs: number }>>): string[] {
+  const head = ['', 'tokens/CPU-s', 'x inputs', ...(row.torch ? ['x torch'] : []), 'peak GB', 'first result s'];
+  const ratio = (rate: number, other: { rate: number } | undefined) => (other ? (rate / other.rate).toFixed(2) : '');
+  const lines = Object.entries(row).map(([base, { rate, peak, firstMs }]) => [
+    base,
+    rate.toFixed(1),
+    ratio(rate, row.inputs),
+    ...(row.torch ? [ratio(rate, row.torch)] : []),
+    peak.toFixed(1),
+    firstMs > 0 ? (firstMs / 1000).toFixed(1) : '',
+  ]);
+  return ['', what, ...columns([head, ...lines])];
+}
+
+/** Speed of tokenizer and template on text like a world's. */
+function textFigures(folder: string): void {
+  const { tokenizer, template } = openText(folder);
+  const text = 'Crafting commands:\ncraft 4 oak planks using 1 oak log\n\nGoal: craft wooden pickaxe.\n'.repeat(200);
+  const time = (run: () => void) => {
+    run();
+    const start = process.cpuUsage();
+    for (let i = 0; i < 5; i++) run();
+    const { user, system } = process.cpuUsage(start);
+    return (user + system) / 5e6;
+  };
+  const encode = time(() => void tokenizer.encodePlain(text));
+  const messages = Array.from({ length: 20 }, (_, i) => ({
+    role: i % 2 ? 'assistant' : 'user',
+    content: text.slice(0, 200),
+  }));
+  const render = time(() => void template!.render(messages));
+  console.log(
+    `tokenizer ${(text.length / encode / 1e6).toFixed(2)} M characters/s, 20 messages rendered in ${(1000 * render).toFixed(2)} ms`,
+  );
+}

@@ -1,0 +1,253 @@
+/**
+ * A look at a pretrained model on this machine, and at a generation server beside it: what `longplay doctor --model` runs
+ * where no test of ours can. Everything is done once, small, with the code that a run uses.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { messageOf } from '../core/errors.ts';
+import type { Decision, Group } from '../core/trajectory.ts';
+import type { EngineOptions } from '../engine/engine.ts';
+import { openEngine } from '../engine/open.ts';
+import { measure } from '../learner/measure.ts';
+import { Trainer } from '../learner/trainer.ts';
+import { trainUnits } from '../learner/training-batch.ts';
+import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../model/config.ts';
+import { defaultAdamW } from '../model/optimizer.ts';
+import { drawParameters, type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { logprobsGraph } from '../model/programs.ts';
+import { writeAdapter } from '../pretrained/adapter.ts';
+import { openModel, type PretrainedModel } from '../pretrained/folder.ts';
+import { frozenAs, type Quantize } from '../pretrained/quantize.ts';
+import { type ChatCodec, openChatCodec } from '../reading/chat-codec.ts';
+import { type GenerationOptions, openGenerationClient } from '../remote/generation/generation-client.ts';
+import { CachedPolicy } from './cached-policy.ts';
+
+/** One line of the table. */
+export interface Check {
+  readonly what: string;
+  readonly ok: boolean;
+  readonly found: string;
+}
+
+const ANSWER = 64;
+const LORA: LoraConfig = { rank: 16, alpha: 32, targets: ALL_PROJECTIONS };
+const NONE = new Int32Array(0);
+
+/**
+ * Loads a model, lets it write an answer, scores the answer again as the learner does, and makes one LoRA step.
+ * @param server a vLLM or SGLang over the same base: gets an adapter with a known effect, and is asked under it
+ * @returns what was found, in order; the first check that fails ends it
+ */
+export async function checkModel(
+  folder: string,
+  quantize: Quantize,
+  engineOptions: EngineOptions,
+  server?: GenerationOptions,
+): Promise<readonly Check[]> {
+  const checks: Check[] = [];
+  const scratch = mkdtempSync(join(tmpdir(), 'longplay-doctor-'));
+  const timed = async <T>(
+    what: string,
+    work: () => Promise<{ readonly found: string; readonly ok?: boolean; readonly value: T }>,
+  ) => {
+    const start = performance.now();
+    try {
+      const { found, ok = true, value } = await work();
+      checks.push({ what, ok, found: `${found} (${((performance.now() - start) / 1000).toFixed(1)} s)` });
+      return value;
+    } catch (thrown) {
+      checks.push({ what, ok: false, found: messageOf(thrown).split('\n')[0]! });
+      return undefined;
+    }
+  };
+  const engine = await openEngine(engineOptions);
+  try {
+    const opened = await timed('folder', async () => open(folder, quantize, scratch));
+    if (!opened) return checks;
+    const { model, config, codec } = opened;
+    const zero = paramsOf(config, 0);
+    const answer = await timed('64 tokens', async () => {
+      const options = { config, codec, decoder: 'tokens', masked: false, maxTokens: ANSWER, maxBatch: 1 } as const;
+      const policy = await CachedPolicy.create(engine, { ...options, cacheOnUpdate: 'keep' }, zero);
+      const decision = await write(policy);
+      await policy.dispose();
+      return {
+        found: `${decision.tokens.length} sampled: ${JSON.stringify(codec.decode(decision.tokens)).slice(0, 60)}`,
+        value: decision,
+      };
+    });
+    if (!answer) return checks;
+    const group = groupOf(codec, answer);
+    await timed('scored again as the learner does', async () => {
+      const worst = Math.max(
+        ...(await scored(engine, config, codec, zero, group)).map((x, i) => Math.abs(x - answer.logprobs[i]!)),
+      );
+      return {
+        found: `largest |difference| ${worst.toExponential(1)} nats, expected at most 1e-3`,
+        ok: worst <= 1e-3,
+        value: worst,
+      };
+    });
+    await timed('one LoRA step', async () => {
+      const trainer = await Trainer.create(engine, { ...imitation, model: config, codec }, { params: zero });
+      const { broken, stats } = await trainer.update([group], 0);
+      await trainer.dispose();
+      return {
+        found: broken?.message ?? `loss ${stats.nll!.toFixed(3)}, gradient norm ${stats.gradNorm!.toExponential(1)}`,
+        ok: !broken,
+        value: 0,
+      };
+    });
+    if (server) await checkServer(server, { model, config, codec, scratch, group }, engine, timed);
+    return checks;
+  } finally {
+    await engine.dispose();
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function open(folder: string, quantize: Quantize, scratch: string) {
+  const model = openModel(folder, 4096);
+  const config = { ...frozenAs(model, quantize, join(scratch, 'quantised')), adapter: LORA };
+  const codec = openChatCodec({
+    folder: model.folder,
+    vocabSize: model.config.vocabSize,
+    endTokens: model.endTokens,
+    world: { role: 'You answer in a sentence.', forms: [], hints: [], format: 'action' },
+    format: 'world',
+    listActions: false,
+    contextTokens: model.config.maxPositions,
+    answerTokens: ANSWER,
+  });
+  const { layers, hiddenSize, vocabSize } = model.config;
+  const template = codec.rendersAnew ? 'rendered anew every turn' : 'appended to';
+  const found = `${layers} layers of ${hiddenSize}, ${vocabSize} tokens, base ${quantize}; conversations are ${template}`;
+  return { found, value: { model, config, codec } };
+}
+
+/** An adapter: B all zero changes nothing, B of this size changes log-probabilities visibly. */
+function paramsOf(config: ModelConfig, size: number): ParamSet {
+  const specs = parameterSpecs(config).map((spec) =>
+    spec.name.includes('.lora_B.') ? { ...spec, init: { kind: 'uniform', bound: size } as const } : spec,
+  );
+  return { version: 0, values: drawParameters(specs, 7) };
+}
+
+async function write(policy: CachedPolicy): Promise<Decision & { readonly kind: 'tokens' }> {
+  const place = { episode: 0, group: 0, member: 0, groupSize: 1, turn: 0 };
+  const said = { observation: QUESTION, actions: NONE, newActions: [], samplingSeed: 5, temperature: 1 };
+  policy.submit([{ ...place, ...said }]);
+  for (;;) {
+    const [acted] = await policy.step();
+    if (acted?.decision?.kind === 'tokens') return acted.decision;
+  }
+}
+
+const QUESTION = 'What is a tree?';
+
+function groupOf(codec: ChatCodec, decision: Decision): Group {
+  const task = { env: 'doctor', index: 0, seed: 0 };
+  const turn = { observation: QUESTION, actions: NONE, action: '', decision, reward: 1, actMs: 0, envMs: 0 };
+  const trajectory = {
+    ...{ episode: 0, group: 0, task, horizon: 1, attempt: 1, actionTable: [], turns: [turn], finalObservation: '' },
+    ...{ end: 'terminated' as const, success: true, view: codec.id },
+  };
+  return { group: 0, task, horizon: 1, trajectories: [trajectory] };
+}
+
+const imitation = {
+  decoder: 'tokens',
+  masked: false,
+  recompute: true,
+  maxTokens: 4096,
+  chunks: 4,
+  estimator: {
+    algorithm: 'agent_evol',
+    threshold: Number.NEGATIVE_INFINITY,
+    gamma: 1,
+    truncation: 'terminal',
+    aggregation: { type: 'token-mean' },
+  },
+  epochs: 1,
+  minibatches: 1,
+  coefficients: { clipLow: 0, clipHigh: 0, entropyCoef: 0, valueCoef: 0, valueClip: 1 },
+  offPolicy: { type: 'ratio' },
+  learningRate: { peak: 1e-4, warmupSteps: 0, decay: 'none', final: 1 },
+  maxGradNorm: 1,
+  adamW: defaultAdamW,
+  filterGroups: false,
+  seed: 1,
+} as const;
+
+async function scored(
+  engine: Awaited<ReturnType<typeof openEngine>>,
+  model: ModelConfig,
+  codec: ChatCodec,
+  params: ParamSet,
+  group: Group,
+): Promise<number[]> {
+  const program = await engine.compile(logprobsGraph(model, { decoder: 'tokens', masked: false, chunks: 4 }));
+  const units = trainUnits(codec, group.trajectories, 0);
+  const { logprobs } = await measure({ model, codec, decoder: 'tokens', masked: false, program }, params, units);
+  await program.dispose();
+  return [...logprobs];
+}
+
+type Timed = <T>(
+  what: string,
+  work: () => Promise<{ found: string; ok?: boolean; value: T }>,
+) => Promise<T | undefined>;
+
+/** The server under an adapter that changes something: its log-probabilities must be those computed here. */
+async function checkServer(
+  server: GenerationOptions,
+  {
+    model,
+    config,
+    codec,
+    scratch,
+    group,
+  }: {
+    readonly model: PretrainedModel;
+    readonly config: ModelConfig & { readonly adapter: LoraConfig };
+    readonly codec: ChatCodec;
+    readonly scratch: string;
+    readonly group: Group;
+  },
+  engine: Awaited<ReturnType<typeof openEngine>>,
+  timed: Timed,
+): Promise<void> {
+  const client = openGenerationClient(server);
+  const name = `lp-doctor-${randomUUID().slice(0, 8)}`;
+  const params = paramsOf(config, 0.02);
+  const loaded = await timed(`${server.api}: adapter loaded`, async () => {
+    writeAdapter(join(scratch, name), config, params.values, model.folder);
+    await client.load(name, join(scratch, name));
+    return { found: name, value: true };
+  });
+  if (!loaded) return;
+  await timed(`${server.api}: generates under it`, async () => {
+    const context = group.trajectories[0]!.turns[0]!.decision!.context;
+    const request = { ids: [...context], maxTokens: ANSWER, temperature: 1, seed: 5, endTokens: [codec.end] };
+    const answer = await client.generate({ ...request, adapter: name });
+    if (answer.kind !== 'done') return { found: answer.kind, ok: false, value: 0 };
+    const decision: Decision = {
+      ...{ kind: 'tokens', version: 0, context, value: 0, masked: false },
+      tokens: Int32Array.from(answer.tokens),
+      logprobs: Float32Array.from(answer.logprobs),
+    };
+    const own = groupOf(codec, decision);
+    const gap = (here: readonly number[]) =>
+      here.reduce((sum, x, i) => sum + Math.abs(x - answer.logprobs[i]!), 0) / here.length;
+    const under = gap(await scored(engine, config, codec, params, own));
+    const without = gap(await scored(engine, config, codec, paramsOf(config, 0), own));
+    const found = `mean |difference| ${under.toFixed(3)} nats under the adapter, ${without.toFixed(3)} without; expected at most 0.1, and less than without`;
+    return { found, ok: under <= 0.1 && under < without, value: under };
+  });
+  await timed(`${server.api}: adapter unloaded`, async () => {
+    await client.unload(name);
+    return { found: name, value: true };
+  });
+}

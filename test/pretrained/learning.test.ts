@@ -1,0 +1,37 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { studyTiny } from '../../experiments/llm-tiny.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
+
+const long = process.env.LONGPLAY_LONG === '1';
+
+it.each(['llm', 'llm-hybrid'])('experiments/%s.yaml is a configuration', (name) => {
+  const path = new URL(`../../experiments/${name}.yaml`, import.meta.url);
+  const { policy, learner } = loadRunConfig(readFileSync(path, 'utf8'), name);
+  expect(policy).toMatchObject({ kind: name === 'llm' ? 'checkpoint' : 'server', decoder: 'tokens', masked: false });
+  expect(learner).toMatchObject({ recompute: true, maxTokens: 4096 });
+});
+
+it('a tiny chat model goes from fine-tuning to reinforcement through the whole path', {
+  timeout: 3_600_000,
+}, async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'longplay-tiny-'));
+  const study = { seed: 1, epochs: 1, full: false, learningRate: 3e-3 };
+  try {
+    const { untrained, tuned, learnt } = await studyTiny(
+      dir,
+      long
+        ? { ...study, copies: 1, updates: 40, tasks: 30, episodes: 8 }
+        : { ...study, copies: 1, planned: 12, updates: 1, tasks: 3, episodes: 1 },
+    );
+    expect(learnt.episodes).toBe(tuned.episodes);
+    if (!long) return; // the path; what it learns takes minutes
+    const rate = ({ successes, episodes }: typeof tuned) => successes / episodes;
+    expect(rate(tuned)).toBeGreaterThan(rate(untrained) + 0.05);
+    expect(rate(learnt)).toBeGreaterThanOrEqual(rate(tuned));
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
