@@ -7,37 +7,31 @@
  * Update and horizon change together, in one handler: no episode can start under the horizon of another update. What
  * each command may do now is up to the phase (phase.ts).
  */
-import { isInformative, mostGroups } from '../../src/algo/dynamic-sampling.ts';
+import { isInformative } from '../../src/algo/dynamic-sampling.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError } from '../../src/core/errors.ts';
-import { seedFrom } from '../../src/core/rng.ts';
-import type { Task } from '../../src/core/task.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { consumedFacts } from '../../src/record/group-facts.ts';
-import { NO_TIME } from '../../src/record/slot-time.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
-import { groupsToStart } from '../../src/schedule/admission.ts';
 import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
-import { progressOf, stopReached, type TrainedSoFar } from '../../src/schedule/stop.ts';
-import { TaskSampler } from '../../src/schedule/task-sampler.ts';
 import type { GroupFinished, SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { RecorderCommand } from '../recorder/protocol.ts';
-import type { GroupTicket, RolloutCommand, RolloutState, RolloutTotals } from '../rollout/protocol.ts';
+import type { RolloutCommand, RolloutState, RolloutTotals } from '../rollout/protocol.ts';
 import { Deliveries, revivedGroup } from './deliveries.ts';
 import { Evaluations } from './evaluations.ts';
 import { LaunchedGroups } from './groups.ts';
+import { Launcher } from './launcher.ts';
 import {
   handsOver,
   isQuiet,
   isTraining,
-  mayEvaluate,
-  mayLaunch,
   nextPhase,
   type Phase,
   type PhaseEffect,
   type PhaseEvent,
   START,
 } from './phase.ts';
+import { Progress } from './progress.ts';
 import type {
   Captured,
   Evaluate,
@@ -51,7 +45,6 @@ import type {
   SchedulerState,
   TrainEnded,
 } from './protocol.ts';
-import { TrainingTasks } from './tasks.ts';
 
 export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
   readonly env: string;
@@ -96,7 +89,7 @@ export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
     return {
       handlers: {
         train: ({ replyTo }) => scheduler.train(replyTo),
-        halt: () => scheduler.halt(),
+        halt: () => scheduler.end('halted'),
         evaluate: (evaluate) => scheduler.evaluate(evaluate),
         status: ({ replyTo }) => ctx.reply(replyTo, scheduler.status()),
         updated: ({ report }) => scheduler.updated(report),
@@ -115,15 +108,15 @@ export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
 class Scheduler {
   readonly #ctx: Context<Internal>;
   readonly #init: SchedulerInit;
-  readonly #tasks: TrainingTasks;
   readonly #groups: LaunchedGroups;
   readonly #evaluations = new Evaluations();
+  readonly #launcher: Launcher;
+  readonly #progress: Progress;
   #phase: Phase = START;
   /** What a resumed run begins with, until it has gone on from there. */
   #checkpoint: SchedulerState | undefined;
   #training: ReplyTo<TrainEnded> | undefined;
   #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
-  #captured: RolloutState | undefined;
   /** Times that the rollouts were asked for their state. */
   #captures = 0;
   #cancelQuiet = () => {};
@@ -131,34 +124,19 @@ class Scheduler {
   #barriers = 0;
   #version: number;
   #horizon: HorizonState;
-  #nextGroup: number;
-  #totals: RolloutTotals;
-  /** Milliseconds of training before `#startedAt`. */
-  #elapsedBefore: number;
-  #startedAt: number | undefined;
 
   constructor(ctx: Context<Internal>, init: SchedulerInit) {
     this.#ctx = ctx;
     this.#init = init;
-    const { version, horizon, state, group } = init.start;
-    const { env, tasks, seed, sampling, learner } = init;
-    this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), state);
+    const { version, horizon, state } = init.start;
+    const { learner } = init;
     const informative = (one: Group) => learner.oversampling <= 1 || isInformative(one, learner);
     this.#groups = new LaunchedGroups(new Deliveries(init.labelOf, informative), state?.accounting);
+    this.#launcher = new Launcher(init, this.#groups, this.#evaluations);
+    this.#progress = new Progress(ctx.clock, init.stop, state);
     this.#checkpoint = state;
     this.#version = version;
     this.#horizon = horizon;
-    this.#nextGroup = state?.nextGroup ?? group;
-    this.#totals = {
-      envSteps: state?.envSteps ?? 0,
-      episodes: state?.episodes ?? 0,
-      runningEpisodes: 0,
-      tokens: 0,
-      calls: 0,
-      decidedTurns: 0,
-      time: NO_TIME,
-    };
-    this.#elapsedBefore = state?.elapsedMs ?? 0;
   }
 
   // --- what others ask for ----------------------------------------------------------------------------------------
@@ -169,14 +147,16 @@ class Scheduler {
       return;
     }
     this.#training = replyTo;
-    this.#startedAt = this.#ctx.clock.now();
-    const why = stopReached(this.#init.stop, this.#soFar());
+    this.#progress.start();
+    const why = this.#progress.stopReached(this.#version);
     this.on({ type: 'train', checkpoint: this.#checkpoint !== undefined, done: why !== undefined });
     if (why) this.#answerTrain(why);
   }
 
-  halt(): void {
-    this.#end('halted');
+  end(why: TrainEnded['why']): void {
+    if (!isTraining(this.#phase)) return;
+    this.on({ type: 'end' });
+    this.#answerTrain(why);
   }
 
   evaluate({ plan, replyTo }: Evaluate): void {
@@ -192,11 +172,11 @@ class Scheduler {
 
   status(): RunStatus {
     return {
-      ...this.#totals,
+      ...this.#progress.totals,
       version: this.#version,
       horizon: horizon(this.#horizon),
-      elapsedMs: this.#elapsed(),
-      progress: this.#progress(this.#totals.envSteps),
+      elapsedMs: this.#progress.elapsedMs,
+      progress: this.#progress.share(this.#version),
       accounting: this.#groups.accounting,
     };
   }
@@ -240,7 +220,7 @@ class Scheduler {
   // --- what the rollouts tell -------------------------------------------------------------------------------------
 
   played({ groups, gaveUp, failed, totals }: Played): void {
-    this.#totals = totals;
+    this.#progress.totals = totals;
     for (const { group, failure } of failed) {
       const ticket = this.#groups.failed(group, failure.cause);
       if (ticket) this.#tellRecorder({ type: 'failed', task: ticket.task, failure });
@@ -253,16 +233,14 @@ class Scheduler {
   }
 
   progressed(totals: RolloutTotals): void {
-    this.#totals = totals;
+    this.#progress.totals = totals;
     this.#tellRecorder({ type: 'progressed', status: this.status() });
   }
 
   captured({ id, state }: Captured): void {
     if (id !== this.#captures) return; // of a checkpoint that was given up meanwhile
-    this.#totals = state.totals;
-    this.#captured = state;
-    this.on({ type: 'captured', evaluating: this.#evaluations.size > 0 });
-    this.#captured = undefined;
+    this.#progress.totals = state.totals;
+    this.on({ type: 'captured', evaluating: this.#evaluations.size > 0 }, state);
   }
 
   #finished({ group, trajectories, envSteps }: PlayedGroup): void {
@@ -274,13 +252,13 @@ class Scheduler {
       this.#groups.filter(size);
       return;
     }
-    this.#tasks.observe(task, trajectories.filter(({ success }) => success).length / size);
+    this.#launcher.tasks.observe(task, trajectories.filter(({ success }) => success).length / size);
     if (this.#init.paths.learner === undefined) {
       this.#groups.filter(size);
       return;
     }
     const finished: Group = { group, task, horizon, trajectories };
-    const progress = this.#progress(envSteps);
+    const progress = this.#progress.share(this.#version, envSteps);
     this.#groups.deliveries.add(finished, progress);
     if (handsOver(this.#phase)) this.#handOver([{ group: finished, progress }]);
   }
@@ -290,20 +268,21 @@ class Scheduler {
     if (!ticket) return;
     const { task, size, purpose } = ticket;
     this.#tellRecorder({ type: 'failed', task, failure });
-    if (this.#evaluations.gaveUp(purpose.name, size) || !this.#tasks.quarantine(task)) return;
+    if (this.#evaluations.gaveUp(purpose.name, size) || !this.#launcher.tasks.quarantine(task)) return;
     this.#tellRecorder({ type: 'quarantined', task, failure, attempts });
   }
 
   // --- phases -----------------------------------------------------------------------------------------------------
 
-  on(event: PhaseEvent): void {
+  /** @param state of the rollouts, where they have just told it */
+  on(event: PhaseEvent, state?: RolloutState): void {
     const { phase, effects } = nextPhase(this.#phase, event, this.#init.barrier);
     this.#phase = phase;
     if (!isQuiet(phase)) this.#cancelQuiet();
-    for (const effect of effects) this.#carryOut(effect);
+    for (const effect of effects) this.#carryOut(effect, state);
   }
 
-  #carryOut(effect: PhaseEffect): void {
+  #carryOut(effect: PhaseEffect, state: RolloutState | undefined): void {
     const carriers: Record<PhaseEffect, () => void> = {
       restore: () => this.#restore(this.#checkpoint!),
       pause: () => this.#tellRollouts({ type: 'pause', ended: false }),
@@ -312,7 +291,7 @@ class Scheduler {
         const atRest = this.#init.barrier || this.#phase.name === 'restoring';
         this.#tellRollouts({ type: 'capture', id: ++this.#captures, atRest });
       },
-      answer: () => this.#answerSnapshot(this.#state(this.#captured!)),
+      answer: () => this.#answerSnapshot(this.#state(state!)),
       answerCheckpoint: () => this.#answerSnapshot(this.#checkpoint!),
       awaitQuiet: () => {
         this.#cancelQuiet();
@@ -333,12 +312,11 @@ class Scheduler {
   #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
     return {
       format: 2,
-      ...this.#tasks.saved,
-      nextGroup: this.#nextGroup,
+      ...this.#launcher.saved,
       nextEpisode,
       envSteps,
       episodes,
-      elapsedMs: this.#elapsed(),
+      elapsedMs: this.#progress.elapsedMs,
       ...this.#groups.saved(running),
     };
   }
@@ -347,7 +325,7 @@ class Scheduler {
   #restore({ delivered, running }: SchedulerState): void {
     for (const { group, progress } of delivered) this.#groups.deliveries.add(revivedGroup(group), progress);
     const groups = running.map((saved) => {
-      const ticket = this.#trainingTicket(saved.group, saved.task, saved.horizon);
+      const ticket = this.#launcher.trainingTicket(saved.group, saved.task, saved.horizon);
       this.#groups.restore(ticket);
       return { ticket, saved };
     });
@@ -360,69 +338,22 @@ class Scheduler {
   }
 
   #endIfDone(): boolean {
-    const why = isTraining(this.#phase) && stopReached(this.#init.stop, this.#soFar());
-    if (why) this.#end(why);
+    const why = isTraining(this.#phase) && this.#progress.stopReached(this.#version);
+    if (why) this.end(why);
     return !isTraining(this.#phase);
-  }
-
-  #end(why: TrainEnded['why']): void {
-    if (!isTraining(this.#phase)) return;
-    this.on({ type: 'end' });
-    this.#answerTrain(why);
   }
 
   #answerTrain(why: TrainEnded['why']): void {
     const status = this.status();
-    this.#elapsedBefore = this.#elapsed();
-    this.#startedAt = undefined;
+    this.#progress.end();
     this.#ctx.reply(this.#training!, { why, status });
   }
 
-  // --- groups -----------------------------------------------------------------------------------------------------
+  // --- groups and addresses -----------------------------------------------------------------------------------------
 
-  /** Starts what admission allows; evaluations first. */
   #launch(): void {
-    const { concurrentGroups } = this.#init.rollout;
-    const tickets: GroupTicket[] = [];
-    const launch = (ticket: GroupTicket) => {
-      this.#groups.launch(ticket);
-      tickets.push(ticket);
-    };
-    // Training groups that wait for the end of a pause take no evaluation's place: it may be the evaluation they wait for.
-    const { name } = this.#phase;
-    const taken = () =>
-      this.#groups.counts.all - (name === 'idle' || name === 'running' ? 0 : this.#groups.counts.training);
-    while (mayEvaluate(this.#phase) && taken() < concurrentGroups) {
-      const next = this.#evaluations.next();
-      if (!next) break;
-      const { plan, task, purpose } = next;
-      launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose });
-    }
-    for (let start = mayLaunch(this.#phase) ? this.#admitted() : 0; start > 0; start--) {
-      launch(this.#trainingTicket(this.#nextGroup++, this.#tasks.next(), horizon(this.#horizon)));
-    }
-    if (tickets.length > 0) this.#tellRollouts({ type: 'play', groups: tickets });
-  }
-
-  /** Training groups that may start now. */
-  #admitted(): number {
-    const { groupsPerUpdate, maxLag } = this.#init.learner;
-    const { deliveries, counts } = this.#groups;
-    return groupsToStart({
-      maxLag,
-      version: this.#version,
-      groupsPerUpdate,
-      accepted: this.#version * groupsPerUpdate + deliveries.size,
-      running: counts.training,
-      uninformative: deliveries.uninformative,
-      mostPerUpdate: mostGroups(this.#init.learner),
-      maxRunning: this.#init.rollout.concurrentGroups,
-    });
-  }
-
-  #trainingTicket(group: number, task: Task, horizon: number): GroupTicket {
-    const purpose = { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
-    return { group, task, horizon, size: this.#init.rollout.groupSize, purpose };
+    const groups = this.#launcher.launch(this.#phase, this.#version, horizon(this.#horizon));
+    if (groups.length > 0) this.#tellRollouts({ type: 'play', groups });
   }
 
   #handOver(groups: readonly { readonly group: Group; readonly progress: number }[]): void {
@@ -430,20 +361,6 @@ class Scheduler {
     for (const { group, progress } of groups) {
       void learner.tell({ type: 'group', group, progress, barrier: this.#barriers });
     }
-  }
-
-  // --- time and addresses -----------------------------------------------------------------------------------------
-
-  #elapsed(): number {
-    return this.#elapsedBefore + (this.#startedAt === undefined ? 0 : this.#ctx.clock.now() - this.#startedAt);
-  }
-
-  #soFar(): TrainedSoFar {
-    return { updates: this.#version, envSteps: this.#totals.envSteps, elapsedMs: this.#elapsed() };
-  }
-
-  #progress(envSteps: number): number {
-    return progressOf(this.#init.stop, { ...this.#soFar(), envSteps });
   }
 
   #tellRollouts(command: RolloutCommand): void {

@@ -1,0 +1,79 @@
+/** Which groups start now: evaluations first, then training groups as admission allows. */
+import { mostGroups } from '../../src/algo/dynamic-sampling.ts';
+import { seedFrom } from '../../src/core/rng.ts';
+import type { Task } from '../../src/core/task.ts';
+import { groupsToStart } from '../../src/schedule/admission.ts';
+import { TaskSampler } from '../../src/schedule/task-sampler.ts';
+import type { GroupTicket } from '../rollout/protocol.ts';
+import type { Evaluations } from './evaluations.ts';
+import type { LaunchedGroups } from './groups.ts';
+import { mayEvaluate, mayLaunch, type Phase } from './phase.ts';
+import type { SchedulerInit } from './scheduler-actor.ts';
+import { TrainingTasks } from './tasks.ts';
+
+export class Launcher {
+  readonly tasks: TrainingTasks;
+  readonly #init: SchedulerInit;
+  readonly #groups: LaunchedGroups;
+  readonly #evaluations: Evaluations;
+  #nextGroup: number;
+
+  constructor(init: SchedulerInit, groups: LaunchedGroups, evaluations: Evaluations) {
+    const { env, tasks, seed, sampling, start } = init;
+    this.tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), start.state);
+    this.#init = init;
+    this.#groups = groups;
+    this.#evaluations = evaluations;
+    this.#nextGroup = start.state?.nextGroup ?? start.group;
+  }
+
+  /** For a checkpoint; plain JSON. */
+  get saved() {
+    return { ...this.tasks.saved, nextGroup: this.#nextGroup };
+  }
+
+  /** Launches what may start in a phase. @returns its tickets, for the rollouts */
+  launch(phase: Phase, version: number, horizon: number): readonly GroupTicket[] {
+    const { concurrentGroups } = this.#init.rollout;
+    const tickets: GroupTicket[] = [];
+    const launch = (ticket: GroupTicket) => {
+      this.#groups.launch(ticket);
+      tickets.push(ticket);
+    };
+    // Training groups that rest in a pause take no evaluation's place: it may be the one that the pause waits for.
+    const resting = phase.name !== 'idle' && phase.name !== 'running';
+    const taken = () => this.#groups.counts.all - (resting ? this.#groups.counts.training : 0);
+    while (mayEvaluate(phase) && taken() < concurrentGroups) {
+      const next = this.#evaluations.next();
+      if (!next) break;
+      const { plan, task, purpose } = next;
+      launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose });
+    }
+    for (let start = mayLaunch(phase) ? this.#admitted(version) : 0; start > 0; start--) {
+      launch(this.trainingTicket(this.#nextGroup++, this.tasks.next(), horizon));
+    }
+    return tickets;
+  }
+
+  /** A group to train on. */
+  trainingTicket(group: number, task: Task, horizon: number): GroupTicket {
+    const purpose = { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
+    return { group, task, horizon, size: this.#init.rollout.groupSize, purpose };
+  }
+
+  /** Training groups that may start now. */
+  #admitted(version: number): number {
+    const { groupsPerUpdate, maxLag } = this.#init.learner;
+    const { deliveries, counts } = this.#groups;
+    return groupsToStart({
+      maxLag,
+      version,
+      groupsPerUpdate,
+      accepted: version * groupsPerUpdate + deliveries.size,
+      running: counts.training,
+      uninformative: deliveries.uninformative,
+      mostPerUpdate: mostGroups(this.#init.learner),
+      maxRunning: this.#init.rollout.concurrentGroups,
+    });
+  }
+}
