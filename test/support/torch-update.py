@@ -160,16 +160,20 @@ def advantages(groups, e, finals, penalties):
                 one['A'] = [sum((gamma * e['lambda']) ** (k - t) * delta[k] for k in range(t, T)) for t in range(T)]
                 one['R'] = [a + b for a, b in zip(one['A'], v)]
             elif algorithm == 'reinforce_pp':
-                one['A'] = [x - (mean(totals) if e['baseline'] == 'group' else 0) for x in one['G']]
+                # The baseline is taken off the outcome, at the last decision, and discounted from there.
+                heard = [sum(o['r']) + o['final'] for o in row if not (o['cut'] and e['truncation'] == 'mask')]
+                base = mean(heard) if e['baseline'] == 'group' and heard else 0.0
+                one['A'] = [x - gamma ** (T - 1 - t) * base for t, x in enumerate(one['G'])]
             elif algorithm == 'agent_evol':
                 one['A'] = [1.0] * T
                 one['trained'] = [totals[i] > e['threshold']] * T
             elif algorithm == 'gigpo':
                 seen = one['member']['observations']
+                sums = [sum(o['r']) + o['final'] for o in row]  # whole trajectories are compared undiscounted
                 A = []
                 for t in range(T):
                     same = [o['G'][k] for o in row for k in range(len(o['G'])) if o['member']['observations'][k] == seen[t]]
-                    A.append(relative(totals[i], totals, e['std']) + e['stepWeight'] * relative(one['G'][t], same, e['std']))
+                    A.append(relative(sums[i], sums, e['std']) + e['stepWeight'] * relative(one['G'][t], same, e['std']))
                 one['A'] = A
             else:
                 A = []
