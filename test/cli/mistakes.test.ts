@@ -66,7 +66,7 @@ describe("a user's mistake", { timeout: 60_000 }, () => {
 
 describe('commands that only tell', { timeout: 60_000 }, () => {
   it('lists the worlds, for people and for programs', () => {
-    expect(longplay('envs').stdout).toMatch(/textcraft +544 +444 +100/);
+    expect(longplay('envs').stdout).toMatch(/textcraft +544 +374 +100/);
     const worlds = JSON.parse(longplay('envs', '--json').stdout) as { id: string; tasks: number }[];
     expect(worlds.map(({ id }) => id)).toContain('babyai');
   });
