@@ -11,36 +11,29 @@ import type { TrainGroup } from './training-batch.ts';
  */
 export function microBatches(groups: readonly TrainGroup[], maxTokens: number): TrainGroup[][] {
   const passes: TrainGroup[][] = [];
-  let pass: {
-    prompt: TrainGroup['prompt'];
-    candidates: TrainGroup['candidates'];
-    members: TrainGroup['members'][number][];
-  }[] = [];
-  const close = () => {
-    if (pass.length > 0) passes.push(pass);
-    pass = [];
-  };
-  for (const { prompt, candidates, members } of groups) {
-    let part: (typeof pass)[number] | undefined;
-    for (const member of members) {
+  for (const group of groups) {
+    let begun = false;
+    for (const member of group.members) {
       if (member.decisions.length === 0) continue;
-      const joined = part
-        ? pass.map((one) => (one === part ? { ...one, members: [...one.members, member] } : one))
-        : [...pass, { prompt, candidates, members: [member] }];
-      if (pass.length > 0 && paddedTokens(joined) > maxTokens) {
-        close();
-        part = undefined;
-      }
-      if (part) part.members.push(member);
-      else pass.push((part = { prompt, candidates, members: [member] }));
+      const alone = { ...group, members: [member] };
+      const joined = passes.length > 0 ? withMember(passes.at(-1)!, alone, begun) : undefined;
+      if (joined && paddedTokens(joined) <= maxTokens) passes[passes.length - 1] = joined;
+      else passes.push([alone]);
+      begun = true;
     }
   }
-  close();
   return passes;
 }
 
+/** A pass with one member more: beside those of its group where they have begun, else under a prompt of its own. */
+function withMember(pass: readonly TrainGroup[], alone: TrainGroup, begun: boolean): TrainGroup[] {
+  if (!begun) return [...pass, alone];
+  const last = pass.at(-1)!;
+  return [...pass.slice(0, -1), { ...last, members: [...last.members, ...alone.members] }];
+}
+
 /** Tokens of a pass as it is laid out: every prompt as long as the longest, every member too. */
-function paddedTokens(groups: readonly Pick<TrainGroup, 'prompt' | 'members'>[]): number {
+function paddedTokens(groups: readonly TrainGroup[]): number {
   const longest = Math.max(...groups.map(({ prompt }) => prompt.tokens.length));
   const most = Math.max(...groups.map(({ members }) => members.length));
   const member = Math.max(...groups.flatMap(({ members }) => members.map(({ tokens }) => tokens.length)));

@@ -79,16 +79,17 @@ it('full training recomputes too', async () => {
   }
 });
 
-it('what is recomputed is a second copy of every layer, and only then', () => {
+it('what is recomputed is a second copy of every layer, and without it there is one', () => {
   const config = {
     ...frozenAs(openModel(folder), 'none', folder),
     adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS },
   };
   const options = { contrib: true, normInverse: true, oneThread: true, files: true };
-  const products = (recompute: boolean) => {
+  const sigmoids = (recompute: boolean) => {
     const graph = gradientGraph(config, { decoder: 'tokens', masked: false, objective: 'policy', recompute });
     const bytes = Buffer.from(toOnnx(graph, options)).toString('latin1');
-    return bytes.split('Sigmoid').length;
+    return bytes.split('Sigmoid').length - 1;
   };
-  expect(products(true)).toBeGreaterThan(products(false));
+  // Two layers of the prompt and two of the episodes; nothing reads what the prompt's last layer makes.
+  expect([sigmoids(false), sigmoids(true)]).toEqual([3, 6]);
 });
