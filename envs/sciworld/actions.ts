@@ -6,7 +6,7 @@ import type { Pattern } from './parser.ts';
 import { behind, cursory, degrees, describedName, detailed, lines } from './text.ts';
 import { disconnect, type Thing, type World } from './thing.ts';
 
-/** What actions see and change of a session. */
+/** Session, as far as actions see and change it. */
 export interface Stage {
   readonly world: World;
   focus: Thing | null;
@@ -16,7 +16,7 @@ export interface Stage {
   resetGoals(): void;
 }
 
-/** What a first and a second thing must be for an action, and whether they may be the same. */
+/** Conditions on the first and on the second thing of an action, each by itself, and whether both may be the same. */
 export interface Pairs {
   x(thing: Thing): boolean;
   y(thing: Thing): boolean;
@@ -58,7 +58,7 @@ function action(
   return { name, pattern, shown, arity, refuse: () => null, ...rest };
 }
 
-// ---- what things can be used for
+// ---- moving, pouring, dunking, opening, going, looking, switching
 
 function refuseMove(_stage: Stage, x: Thing, into: Thing): string | null {
   if (!x.moveable) return `The ${x.name} is not moveable.`;
@@ -496,7 +496,7 @@ function wait(stage: Stage, passes: number): string {
   return `You decide to wait for ${passes} iterations.`;
 }
 
-/** What the agent carries, with detailed texts. */
+/** Inventory as text: what the agent carries, each thing in detail. */
 export function inventoryText(world: World): string {
   return `In your inventory, you see:\n${lines(world.inventory.contents, world.agent.parent, true)}`;
 }

@@ -11,7 +11,7 @@ function other(contact: Thing): Thing {
   return contact === one ? two : one;
 }
 
-/** Whether the contact is connected to one that has 9 volts. */
+/** Live: the contact is connected to one that has 9 volts. */
 function live(contact: Thing): boolean {
   return contact.contact?.connection?.contact?.volts === VOLTS;
 }
@@ -23,7 +23,7 @@ function conducts(thing: Thing): boolean {
   return thing.matter?.electric === true;
 }
 
-/** Whether a chain of components leads from the contact to the 0-volt side of a generator. */
+/** Grounded: a chain of components leads from the contact to the 0-volt side of a generator. */
 function grounded(contact: Thing): boolean {
   let at = contact;
   for (let step = 0; step <= REACH; step++) {
@@ -71,7 +71,7 @@ export function conduct(thing: Thing): void {
   else if (grounded(two) && live(one)) b.volts = VOLTS;
 }
 
-/** Whether a component of one of these names is reached from `thing` over connections, from either side. */
+/** Connected: a component of one of these names is reached from `thing` over connections, from either side. */
 export function connectedTo(thing: Thing, names: readonly string[]): boolean {
   if (!thing.terminals) return false;
   return thing.terminals.some((side) => leadsTo(side, names, REACH));

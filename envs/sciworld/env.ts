@@ -6,11 +6,11 @@ import { Stages } from './stages.ts';
 import type { Registered } from './tasks/index.ts';
 import { type SciWorldTasks, TABLES } from './tasks.ts';
 
-/** What a session goes by. */
+/** Rules a session goes by. */
 export interface Rules {
   /** `original` keeps the habits of AgentGym's wrapper (README.md). Default `corrected`. */
   readonly fidelity: 'corrected' | 'original';
-  /** Which table of tasks: AgentGym's 4,639 ids (default), or all variations of ScienceWorld's 30 tasks. */
+  /** Table of tasks: AgentGym's 4,639 ids (default), or all variations of ScienceWorld's 30 tasks. */
   readonly tasks: keyof typeof TABLES;
   /** Simplifications of ScienceWorld; `easy` stands for those of its paper. */
   readonly simplifications: readonly (Simplification | 'easy')[];

@@ -8,11 +8,11 @@ export interface Done {
   readonly things: readonly Thing[];
 }
 
-/** What goals look at. */
+/** Sight of the world, as goals test it. */
 export interface Sight {
   readonly world: World;
   readonly history: readonly Done[];
-  /** What is in the agent's place, at any depth, shut away or not; hidden things are left out. */
+  /** Things in the agent's place, at any depth, shut away or not; hidden things are left out. */
   near: readonly Thing[];
   /** Last thing that satisfied an ordered goal. */
   last: Thing | null;

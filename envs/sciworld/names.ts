@@ -154,7 +154,7 @@ function forget(): void {
   fullSets.clear();
 }
 
-/** Whatever own names depend on besides kind and name. */
+/** Everything that own names depend on besides kind and name, as one text. */
 function detail(thing: Thing): string {
   const matter = thing.matter;
   const fire = matter ? (matter.burning ? 'f' : matter.burned ? 'b' : '') : '';

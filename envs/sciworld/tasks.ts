@@ -68,7 +68,7 @@ export interface Variation {
 }
 
 export interface SciWorldTasks extends TaskTable {
-  /** What an index stands for. @throws {RangeError} for an index outside the table */
+  /** Variation an index stands for. @throws {RangeError} for an index outside the table */
   at(index: number): Variation;
 }
 

@@ -65,7 +65,7 @@ export function double(x: number): string {
   return Number.isInteger(x) ? `${x}.0` : `${x}`;
 }
 
-/** What a contact is connected to, as text. */
+/** Connection of a contact as text: the other one, or "nothing". */
 function connection(contact: Thing): string {
   const other = contact.contact!.connection;
   return other ? cursory(other, null) : 'nothing';

@@ -48,7 +48,7 @@ export type Form =
   | 'pollen'
   | 'plane';
 
-/** What things of one sort have in common: a row of the table in `kinds.ts`. */
+/** Kind of things: what all of one sort have in common, a row of the table in `kinds.ts`. */
 export interface Kind {
   readonly id: string;
   /** Name at the start; the thing's own name changes with its state. */
@@ -148,7 +148,7 @@ export interface Plane {
   readonly friction: number;
   readonly letter: string;
   readonly surface: string;
-  /** How far up each thing on it still is, in [0, 1]. */
+  /** Height of each thing on it, in [0, 1]; 1 is the top. */
   readonly heights: Map<Thing, number>;
 }
 

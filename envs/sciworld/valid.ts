@@ -4,8 +4,8 @@ import { chooseNames, listed } from './names.ts';
 import type { Thing } from './thing.ts';
 
 /**
- * All actions whose tests pass, sorted by text, duplicates kept; the draws are made at once, the texts on demand. Names are chosen for what is near, then once more for
- * everything: only teleporting uses the latter, but both draw, every time.
+ * All actions whose tests pass, sorted by text, duplicates kept; the draws are made at once, the texts on demand. Names
+ * are chosen for what is near, then once more for everything: only teleporting uses the latter, but both draw, every time.
  */
 export function validActions(stage: Stage, actions: readonly Action[]): () => string[] {
   const { world } = stage;

@@ -8,7 +8,7 @@ interface Row {
   readonly name: string;
   /** Ids before the substance; none where the house has it. */
   readonly offset?: number;
-  /** Which of the drawn cups it comes in. */
+  /** Number of the drawn cup it comes in. */
   readonly cup?: number;
   readonly room: string;
   readonly containers?: readonly string[];

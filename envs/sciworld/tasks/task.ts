@@ -1,4 +1,4 @@
-/** What a task is: variations, the draws and ids its registration takes, and how a variation is set up. */
+/** Tasks: variations, the draws and ids its registration takes, and how a variation is set up. */
 import type { Goal } from '../goals.ts';
 import type { JavaRandom } from '../java-random.ts';
 import { kind } from '../kinds.ts';
@@ -31,7 +31,7 @@ export function task<Facts>(definition: Task<Facts>): Task {
   return definition as Task;
 }
 
-/** Where a variation is set up: the house, and ids as the registration of the task numbered them. */
+/** Site of a variation: the house, and ids as the registration of the task numbered them. */
 export class Site {
   readonly world: World;
   readonly #base: number;
