@@ -1,4 +1,4 @@
-/** What each actor of a run is made from, out of its configuration. */
+/** The init of each actor of a run, made out of its configuration. */
 import { join, resolve } from 'node:path';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
@@ -127,7 +127,7 @@ export function poolOptions(
   };
 }
 
-/** What the hosts load: the world itself, or the way to the server that has it. */
+/** The env that hosts load: the world itself, or the way to the server that has it. */
 function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;

@@ -1,4 +1,4 @@
-/** What a run is asked for and what a started one offers. */
+/** The options a run is asked for with, and the handle that a started one offers. */
 import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
@@ -25,7 +25,7 @@ import type {
   TrainEnded,
 } from './scheduler/protocol.ts';
 
-/** What a run is made from. */
+/** Everything that a run is made from. */
 export interface RunOptions {
   readonly config: RunConfig;
   /** The run's folder; it exists. */
@@ -81,7 +81,7 @@ export interface Run {
   save(): Promise<SaveReport>;
   status(): Promise<RunStatus>;
   inference(): Promise<InferenceReport>;
-  /** What was injected, detected and lost so far; undefined without chaos. */
+  /** Faults injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
   /** Resolves when every finished episode told so far is on disk. */
   flush(): Promise<void>;
@@ -161,7 +161,7 @@ export function startedRun(
     stop() {
       endWatchdog();
       stopped ??= (async () => {
-        // What was told to the recorder is written before anything ends; after a fatal error it may be gone.
+        // Everything told to the recorder is written before anything ends; after a fatal error it may be gone.
         await system
           .ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), {
             deadlineMs: FLUSH_MS,
@@ -180,7 +180,7 @@ export function startedRun(
 /** Milliseconds between an actor's end and the word of why it ended the run. */
 const CAUSE_MS = 1000;
 
-/** Who asked hears first that the asked actor ended; what ended the run says more. */
+/** The cause of an ask's failure: the asker hears first that the actor ended; what ended the run says more. */
 async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
   let timer: NodeJS.Timeout | undefined;
   const soon = new Promise<void>((resolve) => {

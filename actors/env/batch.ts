@@ -6,9 +6,9 @@
 import type { EnvStep, First } from '../../src/core/env.ts';
 import type { Close, EnvCommand, EnvEvent, Failed, Open, Step } from './protocol.ts';
 
-/** What travels to a host: commands in order. */
+/** The batch that travels to a host: commands in order. */
 export type CommandBatch = CommandColumns | FewSteps;
-/** What travels from a host: events in order. */
+/** The batch that travels from a host: events in order. */
 export type EventBatch = EventColumns | FewObservations;
 
 /** Of each step: episode, turn, action. */

@@ -13,7 +13,7 @@ import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world
 import { type CommandBatch, packEvents, unpackCommands } from './batch.ts';
 import { type Beacon, HostCore } from './host-core.ts';
 
-/** What a host is made from; plain data. */
+/** Everything that a host is made from; plain data. */
 export interface HostTask {
   readonly envs: readonly {
     readonly id: string;
@@ -33,7 +33,7 @@ export interface HostChaos {
   readonly slowMs: number;
 }
 
-/** What the main thread may call. */
+/** Calls that the main thread may make. */
 export interface HostControl {
   /** Resolves once the worlds are started. @throws what a module threw */
   ready(): Promise<readonly EnvFacts[]>;
@@ -42,7 +42,7 @@ export interface HostControl {
   stop(): void;
 }
 
-/** What the pool must know of a world, from the host that started it. */
+/** Facts that the pool must know of a world, from the host that started it. */
 export interface EnvFacts {
   readonly id: string;
   readonly replay: 'exact' | 'never';

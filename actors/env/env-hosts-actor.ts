@@ -14,7 +14,7 @@ import { ReplayedAnswers } from './replayed-answers.ts';
 export interface EnvHostsOptions {
   /** Not closed with the actor: whoever made it does that. Its errors are his too. */
   readonly pool: Pick<EnvPool, 'tell' | 'observations$'>;
-  /** Who gets `observed`. */
+  /** The actor that gets `observed`. */
   readonly rolloutPath: string;
   /** Keeps which answers came together. */
   readonly record: ScheduleRecorder | undefined;

@@ -408,7 +408,7 @@ class Pool implements EnvPool {
   #replace(slot: Slot, blamed: readonly Held[], cause: FailureCause, message: string): void {
     const tried = slot.trial?.record;
     const culprits = blamed.length === 0 && tried && slot.episodes.has(tried) ? [tried] : blamed;
-    // Nobody to blame, or blamed in vain: from now on one command at a time, so that the next end has one suspect.
+    // No suspect, or one blamed in vain: from now on one command at a time, so that the next end has one suspect.
     if (culprits.length === 0 || this.#replacedInRow > 0) slot.careful = 2 * slot.episodes.size + 2;
     slot.trial = undefined;
     slot.queue = [];
@@ -435,7 +435,7 @@ class Pool implements EnvPool {
     } else void this.#restart(slot);
   }
 
-  /** Whether an action was taken, or may have been, that bringing the episode back would take a second time. */
+  /** True for an action that was taken, or may have been, and that bringing the episode back would take again. */
   #mustNotRepeat({ open, actions, pending }: Held): boolean {
     return this.#unrepeatable.has(open.task.env) && (actions.length > 0 || pending === 'step');
   }

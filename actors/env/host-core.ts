@@ -1,5 +1,5 @@
 /**
- * What a host does with its batches, without a thread: the same code runs in a worker and, in serial mode, in the
+ * The work of a host on its batches, without a thread: the same code runs in a worker and, in serial mode, in the
  * caller's thread. Owns the sessions; one slow session does not hold the others up; one that breaks fails alone.
  */
 import type { StepFault } from '../../src/chaos/injector.ts';
@@ -10,7 +10,7 @@ import type { FailureCause } from '../../src/core/failure.ts';
 import { BrokenContract, boundsOf, copyActions, copyStep, countPartial, type StepBounds } from './check.ts';
 import type { EnvCommand, EnvEvent, Open, Step } from './protocol.ts';
 
-/** Where the host is, for whoever watches it from outside; called before and after every call into an env. */
+/** The place the host is at, for whoever watches it from outside; called before and after every call into an env. */
 export interface Beacon {
   /** A call into the env of `episode` begins. */
   enter(episode: number): void;
@@ -23,7 +23,7 @@ export interface Beacon {
 export interface HostOptions {
   /** The worlds by id; may be filled after the host was made. */
   readonly envs: ReadonlyMap<string, Env>;
-  /** Whether to ask sessions for their actions. */
+  /** Asks sessions for their actions. */
   readonly listActions: boolean;
   /** Path for failures. */
   readonly where: string;

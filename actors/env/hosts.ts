@@ -21,7 +21,7 @@ export interface Host {
   /** The worlds that it started. */
   readonly facts: readonly EnvFacts[];
   send(commands: readonly EnvCommand[]): void;
-  /** What it is doing; undefined where it runs in the caller's thread. */
+  /** The work it is at; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
   /** Resolves when what it was doing is done and it still lives; absent where it cannot die. */
   settled?(): Promise<void>;
@@ -47,7 +47,7 @@ export interface HostFactory {
   close(): Promise<void>;
 }
 
-/** How a host ended by itself. */
+/** The end of a host that ended by itself. */
 export interface HostEnd {
   readonly cause: FailureCause;
   readonly message: string;

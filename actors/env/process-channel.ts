@@ -1,4 +1,4 @@
-/** What the two ends of a host process agree on. */
+/** The channel that both ends of a host process agree on. */
 
 /** Ports of the channel: the task and an uncaught error's message, batches, comlink calls. */
 export const ports = { setUp: 0, data: 1, control: 2, count: 3 } as const;

@@ -25,7 +25,7 @@ export interface Open {
   readonly task: Task;
   /** Actions already taken: the host takes them again and answers with where they lead. */
   readonly replay?: readonly string[];
-  /** Whether its answers list the actions; by default as the pool was told. */
+  /** Has its answers list the actions; by default as the pool was told. */
   readonly listActions?: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface Observed {
   /** `first` for turn 0, what the env answered otherwise. After `terminated` the episode is closed. */
   readonly step: First | EnvStep;
   /**
-   * What can be done now, as indices into the episode's action table: every text the env listed in this episode, in
+   * Actions that are possible now, as indices into the episode's action table: every text the env listed in this episode, in
    * order of first appearance. Empty after `terminated`, where the env lists nothing, and where the pool was told
    * not to list.
    */

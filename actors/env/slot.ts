@@ -39,7 +39,7 @@ export interface Held {
   step: Step | undefined;
   /** Place of the command in hand among those sent to the host. */
   ordinal: number;
-  /** When it was seen to have begun. */
+  /** The time at which it was seen to have begun. */
   begunAt: number | undefined;
   /** Its deadline had passed at the last look; the answer may be in the queue. */
   suspect: boolean;
@@ -100,7 +100,7 @@ export function deadlineOf(record: Held | undefined, { stepDeadlineMs, openDeadl
   return stepDeadlineMs;
 }
 
-/** Whose code a dead host was running: the one its beacon shows, else the oldest command begun and not answered. */
+/** Episodes whose code a dead host was running: the one its beacon shows, else the oldest begun and not answered. */
 export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): readonly Held[] {
   if (!seen) return [];
   const current = episodes.get(seen.current);

@@ -201,7 +201,7 @@ function updateReport(
   };
 }
 
-/** What the schedule sees of an update: everything it consumed, groups without a signal included. */
+/** Facts of an update for the schedule: everything it consumed, groups without a signal included. */
 function consumedBy(groups: readonly Group[]): UpdateStats {
   const byHorizon = new Map<number, { episodes: number; successes: number; truncated: number }>();
   for (const { horizon, trajectories } of groups) {

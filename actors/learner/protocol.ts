@@ -67,7 +67,7 @@ export interface UpdateReport {
 
 /** An update that was taken back. */
 export interface BrokenUpdate extends Breakage {
-  /** Where the batch lies. */
+  /** The folder in which the batch lies. */
   readonly quarantine: string;
   /** Broken updates in a row, this one included. */
   readonly inARow: number;
@@ -75,7 +75,7 @@ export interface BrokenUpdate extends Breakage {
   readonly rolledBack?: { readonly toUpdate: number; readonly rateScale: number };
 }
 
-/** What the actor is made from; plain data. */
+/** Everything that the actor is made from; plain data. */
 export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
@@ -117,7 +117,7 @@ export interface LearnerInit {
   readonly paths: { readonly inference: string; readonly scheduler: string };
 }
 
-/** What weights are only valid under. */
+/** The conditions that weights are only valid under. */
 export interface CheckpointIdentity {
   readonly env: string;
   readonly view: string;

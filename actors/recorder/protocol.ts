@@ -71,7 +71,7 @@ export interface MetricsRecorded {
 export interface TaskQuarantined {
   readonly type: 'quarantined';
   readonly task: Task;
-  /** What its last attempt died of. */
+  /** The failure that its last attempt died of. */
   readonly failure: Failure;
   readonly attempts: number;
 }

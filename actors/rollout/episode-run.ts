@@ -27,13 +27,13 @@ export interface EpisodeRun {
   restoring: boolean;
   /** The policy has been sent `request`. */
   asked: boolean;
-  /** What the env said last; undefined until it opened. */
+  /** The env's last words; undefined until it opened. */
   observation: string | undefined;
-  /** What can be done now. */
+  /** Actions that are possible now. */
   actions: Int32Array;
   /** Policy incarnation that has this episode's history. */
   historySentTo: number | undefined;
-  /** What the policy was told and has not answered, for sending it again. */
+  /** The request that the policy was told and has not answered, for sending it again. */
   request: ActRequest | undefined;
   /** The action the env is working on. */
   pending: { readonly acted: Acted; readonly actMs: number; readonly sentAt: number } | undefined;
@@ -69,18 +69,18 @@ export function finishedOf({ finished }: GroupRun): Trajectory[] {
   return finished.filter((one) => one !== undefined);
 }
 
-/** Whether some episode waits for anything but a decision that it has not asked for. */
+/** True while some episode waits for anything but a decision that it has not asked for. */
 export function moves(episodes: Iterable<EpisodeRun>): boolean {
   for (const { request, asked } of episodes) if (!request || asked) return true;
   return false;
 }
 
-/** Whether a step used a turn: the opening observation and stages of an action do not. */
+/** True for a step that used a turn: the opening observation and stages of an action do not. */
 export function usesTurn(step: First | EnvStep): boolean {
   return step.kind === 'terminated' || (step.kind === 'mid' && !step.partial);
 }
 
-/** Whether a group is played to be trained on. */
+/** True for a group that is played to be trained on. */
 export function isTraining({ purpose }: { readonly purpose: Purpose }): boolean {
   return purpose.name === 'train';
 }
@@ -118,7 +118,7 @@ export function openEpisode(
   return run;
 }
 
-/** What the env hosts say about an episode. */
+/** An answer of the env hosts about an episode. */
 export interface Observation {
   readonly turn: number;
   readonly step: First | EnvStep;

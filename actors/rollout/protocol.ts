@@ -28,7 +28,7 @@ export interface GroupTicket {
   readonly purpose: Purpose;
 }
 
-/** What a group's episodes are for. */
+/** The purpose that a group's episodes are played for. */
 export interface Purpose {
   /** `train`, or the name of an evaluation. */
   readonly name: string;
@@ -119,7 +119,7 @@ export interface EnvObserved {
   readonly events: readonly EnvEvent[];
 }
 
-/** What the actor is made from; plain data. */
+/** Everything that the actor is made from; plain data. */
 export interface RolloutInit {
   /** Id of the view the policy reads through, for the record. */
   readonly view: string | undefined;

@@ -42,7 +42,7 @@ type Internal = RolloutCommand | { readonly type: 'policyEnded' } | { readonly t
 /** Milliseconds from something that happened to a report of it, where nothing ended. */
 const REPORT_MS = 250;
 
-/** What became of episodes since the last report. */
+/** Outcomes of episodes since the last report. */
 interface Outcomes {
   readonly groups: PlayedGroup[];
   readonly gaveUp: GaveUp[];

@@ -1,5 +1,5 @@
 /**
- * Where the time of the episode slots goes. A run has `concurrentGroups · groupSize` slots; every slot is, at every
+ * Time of the episode slots, by use. A run has `concurrentGroups · groupSize` slots; every slot is, at every
  * instant, running an episode, holding a finished one that waits for its group, or empty because admission waits for
  * the learner. Summed over slots that accounts for all time, so the shares of an interval add up to one.
  */

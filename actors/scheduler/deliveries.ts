@@ -51,7 +51,7 @@ export class Deliveries {
     return [...this.#groups.values()];
   }
 
-  /** What metrics want to know of the groups that an update consumed. */
+  /** Facts for the metrics of the groups that an update consumed. */
   factsOf(groups: readonly number[]): readonly GroupFacts[] {
     return groups.flatMap((group) => this.#groups.get(group)?.facts ?? []);
   }

@@ -76,7 +76,7 @@ export class LaunchedGroups {
     this.#ledger.filter(episodes);
   }
 
-  /** What an update consumed, or found too old. @throws {LongplayError} STALLED when episodes are unaccounted for */
+  /** Counts an update's groups, consumed or too old. @throws {LongplayError} STALLED when episodes are unaccounted for */
   consumed({ trained, filtered, stale }: Pick<UpdateReport, 'trained' | 'filtered' | 'stale'>): void {
     for (const group of trained) this.#ledger.train(this.deliveries.collect(group));
     for (const group of filtered) this.#ledger.filter(this.deliveries.collect(group));

@@ -1,4 +1,4 @@
-/** Which groups start now: evaluations first, then training groups as admission allows. */
+/** Groups that start now: evaluations first, then training groups as admission allows. */
 import { mostGroups } from '../../src/algo/dynamic-sampling.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';

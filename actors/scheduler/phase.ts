@@ -14,7 +14,7 @@
  * never stopped.
  */
 
-/** What the run is doing. */
+/** The phase a run is in. */
 export type Phase =
   /** Training has not begun. */
   | { readonly name: 'idle'; readonly snapshot: boolean }
@@ -46,7 +46,7 @@ export type PhaseEvent =
   /** The silence is over. */
   | { readonly type: 'resume' };
 
-/** What the scheduler does about an event, in this order. */
+/** The scheduler's answers to an event, in this order. */
 export type PhaseEffect =
   /** Gives the rollouts the episodes of the checkpoint. */
   | 'restore'
@@ -149,30 +149,30 @@ function awaitsSnapshot(phase: Phase): boolean {
   return phase.name !== 'restoring' && phase.snapshot;
 }
 
-/** Whether the silence before training resumes is running. */
+/** True while the silence before training resumes is running. */
 export function isQuiet(phase: Phase): boolean {
   return (phase.name === 'restoring' && phase.quiet) || (phase.name === 'barrier' && phase.step === 'quiet');
 }
 
-/** Whether training is under way, paused or not. */
+/** True while training is under way, paused or not. */
 export function isTraining({ name }: Phase): boolean {
   return name === 'restoring' || name === 'running' || name === 'barrier';
 }
 
-/** Whether training groups may start. While the rollouts tell their state none does, so that it holds every group. */
+/** True when training groups may start. While the rollouts tell their state none does, so that it holds every group. */
 export function mayLaunch(phase: Phase): boolean {
   return phase.name === 'running' && !phase.snapshot;
 }
 
 /**
- * Whether evaluations may start: not between the moment in which everything is at rest and the one in which the policy's
+ * True when evaluations may start: not between the moment in which everything is at rest and the one in which the policy's
  * cache is cleared, or their requests would be lost with it.
  */
 export function mayEvaluate(phase: Phase): boolean {
   return !isQuiet(phase) && !(phase.name === 'barrier' && phase.step === 'writing');
 }
 
-/** Whether finished groups go to the learner. */
+/** True while finished groups go to the learner. */
 export function handsOver({ name }: Phase): boolean {
   return name === 'running';
 }

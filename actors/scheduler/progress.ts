@@ -1,4 +1,4 @@
-/** How far a run is: steps, episodes, the time that training has taken over all resumes, and its share of the whole. */
+/** Progress of a run: steps, episodes, the time that training has taken over all resumes, and its share of the whole. */
 import type { Clock } from '../../src/core/clock.ts';
 import { NO_TIME } from '../../src/record/slot-time.ts';
 import { progressOf, type StopCondition, stopReached, type TrainedSoFar } from '../../src/schedule/stop.ts';

@@ -151,7 +151,7 @@ export interface PlayedGroup {
 
 export interface GaveUp {
   readonly group: number;
-  /** What the last attempt died of. */
+  /** The failure that the last attempt died of. */
   readonly failure: Failure;
   readonly attempts: number;
 }
@@ -174,7 +174,7 @@ export interface Captured {
   readonly state: RolloutState;
 }
 
-/** What a checkpoint keeps of a run, besides weights, optimiser and horizon. Plain JSON. */
+/** State of a run that a checkpoint keeps, besides weights, optimiser and horizon. Plain JSON. */
 export interface SchedulerState {
   readonly format: 2;
   readonly sampler: TaskSamplerState;

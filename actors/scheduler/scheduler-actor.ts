@@ -113,7 +113,7 @@ class Scheduler {
   readonly #launcher: Launcher;
   readonly #progress: Progress;
   #phase: Phase = START;
-  /** What a resumed run begins with, until it has gone on from there. */
+  /** The state that a resumed run begins with, until it has gone on from there. */
   #checkpoint: SchedulerState | undefined;
   #training: ReplyTo<TrainEnded> | undefined;
   #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
@@ -308,7 +308,7 @@ class Scheduler {
     carriers[effect]();
   }
 
-  /** What a checkpoint keeps of the run. */
+  /** The run's state, as a checkpoint keeps it. */
   #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
     return {
       format: 2,

@@ -14,7 +14,7 @@ export const MORE = 'more';
 export const CANCEL = 'cancel';
 const FIELD = /^type \[(\d+)\]$/;
 
-/** What there is to choose from. */
+/** All that the lists are made of: the objective and the page as it is. */
 export interface Choices {
   readonly intent: string;
   readonly tree: PrintedTree;
@@ -22,7 +22,7 @@ export interface Choices {
   readonly screen: readonly [width: number, height: number];
 }
 
-/** Where in the stages an episode is. */
+/** Position of an episode in the stages. */
 export class Stage {
   /** Stage text that was chosen last; undefined at the first stage. */
   #chosen: string | undefined;

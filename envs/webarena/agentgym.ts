@@ -95,7 +95,7 @@ export const agentgym: AgentGymDialect = {
     }),
     score: 'step',
     solved: (score) => score > 0,
-    // Which tasks the paper tests on depends on the server's own files, so all are both.
+    // The paper's split depends on the server's own files, so all tasks are for both sides.
     tasks: taskTable(812, [], 'webarena'),
     rewardRange: [0, 1],
     // Its sites are shared and never reset: an action taken again is a second post, a second order.

@@ -76,7 +76,7 @@ export function mustInclude(reference: string, answer: string, tokenized: boolea
 
 /**
  * Whole-word inclusion: numbers are compared as numbers (`0` in `$0.00`, not in `10`), other references must stand
- * between word borders, and an answer much longer than all references together is a dump.
+ * between word borders.
  */
 export function mustIncludeWhole(reference: string, answer: string): number {
   const ref = cleanAnswer(reference);
@@ -288,7 +288,7 @@ export function unescapeHtml(text: string): string {
   });
 }
 
-/** What an evaluation is made over. */
+/** End of an episode as evaluators see it. */
 export interface Outcome {
   readonly intent: string;
   readonly answer: string;

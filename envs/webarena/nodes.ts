@@ -16,7 +16,7 @@ import {
 } from './page.ts';
 import type { AxNode, AxProperty, Rect } from './tree.ts';
 
-/** What a user did to a page since it was loaded. */
+/** Changes a user made to a page since it was loaded. */
 export interface PageState {
   /** Field values by cell index: texts, the chosen option, `on` or `` for boxes. */
   readonly values: ReadonlyMap<number, string>;

@@ -172,7 +172,7 @@ export function alert(text: string): Cell {
   return { kind: 'alert', text };
 }
 
-/** Labelled fields, one a row, and a button. */
+/** Fields with their labels, one a row. */
 export function fields(...labelled: readonly Cell[]): Row[] {
   return labelled.map((field) => ('label' in field ? row(field.label, field) : row(field)));
 }

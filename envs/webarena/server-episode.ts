@@ -63,7 +63,7 @@ export class ServerEpisode {
     this.#at = start;
   }
 
-  /** What `GET /observation` answers. */
+  /** Answer to `GET /observation`. */
   get text(): string {
     const { observation, url } = this.#at;
     return turnText({ observation, url, objective: this.#config.intent, previousAction: this.#previous }, this.#bases);

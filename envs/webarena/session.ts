@@ -36,7 +36,7 @@ export interface Judged {
   readonly reward: number;
 }
 
-/** What an episode is about, and its judge. */
+/** Task of an episode, and its judge. */
 export interface Objective {
   readonly intent: string;
   /** Addresses to open at the start, a tab each; the first is current. */
@@ -270,7 +270,7 @@ function bounded(action: Action): Action {
   return action;
 }
 
-/** What a field can take: no control characters, no halves of characters. */
+/** The part of a text that a field can take: no control characters, no halves of characters. */
 function typable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is cut
   const clean = text.replace(/\t/g, ' ').replace(/[\u0000-\u001f\u007f-\u009f]/g, '');

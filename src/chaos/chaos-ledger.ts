@@ -1,4 +1,4 @@
-/** What became of every injected fault: the report of a run under `--chaos`. */
+/** The fate of every injected fault: the report of a run under `--chaos`. */
 import { diskFault } from './injector.ts';
 import { type ChaosSpec, type FaultKind, faultKinds } from './spec.ts';
 
@@ -11,7 +11,7 @@ export interface ChaosCounts {
   readonly absorbed: number;
   /** The episode was given up (end of the run, a dropped group) before its fault could show. */
   readonly abandoned: number;
-  /** Nobody noticed: a bug of ours. */
+  /** Unnoticed: a bug of ours. */
   readonly lost: number;
 }
 

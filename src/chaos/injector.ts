@@ -1,6 +1,6 @@
 /**
- * Which step or checkpoint is struck by what. A pure function of the seed, so the host that breaks and the pool that
- * watches it agree without a message, and a thread that dies takes no record with it.
+ * Draws of the steps and checkpoints to strike, and of the fault of each. A pure function of the seed, so the host that
+ * breaks and the pool that watches it agree without a message, and a thread that dies takes no record with it.
  *
  * An episode issued again has a new number, so its draws are new: the seed is advanced by the numbering.
  */
@@ -26,7 +26,7 @@ export function stepFault({ seed, rates }: ChaosSpec, episode: number, turn: num
   return undefined;
 }
 
-/** Whether the checkpoint of an update finds the disk full. */
+/** True if the checkpoint of an update finds the disk full. */
 export function diskFault({ seed, rates }: ChaosSpec, update: number): boolean {
   const rate = rates['disk-full'] ?? 0;
   return rate > 0 && Rng.fromSeed(seedFrom(seed, 'disk', update)).float() < rate;

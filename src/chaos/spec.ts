@@ -1,4 +1,4 @@
-/** What to break and how often, as written after `--chaos`. */
+/** The faults to inject and their rates, as written after `--chaos`. */
 import { UserError } from '../core/errors.ts';
 
 /** Everything that can be injected. Each but the last strikes a step of an environment. */

@@ -1,4 +1,4 @@
-/** How a command ends when something is wrong: one clear line, a truthful exit code, no stack trace for a user's mistake. */
+/** The end of a failed command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
 /** 2 for a user's mistake, 1 for everything else. */

@@ -98,7 +98,7 @@ export function createOracle() {
 }
 
 /**
- * What language models are told. Each form is listed with its meaning; other texts are passed on as they are.
+ * The prompt of language models. Each form is listed with its meaning; other texts are passed on as they are.
  * @type {import('longplay').WorldPrompt}
  */
 export const prompt = {
@@ -109,7 +109,7 @@ export const prompt = {
 };
 
 /**
- * What the small policy reads: every token costs time, so say it short. Change the id whenever the text changes.
+ * The text that the small policy reads: every token costs time, so say it short. Change the id whenever the text changes.
  * @type {import('longplay').View}
  */
 export const view = {

@@ -101,7 +101,7 @@ export function checkRunConfig(raw: unknown, source: string): RunConfig {
   return config;
 }
 
-/** What a language model's policy is unless told otherwise: it writes text, freely and at length, within little memory. */
+/** Defaults of a language model's policy: it writes text, freely and at length, within little memory. */
 function withKindDefaults(raw: unknown): unknown {
   if (!isRecord(raw) || !isRecord(raw.policy) || !['checkpoint', 'server'].includes(String(raw.policy.kind)))
     return raw;
@@ -138,7 +138,7 @@ function refuseExcess({ rollout, learner, policy }: RunConfig, source: string): 
 /** Text of an URL with a name or a password in front of its host. */
 const CREDENTIALS = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]*@/i;
 
-/** What a configuration holds is written into its run and its traces. @throws {UserError} BAD_CONFIG */
+/** Credentials are refused: a configuration is written into its run and its traces. @throws {UserError} BAD_CONFIG */
 function refuseCredentials(value: unknown, source: string, path = ''): void {
   if (typeof value === 'string' && CREDENTIALS.test(value)) {
     throw new UserError(

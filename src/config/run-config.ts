@@ -217,7 +217,7 @@ export const runConfigSchema = z.strictObject({
     masked: z.boolean().default(true),
     /** Longest run of tokens of one turn. */
     maxTokens: positions.default(32),
-    /** What a weight update does to the cache of running episodes. */
+    /** The effect of a weight update on the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
     /** Folder of a run whose newest weights training starts from; random ones where absent. */
     init: z.string().exactOptional(),
@@ -240,9 +240,9 @@ export const runConfigSchema = z.strictObject({
       api: z.enum(['chat', 'completions']).default('chat'),
       /** `tokens`: token ids of the world's view, for our own policies behind `serve-policy` (with `api: completions`). */
       prompt: z.enum(['text', 'tokens']).default('text'),
-      /** How a conversation becomes text, with `api: completions`. */
+      /** The form in which a conversation becomes text, with `api: completions`. */
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
-      /** How the answer must look; `world`: as the original asks for in that world. */
+      /** The form an answer must have; `world`: as the original asks for in that world. */
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
       /** A system message before everything else. */
       system: z.string().exactOptional(),
@@ -283,7 +283,7 @@ export const runConfigSchema = z.strictObject({
     /** Groups in flight at most. */
     concurrentGroups: held.default(16),
     envThreads: threads.default(1),
-    /** Where envs run. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    /** The place of envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
     isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
@@ -332,7 +332,7 @@ export const runConfigSchema = z.strictObject({
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
     oversampling: repeats.default(1),
-    /** What is done about decisions made by older weights (src/learner/options.ts). */
+    /** The correction of decisions that older weights made (src/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),

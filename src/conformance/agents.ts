@@ -17,7 +17,7 @@ export interface AgentResult {
   readonly turnsSolved: number;
   /** Solved and played, by sub-task. */
   readonly labels: Readonly<Record<string, { readonly solved: number; readonly played: number }>>;
-  /** What went wrong first, where the agent or the env threw. */
+  /** The first thing that went wrong, where the agent or the env threw. */
   readonly broken?: string;
 }
 

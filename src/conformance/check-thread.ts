@@ -4,7 +4,7 @@ import { LongplayError, messageOf } from '../core/errors.ts';
 import { type CheckRequest, checkModule } from './check-module.ts';
 import type { ConformanceReport } from './report.ts';
 
-/** What the thread says: what it is at, now and then, and how it ended. */
+/** Messages of the thread: the work it is at, now and then, and its end. */
 export type ThreadMessage =
   | { readonly type: 'doing'; readonly what: string }
   | { readonly type: 'done'; readonly report: ConformanceReport }

@@ -22,7 +22,7 @@ export interface LawResult {
   readonly broken?: Counterexample;
 }
 
-/** How a law was broken, as small as it was found. */
+/** The way in which a law was broken, as small as it was found. */
 export interface Counterexample {
   readonly seen: string;
   readonly task: { readonly index: number; readonly seed: number };

@@ -30,13 +30,13 @@ import {
   taskOf,
 } from './script.ts';
 
-/** What the laws are checked on. */
+/** The env and the module that the laws are checked on. */
 export interface Subject {
   /** A fresh environment; the laws compare two of them. */
   readonly createEnv: () => Env;
   /** Texts a policy of this world might send; any texts are mixed in. */
   readonly texts?: ActionTexts;
-  /** What else the world's module exports; the laws on it are skipped where it is absent. */
+  /** Other exports of the world's module; the laws on it are skipped where it is absent. */
   readonly module?: Pick<World, 'view' | 'draw'>;
 }
 
@@ -49,15 +49,15 @@ export interface Case {
 
 export interface Law {
   readonly name: string;
-  /** Whether it is tried on many scripts, or once on the env itself. */
+  /** True for a law that is tried on many scripts, false for one that is tried once on the env itself. */
   readonly scripted: boolean;
-  /** Whether it plays an episode twice: not asked of a world whose actions must not be repeated (`Env.replay`). */
+  /** True for a law that plays an episode twice: not asked of a world whose actions must not be repeated (`Env.replay`). */
   readonly repeats: boolean;
   /** Rejects, saying what was seen, when the law is broken. */
   readonly holds: (one: Case) => Promise<void>;
 }
 
-/** What was seen instead of what the law asks for. */
+/** An error that says what was seen instead of what the law asks for. */
 export class BrokenLaw extends Error {}
 
 function requireThat(holds: boolean, seen: () => string): void {
@@ -381,7 +381,7 @@ function readThrough(view: View, opening: string, turns: readonly SeenTurn[], li
   return read;
 }
 
-/** What came back, or what was thrown. */
+/** The value that came back, or the error that was thrown. */
 async function settle(work: () => unknown): Promise<unknown> {
   try {
     return await work();

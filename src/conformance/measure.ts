@@ -1,4 +1,4 @@
-/** What an environment costs: milliseconds per answer, bytes per live session, bytes kept per finished episode. */
+/** Cost of an environment: milliseconds per answer, bytes per live session, bytes kept per finished episode. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Clock } from '../core/clock.ts';

@@ -15,7 +15,7 @@ export interface ConformanceReport {
   readonly agents: readonly AgentResult[];
 }
 
-/** Whether nothing is broken. A weak oracle is no broken law; one that throws is. */
+/** True when nothing is broken. A weak oracle is no broken law; one that throws is. */
 export function conforms({ laws, leak, agents }: Pick<ConformanceReport, 'laws' | 'leak' | 'agents'>): boolean {
   return laws.every(({ ok }) => ok) && leak.ok && agents.every(({ broken }) => broken === undefined);
 }

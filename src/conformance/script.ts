@@ -24,7 +24,7 @@ export interface Script {
 /** Draws a text that a policy of some world might send; malformed ones should be among them. */
 export type ActionTexts = (rng: Rng) => string;
 
-/** What was played: the trace, `first` included, and what was said. */
+/** A played episode: the trace, `first` included, and what was said. */
 export interface Played {
   readonly trace: readonly TimeStep[];
   readonly actions: readonly string[];
@@ -88,7 +88,7 @@ export function drawScript(rng: Rng, env: Pick<Env, 'tasks'>, texts: ActionTexts
   return { index: rng.int(env.tasks.count), seed: rng.next(), moves };
 }
 
-/** What language models do to an action on its way. */
+/** Garbling that language models do to an action on its way. */
 const GARBLES: readonly ((text: string, n: number) => string)[] = [
   (text) => text.toUpperCase(),
   (text) => ` ${text}  `,

@@ -13,7 +13,7 @@ import { type ActorLine, type ConsoleConfig, type Progress, reduce, startState }
 
 export interface ConsoleOptions {
   readonly out: Terminal;
-  /** Where notices go when `out` is not a screen of ours. */
+  /** The terminal for notices when `out` is not a screen of ours. */
   readonly notices: Terminal;
   readonly json: boolean;
   readonly config: ConsoleConfig;
@@ -27,7 +27,7 @@ export interface ConsoleOptions {
 
 export interface RunConsole {
   progress(progress: Progress): void;
-  /** Where to ask for the actors' state; called before each repaint. */
+  /** Takes the function to ask for the actors' state; called before each repaint. */
   watch(actors: () => readonly ActorLine[]): void;
   /** Something a person should know, one line. */
   notice(text: string): void;

@@ -1,4 +1,4 @@
-/** What deserves a warning, and the one knob that would help most. Pure. */
+/** Warnings that a run deserves, and the one knob that would help most. Pure. */
 import type { MetricsRow, PlainName } from '../record/metrics.ts';
 import type { TimePart, TimeShares } from '../record/slot-time.ts';
 import { mean, percent } from './numbers.ts';
@@ -57,7 +57,7 @@ export interface Advice {
   readonly why: string;
 }
 
-/** What could still be turned when a part of the time is the largest, best first. */
+/** Knobs that could still be turned when a part of the time is the largest, best first. */
 const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) => Advice | undefined>> = {
   env: ({ rollout: { envThreads } }, cores) =>
     envThreads < cores

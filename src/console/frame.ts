@@ -217,7 +217,7 @@ function learning(state: ConsoleState, width: number): Line[] {
   return [0, 3].map((from) => cells.slice(from, from + 3).flatMap((cell) => fill(cell, room)));
 }
 
-/** What a policy behind a server has used; of one in this process there is nothing to say. */
+/** Use of a policy behind a server; of one in this process there is nothing to say. */
 function served(state: ConsoleState, width: number): Line[] {
   const remote = newest(state).progress?.remote;
   if (!remote) return [];

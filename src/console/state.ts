@@ -1,4 +1,4 @@
-/** What the console knows of a run, and how each event changes it. Pure: the clock comes in with the events. */
+/** The console's knowledge of a run, and each event's change to it. Pure: the clock comes in with the events. */
 import type { Accounting } from '../core/failure.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { type SlotTime, type TimeShares, timeShares } from '../record/slot-time.ts';

@@ -26,7 +26,7 @@ export function span(text: string, style: Style = 'plain'): Span {
   return { text: printable(text), style };
 }
 
-/** What a terminal would obey or not show, as a visible mark: names and observations are data. */
+/** Text in which anything that a terminal would obey or not show is a visible mark: names and observations are data. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, '�');

@@ -117,7 +117,7 @@ export interface AgentGymServer {
   /** Field that names the environment in requests. */
   readonly idField: 'id' | 'env_idx';
   /**
-   * How bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or pydantic 2 (both are
+   * The way bodies are read: as FastAPI over pydantic 1 (`0.5` is the integer 0, `5` the text `5`) or pydantic 2 (both are
    * refused), or `none`, where a missing field is a bare 500.
    */
   readonly validation: 'pydantic1' | 'pydantic2' | 'none';
@@ -128,7 +128,7 @@ export interface AgentGymServer {
    * @param path of the route
    */
   refuses?(session: AgentGymSession, path: string): string | undefined;
-  /** Whether a reset with a bad index ends the episode before it. Default false. */
+  /** A reset with a bad index ends the episode before it. Default false. */
   readonly badResetEnds?: boolean;
   /**
    * Answer to a mistake. Default HTTP 200 `{"error": …}`, the habit of several of AgentGym's servers, and HTTP 500 for
@@ -142,7 +142,7 @@ export interface AgentGymServer {
 /** A JSON object of a request or an answer. */
 export type AgentGymObject = Readonly<Record<string, unknown>>;
 
-/** What a step's answer says. */
+/** The content of a step's answer. */
 export interface AgentGymStepped {
   readonly observation: string;
   /** As the original's client hands it on: the return so far or the reward of the step, as `score` says. */
@@ -151,7 +151,7 @@ export interface AgentGymStepped {
 }
 
 /**
- * How a world behind an AgentGym server is played. A function that cannot read an answer returns undefined (the
+ * The client's side of a world behind an AgentGym server. A function that cannot read an answer returns undefined (the
  * framework quotes the answer) or throws an Error that says what the server reported; both fail the episode and are
  * never a reward. `{"error": …}` has been refused before.
  */
@@ -169,9 +169,9 @@ export interface AgentGymClient {
   say?(action: string): string;
   /** The answer of `/step`. */
   stepped(answer: AgentGymObject): Partial<AgentGymStepped>;
-  /** Whether `stepped` tells the return so far (`sum`) or the reward of one step. */
+  /** The meaning of `score` in `stepped`: the return so far (`sum`) or the reward of one step. */
   readonly score: 'sum' | 'step';
-  /** Whether a finished episode with this `score` is solved. */
+  /** True for a finished episode that is solved with this `score`. */
   solved(score: number): boolean;
   /** Tasks of the server: a task's index is its `data_idx`. */
   readonly tasks: TaskTable;

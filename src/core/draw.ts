@@ -1,4 +1,4 @@
-/** What console and viewer draw of a world: plain data, so that nothing in a trace can run as script. */
+/** The drawing of a world in console and viewer: plain data, so that nothing in a trace can run as script. */
 import type { First } from './env.ts';
 import type { Task } from './task.ts';
 import type { SeenTurn } from './view.ts';

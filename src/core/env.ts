@@ -37,7 +37,7 @@ export interface Terminated {
   readonly kind: 'terminated';
   readonly observation: string;
   readonly reward: number;
-  /** Whether the task was solved; told apart from the reward. */
+  /** The task was solved; told apart from the reward. */
   readonly success: boolean;
 }
 
@@ -48,7 +48,7 @@ export interface Truncated {
   readonly reward: number;
 }
 
-/** What an env answers: `first` once, then `mid` until `terminated`. */
+/** An env's answers: `first` once, then `mid` until `terminated`. */
 export type EnvStep = Mid | Terminated;
 export type TimeStep = First | EnvStep | Truncated;
 
@@ -76,7 +76,7 @@ export interface Session {
    * The actions that can be executed now, each as the exact text `step` understands; empty where the env
    * cannot list them. Computed on demand: a step alone never pays for it. Deterministic in order.
    *
-   * Where there are more than `ACTIONS_PER_STAGE`, these are the texts of the present stage; an action typed whole, as
+   * With more than `ACTIONS_PER_STAGE` of them, these are the texts of the present stage; an action typed whole, as
    * one text, is always legal too.
    */
   actions(): readonly string[];
@@ -96,7 +96,7 @@ export interface Env {
   /** Upper bound of an observation's length in UTF-16 units. */
   readonly maxObservationChars: number;
   /**
-   * Whether recovery may take an episode's actions again. `exact` (default): an episode is a pure function of its task
+   * Recovery's leave to take an episode's actions again. `exact` (default): an episode is a pure function of its task
    * and actions, and one that lost its host is restored by replaying them. `never`: actions have effects outside (a
    * live site), so such an episode fails and its task is issued anew.
    */

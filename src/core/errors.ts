@@ -50,7 +50,7 @@ const USER_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'BAD_TRACE',
 ]);
 
-/** Whether somebody has to change what they asked for. By code too: an error that crossed a thread has lost its class. */
+/** True for an error that asks somebody to change their request. By code too: one that crossed a thread lost its class. */
 export function isUserMistake(thrown: unknown): boolean {
   return thrown instanceof UserError || (thrown instanceof LongplayError && USER_CODES.has(thrown.code));
 }

@@ -3,7 +3,7 @@
  * becomes a reward.
  */
 
-/** What went wrong, in the order of the boundary that noticed it. */
+/** Causes of a failure, in the order of the boundary that noticed it. */
 export type FailureCause =
   | 'threw' // the env's code threw or rejected
   | 'timeout' // no answer within the deadline
@@ -24,7 +24,7 @@ export interface Failure {
 }
 
 /**
- * Where every launched episode is. The identity `launched = trained + stale + filtered + failed + inFlight` holds
+ * Count of every launched episode, by what became of it. The identity `launched = trained + stale + filtered + failed + inFlight` holds
  * after every update; a run in which it does not is a bug.
  */
 export interface Accounting {

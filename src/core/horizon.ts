@@ -3,7 +3,7 @@
  */
 import type { EnvStep, Truncated } from './env.ts';
 
-/** How an episode stopped. A failed episode has no end: it is not a trajectory. */
+/** The ways for an episode to stop. A failed episode has no end: it is not a trajectory. */
 export type EpisodeEnd = 'terminated' | 'truncated';
 
 /**

@@ -29,7 +29,7 @@ export interface RecordedRequest {
   readonly contentType?: string;
 }
 
-/** What was answered. */
+/** An answer of that server. */
 export interface ServedAnswer {
   readonly status: number;
   /** Absent where the answer has none. */

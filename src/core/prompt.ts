@@ -9,7 +9,7 @@ export interface ActionForm {
   readonly name: string;
   /** The action's text with `{parameters}`, e.g. `craft {makes} using {uses}`. */
   readonly template: string;
-  /** When to use it, in a few words. */
+  /** The occasion to use it, in a few words. */
   readonly meaning: string;
 }
 

@@ -8,7 +8,7 @@ export interface Task {
   readonly seed: number;
 }
 
-/** Which side of the train/test border a task index lies on; the two never share an index. */
+/** The side of the train/test border that a task index lies on; the two never share an index. */
 export type Split = 'train' | 'test';
 
 /** The tasks of one environment: how many, which are held out, and what sub-task each belongs to. */

@@ -42,7 +42,7 @@ export interface TokensDecision extends DecisionBase {
   readonly versions?: Int32Array;
 }
 
-/** What a language model answered, where the action is only a part of it. */
+/** A language model's answer, where the action is only a part of it. */
 export interface ModelResponse {
   /** The whole answer, reasoning included where the server tells it. */
   readonly text: string;
@@ -57,7 +57,7 @@ export interface Turn {
   readonly observation: string;
   /** Indices into the trajectory's `actionTable`: what could be done then. Empty where the env lists nothing. */
   readonly actions: Int32Array;
-  /** What was sent to the env. */
+  /** The text that was sent to the env. */
   readonly action: string;
   /** Absent for scripted and random policies. */
   readonly decision?: Decision;
@@ -72,7 +72,7 @@ export interface Turn {
   /** Milliseconds: waiting for the batch and computing it, and the env's answer. */
   readonly actMs: number;
   readonly envMs: number;
-  /** Where `actMs` went, as far as the policy knows; the rest are messages. */
+  /** The parts of `actMs`, as far as the policy knows; the rest are messages. */
   readonly stages?: TurnStages;
 }
 
@@ -149,7 +149,7 @@ export function versionRuns(decision: Decision): VersionRun[] {
 }
 
 /**
- * What a decision keeps of the versions of its tokens: the oldest, and all of them where they differ.
+ * Versions of a decision's tokens, as it keeps them: the oldest, and all of them where they differ.
  * @param versions [T] of each token, T ≥ 1
  */
 export function versionsKept(versions: readonly number[]): Pick<TokensDecision, 'version' | 'versions'> {

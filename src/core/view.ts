@@ -1,5 +1,5 @@
 /**
- * What the small from-scratch policy reads of a world. The raw observation stays the original's; a view renders
+ * Views: the text that the small from-scratch policy reads. The raw observation stays the original's; a view renders
  * it short, because a small model pays for every token. Views are pure functions of the episode so far.
  */
 import type { First } from './env.ts';
@@ -16,7 +16,7 @@ export interface Rendered {
    */
   readonly focus: string;
   /**
-   * Where an action is mentioned: indices into `segments`, ascending, at most `maxMentions`; the last token of
+   * Places at which an action is mentioned: indices into `segments`, ascending, at most `maxMentions`; the last token of
    * each such segment is the mention. Empty when the text does not mention it.
    */
   mentions(action: string): readonly number[];

@@ -13,7 +13,7 @@ import type { Parity } from './parity.ts';
 import type { WorldPrompt } from './prompt.ts';
 import type { View } from './view.ts';
 
-/** Where a world is started. */
+/** The surroundings in which a world is started. */
 export interface StartContext {
   /** Result of `share` in the process that started this thread; undefined in a process host, and without `share`. */
   readonly shared?: unknown;
@@ -21,7 +21,7 @@ export interface StartContext {
   readonly where: string;
 }
 
-/** What `start` made: an index, a browser, a connection. Shared by all sessions of one host. */
+/** The things that `start` made: an index, a browser, a connection. Shared by all sessions of one host. */
 export interface Resources {
   /** Releases everything; called once, after the last session was closed. Hosts that are killed never call it. */
   dispose(): MaybePromise<void>;
@@ -50,13 +50,13 @@ export interface World<R extends Resources = Resources> {
    * @throws {UserError} as `start`
    */
   share?(options: EnvOptions): MaybePromise<unknown>;
-  /** What the small policy reads. */
+  /** The text that the small policy reads. */
   readonly view?: View;
   /** The scripted solver. */
   createOracle?(options?: EnvOptions): Oracle;
-  /** What console and viewer draw. */
+  /** The picture that console and viewer draw. */
   readonly draw?: Draw;
-  /** What language models are told; a function where it depends on the options. */
+  /** The words that language models are told; a function where they depend on the options. */
   readonly prompt?: WorldPrompt | ((options: EnvOptions) => WorldPrompt);
   /** AgentGym's HTTP dialect. */
   readonly agentgym?: AgentGymDialect;

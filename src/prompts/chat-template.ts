@@ -9,9 +9,9 @@ export type TemplateId = 'plain' | 'chatml' | 'llama3';
 interface ChatTemplate {
   /** A whole message. */
   message(message: Message): string;
-  /** What the model continues. */
+  /** The text the model continues. */
   readonly opening: string;
-  /** Where its answer ends. */
+  /** Texts that end its answer. */
   readonly stop: readonly string[];
 }
 

@@ -16,7 +16,7 @@ export interface ToldTurn {
   readonly answer: string;
 }
 
-/** What the model says to the instructions, as in the original; it marks where the episode begins. */
+/** The model's reply to the instructions, as in the original; it marks where the episode begins. */
 export const ACKNOWLEDGEMENT = 'OK. I will follow the instructions and do my best to reach the goal.';
 
 /** The instructions of a world in a format. */
@@ -34,7 +34,7 @@ export function instructions(world: WorldPrompt, format: PromptFormat): string {
   return parts.join('\n\n');
 }
 
-/** What the model is told in a turn: the format error of its last answer first, then the observation, then the list. */
+/** The message to the model in a turn: the format error of its last answer first, then the observation, then the list. */
 export function tell(observation: string, error: string | undefined, actions: readonly string[] | undefined): string {
   const list = actions && actions.length > 0 ? `\n\nAvailable actions:\n${actions.join('\n')}` : '';
   return `${error === undefined ? '' : `${error}\n\n`}${observation}${list}`;

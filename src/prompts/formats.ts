@@ -1,5 +1,5 @@
 /**
- * How a model's answer must look: one row per format says what the model is asked for, how such an answer is written
+ * Formats of a model's answer: one row each says what the model is asked for, how such an answer is written
  * and how it is read. `parse(print(thought, action))` gives the action back, and any other text is read as an action
  * or refused with a reason that can be shown to the model; nothing throws.
  */
@@ -7,12 +7,12 @@ import type { ActionForm, FormatId, WorldPrompt } from '../core/prompt.ts';
 import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
 
-/** What an answer says: an action, or why it says none. */
+/** The action an answer names, or why it names none. */
 export type Parsed = { readonly action: string } | { readonly error: string };
 
 export interface PromptFormat {
   readonly id: FormatId;
-  /** What the answer must look like, for the instructions. */
+  /** The look of an answer, in words for the instructions. */
   describe(world: WorldPrompt): string;
   print(thought: string, action: string, world: WorldPrompt): string;
   parse(text: string, world: WorldPrompt): Parsed;
@@ -132,7 +132,7 @@ export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
 
 const THINK_END = '</think>';
 
-/** What follows a reasoning model's own `<think>` block. */
+/** The text after a reasoning model's own `<think>` block. */
 function withoutReasoning(text: string): string {
   const end = text.lastIndexOf(THINK_END);
   return end < 0 ? text : text.slice(end + THINK_END.length);

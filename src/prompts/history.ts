@@ -1,5 +1,5 @@
 /**
- * What of a long episode a model is shown again. A turn (an observation and its answer) stays whole or goes whole, and
+ * The part of a long episode that a model is shown again. A turn (an observation and its answer) stays whole or goes whole, and
  * the first one stays longest: it holds the goal.
  */
 export type HistoryPolicy =
@@ -10,7 +10,7 @@ export type HistoryPolicy =
   | { readonly type: 'budget'; readonly promptTokens: number };
 
 /**
- * Which turns to show.
+ * The turns to show.
  * @param costs [T] tokens of each finished turn, oldest first
  * @param fixed tokens that are always there: instructions and the newest observation
  * @returns indices, ascending
@@ -30,7 +30,7 @@ export function keptTurns(policy: HistoryPolicy, costs: readonly number[], fixed
 
 /** Characters of English text per token, on the low side: rather a turn too few than a prompt too long. */
 const CHARS_PER_TOKEN = 3.5;
-/** What a chat template adds to a message. */
+/** Tokens that a chat template adds to a message. */
 const MESSAGE_TOKENS = 5;
 
 /** A careful guess of a message's tokens. */

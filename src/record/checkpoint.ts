@@ -46,7 +46,7 @@ export type SaveResult =
     };
 
 export interface SaveOptions {
-  /** How many of the newest checkpoints to keep, ≥ 1; default 3. */
+  /** The number of newest checkpoints to keep, ≥ 1; default 3. */
   readonly keep?: number;
   readonly disk?: Disk;
 }
@@ -61,7 +61,7 @@ interface Manifest {
  * Saves the state of a run after `update` updates. An earlier checkpoint of the same number is exchanged; those of
  * higher numbers belong to a future that the run went back from, and are set aside.
  *
- * What the disk refuses (full, no permission, gone) comes back as a value: training goes on, the last good checkpoint
+ * A refusal of the disk (full, no permission, gone) comes back as a value: training goes on, the last good checkpoint
  * is untouched, and the caller says so loudly and tries again.
  *
  * @throws {UserError} BAD_ARGUMENT or {ShapeError} for content that cannot be stored: the caller's mistake
@@ -130,7 +130,7 @@ export function listCheckpoints(dir: string, disk: Disk = nodeDisk): number[] {
   return candidates(disk.list(dir)).map(({ update }) => update);
 }
 
-/** What may be loaded, newest first. An exchange cut short leaves the earlier checkpoint under its hidden name. */
+/** Checkpoints that may be loaded, newest first. An exchange cut short leaves the earlier one under its hidden name. */
 function candidates(names: readonly string[]): { readonly update: number; readonly name: string }[] {
   const found: { update: number; name: string }[] = [];
   for (const name of names) {

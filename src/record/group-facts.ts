@@ -1,4 +1,4 @@
-/** What a finished group says of the policy: outcomes, and the signs of a collapse. Pure. */
+/** Facts of a finished group that tell of the policy: outcomes, and the signs of a collapse. Pure. */
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 
 /** Sums over episodes. */
@@ -17,7 +17,7 @@ export interface GroupFacts {
   readonly sums: EpisodeSums;
   /** All members have the same return: nothing to compare. */
   readonly flat: boolean;
-  /** How often each action text was taken. */
+  /** Counts of each action text that was taken. */
   readonly actions: ReadonlyMap<string, number>;
   /** Turns that repeat an action in a situation (the same observation) in which the episode had taken it before. */
   readonly repeats: number;

@@ -3,7 +3,7 @@
  * does not compile, and a test fails for one that nobody emits.
  */
 
-/** What a split metric is split by. */
+/** The things that a split metric is split by. */
 export type SplitBy = 'label' | 'horizon' | 'part' | 'actor';
 
 export interface Metric {
@@ -135,7 +135,7 @@ export type MetricsRow = Readonly<
 /** One number of a row. */
 export interface Point {
   readonly metric: Metric;
-  /** Which label, horizon, part or actor, for a split metric. */
+  /** The label, horizon, part or actor of a split metric. */
   readonly key: string | undefined;
   readonly value: number;
 }

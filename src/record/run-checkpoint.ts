@@ -1,4 +1,4 @@
-/** What a run keeps in a checkpoint, and the way back. */
+/** The part of a checkpoint that is the run's, and the way back. */
 import { UserError } from '../core/errors.ts';
 import type { Moments, TrainerState } from '../learner/trainer.ts';
 import type { ModelConfig } from '../model/config.ts';
@@ -8,7 +8,7 @@ import type { StoredTensors } from './safetensors.ts';
 
 export const RUN_STATE_FORMAT = 2;
 
-/** What weights are only valid under. */
+/** The conditions that weights are only valid under. */
 export interface Identity {
   readonly env: string;
   readonly view: string;
@@ -17,7 +17,7 @@ export interface Identity {
   readonly model: ModelConfig;
 }
 
-/** What a learner is besides weights and moments; plain JSON. */
+/** A learner's state besides weights and moments; plain JSON. */
 export interface LearnerState {
   readonly trainer: TrainerState;
   /** Updates in a row that were taken back. */

@@ -1,4 +1,4 @@
-/** Where the last interval went: shares of the slots' time, from totals at its two ends. Pure. */
+/** Shares of the slots' time in the last interval, from totals at its two ends. Pure. */
 
 /** Totals in milliseconds, summed over episode slots. */
 export interface SlotTime {
@@ -45,7 +45,7 @@ export type TimeShares = Readonly<Record<TimePart, number>>;
  *
  * A turn that is asked while a call runs lies in the policy's mailbox: part message, part waiting for the batch. A hop
  * to the env hosts passes the same loop, so its rest is taken for the message's part and what exceeds it is waiting.
- * What running episodes spent beyond the turns that ended in the interval counts as messages.
+ * Time that running episodes spent beyond the turns that ended in the interval counts as messages.
  *
  * @returns `undefined` for an interval in which no slot existed
  */

@@ -15,7 +15,7 @@ export class TraceBudget {
     this.#saved = MAX_SAVED_MS * share;
   }
 
-  /** Whether something may be written now. */
+  /** True when something may be written now. */
   allows(now: number): boolean {
     this.#saved = Math.min(MAX_SAVED_MS * this.#share, this.#saved + (now - this.#at) * this.#share);
     this.#at = now;

@@ -7,7 +7,7 @@ import type { CreditLine, TraceLine } from './trace.ts';
 
 export const INDEX_HEADER = '{"format":"longplay-trace-index","version":1}\n';
 
-/** What a list shows of an episode. */
+/** Summary of an episode, as a list shows it. */
 export interface EpisodeSummary {
   readonly episode: number;
   readonly group: number;
@@ -46,7 +46,7 @@ export function summaryOf(line: TraceLine): EpisodeSummary {
   };
 }
 
-/** Where a line of the trace lies, in bytes, its newline left out. */
+/** The place of a line in the trace, in bytes, its newline left out. */
 export interface Span {
   readonly offset: number;
   readonly length: number;

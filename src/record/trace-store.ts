@@ -37,7 +37,7 @@ export class TraceStore {
   readonly #texts = new Map<string, string>();
   /** By purpose, by group: members so far. */
   readonly #members = new Map<string, Map<number, number>>();
-  /** Where the advantages of a training group are. */
+  /** The places of training groups' advantages. */
   readonly #credits = new Map<number, CreditSpan>();
 
   private constructor(path: string) {
@@ -162,7 +162,7 @@ export class TraceStore {
     }
   }
 
-  /** What the index does not have: a trace without one, or the lines of an instant ago. */
+  /** Reads the lines that the index does not have: a trace without one, or the lines of an instant ago. */
   #readRest(file: Followed): void {
     let number = 0;
     for (const { text, offset, length } of newLines(file.path, file.traceBytes)) {

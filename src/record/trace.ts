@@ -19,7 +19,7 @@ export interface TraceHeader {
 
 /** A turn as traces hold it. */
 export interface TraceTurn extends Turn {
-  /** What the learner credited its decision with; absent where it was not trained on, or before it was. */
+  /** The advantage that its decision was credited with; absent where it was not trained on, or before it was. */
   readonly advantage?: number;
 }
 
@@ -31,7 +31,7 @@ export interface TraceLine extends Trajectory {
   readonly turns: readonly TraceTurn[];
 }
 
-/** What an update made of groups. */
+/** The credit that an update gave to groups. */
 export interface CreditLine {
   readonly kind: 'credit';
   /** Policy version after the update. */

@@ -4,7 +4,7 @@ import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import type { MetricsRow, PlainName, SplitName } from './metrics.ts';
 import { type SlotTime, timeShares } from './slot-time.ts';
 
-/** What the learner says of an update. */
+/** The learner's facts of an update. */
 export interface UpdateFacts {
   readonly version: number;
   readonly stats: Readonly<Record<string, number>>;
@@ -18,7 +18,7 @@ export interface UpdateFacts {
   readonly idleMs: number;
 }
 
-/** What the rollouts say at that moment. */
+/** The rollouts' facts at that moment. */
 export interface RolloutFacts {
   readonly horizon: number;
   readonly envSteps: number;
@@ -32,7 +32,7 @@ export interface RolloutFacts {
   readonly time: SlotTime;
 }
 
-/** What the actors say. */
+/** The actors' facts. */
 export interface ActorFacts {
   readonly actors: readonly {
     readonly path: string;

@@ -23,7 +23,7 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** What stands in the place of a key. */
+/** Written in place of a key. */
 const STRUCK_OUT = '[key]';
 
 export class HttpClient {

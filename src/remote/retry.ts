@@ -1,6 +1,6 @@
-/** When to send a request again, and how long to wait first. Pure. */
+/** Retries: the faults that are worth one, and the wait before it. Pure. */
 
-/** What went wrong with a request to another machine. */
+/** The fault of a request to another machine. */
 export type RemoteFault =
   | 'network' // no connection, or it broke off
   | 'timeout' // no whole answer within the deadline
@@ -36,7 +36,7 @@ export interface RetryPolicy {
 /** Statuses that may pass by themselves. */
 const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504, 529]);
 
-/** Whether sending the same request again may help. */
+/** True if sending the same request again may help. */
 export function isTransient(error: RemoteError): boolean {
   return error.fault === 'status' ? TRANSIENT.has(error.status!) : error.fault !== 'oversized';
 }
@@ -54,8 +54,8 @@ export function retryDelayMs({ minMs, maxMs }: RetryPolicy, attempt: number, err
 }
 
 /**
- * What `Retry-After` (seconds or a date) or `retry-after-ms` asks for, in milliseconds. A date is read against the
- * answer's own `Date`, so that no clock of ours is involved.
+ * The wait that `Retry-After` (seconds or a date) or `retry-after-ms` asks for, in milliseconds. A date is read against
+ * the answer's own `Date`, so that no clock of ours is involved.
  */
 export function retryAfterMs(headers: Readonly<Record<string, string | string[] | undefined>>): number | undefined {
   const ms = Number(headers['retry-after-ms'] ?? Number.NaN);

@@ -24,7 +24,7 @@ export interface FoundWorld {
   readonly env: Env;
 }
 
-/** Whether an env id is the path of a module: ids have neither slashes nor dots. */
+/** True for an env id that is the path of a module: ids have neither slashes nor dots. */
 export function isModulePath(id: string): boolean {
   return /[\\/.:]/.test(id);
 }

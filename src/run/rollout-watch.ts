@@ -1,4 +1,4 @@
-/** What the console is told of a rollout: the same as of training, with episodes in the place of updates. */
+/** Events of a rollout for the console: the same as of training, with episodes in the place of updates. */
 import type { MetricsRecorded } from '../../actors/recorder/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConsole } from '../console/console.ts';

@@ -24,7 +24,7 @@ import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservatio
 /** File of a rollout's folder that holds its plan. */
 export const PLAN_FILE = 'rollout.json';
 
-/** What to play, and where. */
+/** The episodes to play, and the place for them. */
 export interface RolloutOptions {
   /**
    * World and policy, as a configuration holds them: `policy: { kind: 'openai', openai: { baseUrl, model } }`, or
@@ -49,7 +49,7 @@ export interface RolloutOptions {
   readonly onNotice?: ((message: string) => void) | undefined;
 }
 
-/** What a rollout came to; also in the folder's `results.json`. */
+/** The outcome of a rollout; also in the folder's `results.json`. */
 export interface RolloutOutcome {
   readonly summary: EvaluationSummary;
   /** Episodes that the folder's traces hold. */

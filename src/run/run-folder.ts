@@ -41,7 +41,7 @@ export function discard(dir: string): void {
   try {
     rmSync(dir, { recursive: true, force: true });
   } catch {
-    // What could not be made cannot always be removed either; the error that led here is the one to report.
+    // A folder that could not be made cannot always be removed either; the error that led here is the one to report.
   }
 }
 

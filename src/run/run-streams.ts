@@ -1,4 +1,4 @@
-/** What can be watched of a run. */
+/** Streams to watch a run by. */
 import type { EnvEvent } from '../../actors/env/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { Trajectory } from '../core/trajectory.ts';

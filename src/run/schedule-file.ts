@@ -17,7 +17,7 @@ export interface Schedule {
   readonly config: unknown;
   /** By actor. */
   readonly orders: ReadonlyMap<string, readonly Begun[]>;
-  /** What reached the rollouts together, in order. */
+  /** Answers that reached the rollouts together, in order. */
   readonly batches: readonly (readonly Answered[])[];
   /** SHA-256 of the last weights; absent where the recording was cut short. */
   readonly weights?: string;

@@ -89,7 +89,7 @@ function replaceStale(path: string, stale: string | undefined, mine: Mark): void
   if (!create(path, mine)) throw taken(`${path}: another process has just started to train this run`);
 }
 
-/** Whether the marked process runs, and is no later one under the same number. */
+/** True while the marked process runs, and is no later one under the same number. */
 function lives({ pid, started }: Mark): boolean {
   try {
     process.kill(pid, 0); // signal 0 is none: it only asks

@@ -23,7 +23,7 @@ import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservatio
 import { readSchedule, type Schedule, ScheduleRecorder } from './schedule-file.ts';
 import { markEnded, markStarted } from './started-mark.ts';
 
-/** What to train, and where. */
+/** The run to train, and the place for it. */
 export interface TrainOptions {
   /**
    * Configuration, as a YAML file would hold it; keys left out have their defaults. `env.id` is the id of a world or the
@@ -56,11 +56,11 @@ export interface TrainOptions {
   readonly interrupt?: AbortSignal | undefined;
 }
 
-/** What a training run came to; also in the folder's `results.json`. */
+/** The outcome of a training run; also in the folder's `results.json`. */
 export interface TrainOutcome {
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
-  /** What was injected, detected and lost, under chaos. */
+  /** Faults injected, detected and lost, under chaos. */
   readonly chaos?: ChaosReport;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What an actor is: a behavior made by a factory, one handler per message type, and an address that outlives it.
+ * Actors: a behavior made by a factory, one handler per message type, and an address that outlives it.
  *
  * Promised: one handler at a time; messages of one sender arrive in the order sent (per lane); at most once. Not
  * promised: any order between senders, or arrival. The message that killed an incarnation is never delivered again.
@@ -70,7 +70,7 @@ export interface Down {
   readonly final: boolean;
 }
 
-/** What a behavior may do. Belongs to one incarnation: its timers and watches end with it. */
+/** Everything that a behavior may do. Belongs to one incarnation: its timers and watches end with it. */
 export interface Context<M extends Message> {
   readonly self: ActorRef<M>;
   readonly path: string;
@@ -103,10 +103,10 @@ export interface Context<M extends Message> {
   outside<T>(work: Promise<T>): Promise<T>;
 }
 
-/** What to do when a mailbox is full: make the sender wait, throw at the sender, or drop the oldest message. */
+/** Choice of a full mailbox: make the sender wait, throw at the sender, or drop the oldest message. */
 export type Overflow = 'wait' | 'reject' | 'drop-oldest';
 
-/** Which ends of a child are followed by a new incarnation: every end, a crash, or none. */
+/** Ends of a child that are followed by a new incarnation: every end, a crash, or none. */
 export type Restart = 'permanent' | 'transient' | 'temporary';
 
 export interface SpawnOptions {
@@ -159,7 +159,7 @@ export interface SupervisorRef {
 export type Strategy = 'one_for_one' | 'one_for_all' | 'rest_for_one';
 
 export interface SupervisorOptions {
-  /** Who else restarts when a child does. Default `one_for_one`. */
+  /** The siblings that restart with a child. Default `one_for_one`. */
   readonly strategy?: Strategy;
   /** More than this many restarts within `periodMs` escalate. Default 5. */
   readonly intensity?: number;
@@ -191,7 +191,7 @@ export interface ActorStats {
   readonly silentMs: number;
 }
 
-/** What the system tells about itself. Counters of each kind: `ActorSystem.counts`. */
+/** The system's own events. Counters of each kind: `ActorSystem.counts`. */
 export type SystemEvent =
   | { readonly type: 'started'; readonly path: string; readonly incarnation: number }
   | { readonly type: 'stopped'; readonly path: string; readonly reason: StopReason; readonly final: boolean }
@@ -207,7 +207,7 @@ export interface ActorSystem {
   readonly clock: Clock;
   /** Lifecycle, dead letters, restarts. Hot and lossy: late subscribers miss what was. */
   readonly inspect$: Observable<SystemEvent>;
-  /** How many events of each type there were. */
+  /** Counts of events, by type. */
   readonly counts: Readonly<Record<SystemEvent['type'], number>>;
   /** Settles with the system: resolves after `stop()`, rejects with the fatal error that ended it. */
   readonly terminated: Promise<void>;

@@ -73,7 +73,7 @@ export class AskTable {
   }
 }
 
-/** What `chain` needs to know of the actor at its end. */
+/** The description of an actor that `chain` needs at its end. */
 export type Describe = (path: string) => string;
 
 /**

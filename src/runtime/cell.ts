@@ -11,7 +11,7 @@ import type { System } from './system.ts';
 /** One incarnation, here or in a thread. */
 export interface Executor {
   readonly placement: 'local' | 'thread';
-  /** Whether one more message may be delivered now; control messages may have a way of their own. */
+  /** True when one more message may be delivered now; control messages may have a way of their own. */
   accepts(control: boolean): boolean;
   deliver(envelope: Envelope): void;
   /** Messages delivered and not yet handled, oldest first. */

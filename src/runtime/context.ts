@@ -1,4 +1,4 @@
-/** What an incarnation may do, as one object. */
+/** The context of an incarnation: all it may do, as one object. */
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { ActorRef, ActorSystem, Context, Message, ModuleSpec, SpawnOptions } from './actor.ts';
 import type { ActorCell } from './cell.ts';

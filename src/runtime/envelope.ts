@@ -1,4 +1,4 @@
-/** What travels: a message with the return address of its ask, and errors as plain data. */
+/** Envelopes: a message with the return address of its ask, and errors as plain data. */
 import { type ErrorCode, LongplayError } from '../core/errors.ts';
 import type { Message, ReplyTo } from './actor.ts';
 

@@ -53,7 +53,7 @@ interface Waiter<T> {
 /** Senders that may wait at the least; more means that somebody does not await what `tell` returned. */
 const MAX_WAITING = 4096;
 
-/** What became of an offered item: queued, or those that were dropped for it, or a promise of a place. */
+/** The fate of an offered item: queued, or those that were dropped for it, or a promise of a place. */
 export type Offered<T> = undefined | { readonly dropped: readonly T[] } | Promise<void>;
 
 export class Mailbox<T> {
@@ -134,7 +134,7 @@ export class Mailbox<T> {
     return item;
   }
 
-  /** Whether an item that `matches` may be taken. */
+  /** True when an item that `matches` may be taken. */
   has(matches: (item: T) => boolean): boolean {
     return this.#control.items().some(matches) || this.#data.items().some(matches);
   }

@@ -1,4 +1,4 @@
-/** What the system tells other threads of itself. Errors lose their class on the way; name, message and code stay. */
+/** System events as other threads are told of them. Errors lose their class on the way; name, message and code stay. */
 import type { Down, StopReason, SystemEvent } from './actor.ts';
 import { recordError, reviveError } from './envelope.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Where a message goes: to an actor of this thread, over the link to the thread that holds its address, or to nobody.
+ * Routes a message: to an actor of this thread, over the link to the thread that holds its address, or to nobody.
  * Threads form a star: the main thread has a link to each of them, and they have one, to it.
  */
 import { LongplayError } from '../core/errors.ts';

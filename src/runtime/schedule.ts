@@ -28,7 +28,7 @@ export class SchedulePlayer {
     this.#orders = orders;
   }
 
-  /** What the actor takes next; undefined once the record ends. */
+  /** The next message for the actor; undefined once the record ends. */
   next(path: string): Begun | undefined {
     return this.#orders.get(path)?.[this.#at.get(path) ?? 0];
   }
@@ -51,7 +51,7 @@ export class SchedulePlayer {
     return false;
   }
 
-  /** Where it stands, in words. */
+  /** The position in the record, in words. */
   describe(): string {
     const waits = [...this.#orders].flatMap(([path, order]) => {
       const at = this.#at.get(path) ?? 0;

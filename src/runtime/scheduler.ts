@@ -1,4 +1,4 @@
-/** Who runs next. In async mode actors run in order of arrival, many messages per turn of the event loop. */
+/** The order in which actors run. In async mode it is that of arrival, many messages per turn of the event loop. */
 import { Deque } from './mailbox.ts';
 
 /** Something with messages to deliver. */

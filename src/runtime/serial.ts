@@ -22,14 +22,14 @@ interface Activity {
   ended: boolean;
 }
 
-/** Somebody who waits for the system to move. */
+/** A caller that waits for the system to move. */
 interface Driver {
   /** Nothing is left to do. */
   readonly idle: () => void;
   readonly fail: (error: Error) => void;
 }
 
-/** Whose code is running. One for all systems: node visits every storage ever used whenever a promise is made. */
+/** The running activity. One for all systems: node visits every storage ever used whenever a promise is made. */
 const current = new AsyncLocalStorage<Activity>();
 
 /** In a replay: timers farther away than this are deadlines, which the record has no use for. Virtual milliseconds. */

@@ -9,14 +9,14 @@ export const defaultSupervision = {
   backoff: { minMs: 20, maxMs: 5_000, jitter: 0.5 },
 } as const satisfies SupervisorOptions;
 
-/** Whether an end is followed by a new incarnation. */
+/** True for an end that is followed by a new incarnation. */
 export function wantsRestart(restart: Restart, reason: StopReason): boolean {
   if (restart === 'permanent') return true;
   return restart === 'transient' && (reason.kind === 'crashed' || reason.kind === 'killed');
 }
 
 /**
- * Whether no new incarnation can do better: somebody has to change what they asked for. A bad argument is not meant;
+ * True when no new incarnation can do better: somebody has to change what they asked for. A bad argument is not meant;
  * between actors that is a slip of the program, and belongs to one message.
  */
 export function isHopeless(error: Error): boolean {
@@ -24,7 +24,7 @@ export function isHopeless(error: Error): boolean {
 }
 
 /**
- * Which children restart together with child `index`.
+ * The children that restart together with child `index`.
  * @param count children in start order
  * @returns indices in start order; stop them in reverse
  */

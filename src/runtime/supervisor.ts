@@ -5,7 +5,7 @@ import type { Rng } from '../core/rng.ts';
 import type { Restart, StopReason, SupervisorOptions, SupervisorRef, SystemEvent } from './actor.ts';
 import { admitRestart, affected, backoffMs, defaultSupervision, isHopeless, wantsRestart } from './supervision.ts';
 
-/** What a supervisor supervises: an actor or another supervisor. */
+/** A supervised child: an actor or another supervisor. */
 export interface Child {
   readonly path: string;
   readonly restart: Restart;

@@ -45,7 +45,7 @@ function relativeTo(root: URL, url: URL): string | undefined {
   return url.href.startsWith(root.href) ? url.href.slice(root.href.length) : undefined;
 }
 
-/** What a thread is started with. */
+/** Data that a thread is started with. */
 export interface ThreadData {
   readonly path: string;
   readonly url: string;
@@ -81,7 +81,7 @@ class ThreadExecutor implements Executor, Link {
   readonly started: Promise<void>;
   #started: { resolve(): void; reject(error: Error): void } | undefined;
   #stopping = false;
-  /** What the thread said of its own end, before it exits. */
+  /** The thread's own word of its end, before it exits. */
   #end: StopReason | undefined;
   #broke: Error | undefined;
   /** Clock of the first `ping` without an answer. */

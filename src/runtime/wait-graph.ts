@@ -1,4 +1,4 @@
-/** Who waits for whom, as far as this thread knows; and the error of a wait that took too long. */
+/** The graph of waits, as far as this thread knows; and the error of a wait that took too long. */
 import type { Clock } from '../core/clock.ts';
 import type { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message } from './actor.ts';

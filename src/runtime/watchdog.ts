@@ -22,13 +22,13 @@ export interface WatchdogOptions {
   readonly onStall: (message: string, stall: Stall) => void;
   readonly onLag: (lagMs: number) => void;
   /**
-   * Whether somebody waits for the run to go on, and a number that grows as it does. With it, a run in which no actor
+   * Tells if somebody waits for the run to go on, and a number that grows as it does. With it, a run in which no actor
    * has anything in hand and nothing grows is a stall too (a message was lost).
    */
   readonly run?: () => { readonly expected: boolean; readonly progress: number };
 }
 
-/** What is remembered of an actor between two looks. */
+/** Memory of an actor between two looks. */
 export interface Seen {
   readonly handled: number;
   /** Clock when it last got on, or last had nothing to do. */

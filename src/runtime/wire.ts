@@ -29,7 +29,7 @@ export type Frame =
   // Death watch across threads.
   | readonly ['watch', path: string]
   | readonly ['down', down: Down]
-  // Who waits for whom is known to the main thread.
+  // Waits are known to the main thread.
   | readonly ['chain', id: number, wait: Wait, waitedMs: number]
   | readonly ['chained', id: number, error: ErrorRecord]
   | readonly ['event', event: SystemEvent];

@@ -1,4 +1,4 @@
-/** What the policy server needs of a policy: one turn in, its decision out. The actors implement it. */
+/** A policy as the policy server needs it: one turn in, its decision out. The actors implement it. */
 import type { Acted, GivenPrompt } from '../policy/policy.ts';
 
 export interface DecisionRequest {

@@ -1,4 +1,4 @@
-/** What the environment server needs of the env hosts: episodes by promise. The actors implement it. */
+/** The env hosts as the environment server needs them: episodes by promise. The actors implement it. */
 import type { EnvStep, First } from '../core/env.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Task } from '../core/task.ts';
@@ -9,12 +9,12 @@ export interface EpisodeAnswer {
   /** Actions taken so far. */
   readonly turn: number;
   readonly step: First | EnvStep;
-  /** What can be done now; empty after the end, where the env lists nothing, and where it was not asked to. */
+  /** Actions possible now; empty after the end, where the env lists nothing, and where it was not asked to. */
   readonly actions: readonly string[];
 }
 
 export interface OpenOptions {
-  /** Whether answers list the actions; a step is cheaper without. */
+  /** Answers list the actions; a step is cheaper without. */
   readonly listActions: boolean;
   /** Actions taken at once; the answer tells where they lead. */
   readonly replay?: readonly string[];

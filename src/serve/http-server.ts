@@ -367,7 +367,7 @@ function linger(socket: Socket): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-/** Whether a body is to be read; one that a GET or HEAD brings along is dropped. */
+/** True if a body is to be read; one that a GET or HEAD brings along is dropped. */
 function hasBody({ method, headers }: IncomingMessage): boolean {
   if (method === 'GET' || method === 'HEAD') return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;

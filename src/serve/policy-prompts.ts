@@ -83,7 +83,7 @@ export function readConversation(
   world: WorldPrompt,
 ): RenderedPrompt {
   const { firstObservation, turns } = episodeOf(messages, world);
-  // What was listed on earlier turns is not in a conversation; what can be chosen now is.
+  // A conversation does not hold the actions listed on earlier turns, only those that can be chosen now.
   const nothing = { actions: new Int32Array(0), newActions: [] };
   const listed = { actions: Int32Array.from(actions, (_, i) => i), newActions: actions };
   try {

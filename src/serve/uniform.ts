@@ -40,7 +40,7 @@ const openBody = z.strictObject({
   env: z.string(),
   index: z.int().min(0),
   seed: z.int().min(0).max(0xffffffff).optional(),
-  /** Whether answers list the actions. */
+  /** Answers list the actions. */
   actions: z.boolean().default(true),
 });
 const stepBody = z.strictObject({ turn: z.int().min(1), action: z.string() });

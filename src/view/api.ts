@@ -1,4 +1,4 @@
-/** What the viewer's page asks for and gets: types only, shared by server and page. */
+/** Requests of the viewer's page and their answers: types only, shared by server and page. */
 import type { Drawing } from '../core/draw.ts';
 import type { TraceLine } from '../record/trace.ts';
 
@@ -76,7 +76,7 @@ export type Plain<T> = T extends Int32Array | Float32Array
       ? { readonly [K in keyof T]: Plain<T[K]> }
       : T;
 
-/** What a report carries instead of a server. */
+/** Data that a report carries instead of a server. */
 export interface ReportData {
   readonly runs: readonly RunInfo[];
   readonly curves: readonly Curves[];

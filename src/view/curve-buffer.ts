@@ -35,7 +35,7 @@ export class CurveBuffer {
     if (++this.#rows % this.#stride === 0) this.#push();
   }
 
-  /** What there is; points that are not full yet are left out. */
+  /** The curves so far; points that are not full yet are left out. */
   get curves(): Curves {
     return { rows: this.#rows, stride: this.#stride, series: Object.fromEntries(this.#series) };
   }

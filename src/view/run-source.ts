@@ -10,7 +10,7 @@ import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
 import type { Curves, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo } from './api.ts';
 import { CurveBuffer } from './curve-buffer.ts';
 
-/** What the viewer needs of a world. */
+/** The parts of a world that the viewer needs. */
 export interface WorldTools {
   readonly draw?: Draw;
   /** Text of a token id. */

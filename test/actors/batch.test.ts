@@ -1,4 +1,4 @@
-/** What travels between pool and hosts comes out as it went in, whichever form the batch takes. */
+/** Batches between pool and hosts come out as they went in, whichever form they take. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { packCommands, packEvents, unpackCommands, unpackEvents } from '../../actors/env/batch.ts';

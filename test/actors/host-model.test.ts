@@ -78,7 +78,7 @@ async function play(
   return heard;
 }
 
-/** What an episode must hear. */
+/** The observations that an episode must hear. */
 function model(script: readonly string[]): string[] {
   const out = ['0: sum 0'];
   let sum = 0;

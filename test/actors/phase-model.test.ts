@@ -20,7 +20,7 @@ import {
 
 type Next = typeof nextPhase;
 
-/** What a checkpoint keeps: the groups under way, those finished and not consumed, and the next one's number. */
+/** State that a checkpoint keeps: the groups under way, those finished and not consumed, and the next one's number. */
 interface State {
   readonly running: readonly number[];
   readonly delivered: readonly number[];
@@ -124,7 +124,7 @@ class Process {
     this.#launch();
   }
 
-  /** Nobody answered the learner in time: it gives this checkpoint up. */
+  /** The learner was not answered in time: it gives this checkpoint up. */
   timeout(): void {
     if (this.#saving === undefined) return;
     this.#saving = undefined;
@@ -440,7 +440,7 @@ const history = fc.record({
   }) as fc.Arbitrary<readonly Op[]>,
 });
 
-/** How often each phase and effect was met, against a test that says nothing. */
+/** Counts of each phase and effect that was met, against a test that says nothing. */
 const met = new Map<string, number>();
 
 function live({ barrier, ops }: { readonly barrier: boolean; readonly ops: readonly Op[] }, next: Next): void {

@@ -15,7 +15,7 @@ const runs = process.env.LONGPLAY_LONG === '1' ? 3000 : 200;
 const HOSTS = 2;
 const NONE = new Int32Array(0);
 
-/** What a faulty pool or host would do: changes what a host is told, what it tells, or whom its beacon shows. */
+/** Faults of a pool or host: changes what a host is told, what it tells, or whom its beacon shows. */
 interface Sabotage {
   readonly told?: (commands: readonly EnvCommand[]) => readonly EnvCommand[];
   readonly tells?: (events: readonly EnvEvent[]) => readonly EnvEvent[];
@@ -159,7 +159,7 @@ async function play(s: fc.Scheduler, scripts: readonly (readonly string[])[], sa
   return { heard, pool };
 }
 
-/** What an episode must hear. */
+/** The observations that an episode must hear. */
 function model(script: readonly string[]): string[] {
   const out = ['0: sum 0'];
   let sum = 0;

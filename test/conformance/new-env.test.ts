@@ -1,4 +1,4 @@
-/** What `longplay new-env` writes works as it is: its tests pass, it keeps the laws, and its types are right. */
+/** A world that `longplay new-env` wrote works as it is: its tests pass, it keeps the laws, and its types are right. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -87,7 +87,7 @@ describe('tasks', () => {
         const session = await corrected.openDrawn({ ...drawn, template: { ...drawn.template, sites: other.sites } });
         const answer = instance.answer ? answerText(instance.answer) : 'done';
         const { success } = await play(session, player([...instance.plan, { do: 'stop', answer }]));
-        // What the other task asks for may be the same thing by chance: a small number, say.
+        // The other task may ask for the same thing by chance: a small number, say.
         const url = new URL(instance.url ?? '/', BASES[other.sites[0]!]).href;
         const byChance = judge(drawn.instance, { answer, changes: instance.changes ?? {}, url }, 'corrected');
         if (success && !byChance) passed.push(`${index} by ${other.id}`);

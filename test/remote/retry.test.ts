@@ -1,4 +1,4 @@
-/** When a request is sent again, and how long is waited before: on a virtual clock. */
+/** Retries of a request and the waits before them, on a virtual clock. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SimulatedClock } from '../../src/core/clock.ts';

@@ -1,4 +1,4 @@
-/** What the types promise of messages and handlers. The compiler is the test: each expected error must be one. */
+/** Promises of the types about messages and handlers. The compiler is the test: each expected error must be one. */
 import { describe, expect, it } from 'vitest';
 import type { ActorRef, ActorSystem, BehaviorFactory, ReplyTo } from '../../src/runtime/actor.ts';
 

@@ -202,7 +202,7 @@ interface Family {
   readonly alive: string[];
 }
 
-/** What a family does when child `at` breaks: the log of ends and starts. */
+/** The log of a family's ends and starts when child `at` breaks. */
 function expected(strategy: Strategy, names: readonly string[], at: number): string[] {
   const group = affected(strategy, names.length, at);
   const others = group.filter((i) => i !== at).reverse();

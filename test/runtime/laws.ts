@@ -1,4 +1,4 @@
-/** What every placement of an actor obeys. */
+/** Laws that every placement of an actor obeys. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ActorRef, ActorSystem, ReplyTo, SpawnOptions, SystemEvent } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';

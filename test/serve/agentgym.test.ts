@@ -1,4 +1,4 @@
-/** What the recordings of AgentGym's servers do not reach: Python's words for broken JSON, and play past the end. */
+/** Beyond the recordings of AgentGym's servers: Python's words for broken JSON, and play past the end. */
 import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';

@@ -40,7 +40,7 @@ async function send(url: string, { method, path, body }: Exchange) {
   };
 }
 
-/** Which recipes are listed beside the needed ones is left to Python's hash order there: they are taken out. */
+/** Takes out the recipes listed beside the needed ones: there, Python's hash order chooses them. */
 function withoutDistractors(value: unknown): unknown {
   if (typeof value === 'string' && value.startsWith('Crafting commands:')) {
     const { goal, commands } = readOpening(value);

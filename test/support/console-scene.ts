@@ -109,7 +109,7 @@ function progress(update: number, horizon: number, elapsedMs: number, updates: n
   };
 }
 
-/** What the actors say at an instant. */
+/** The actors' reports at an instant. */
 export function actors(at: number): ActorLine[] {
   const one = (path: string, busy: number, rest: Partial<ActorLine> = {}): ActorLine => ({
     path,

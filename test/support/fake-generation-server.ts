@@ -14,7 +14,7 @@ import { frozen } from '../../src/pretrained/base.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
 import { type ChatReading, openChatCodec } from '../../src/reading/chat-codec.ts';
 
-/** What goes wrong next; each counts down. */
+/** Faults to come; each counts down. */
 export interface Faults {
   /** Loads that answer 500 and load nothing. */
   failLoads: number;

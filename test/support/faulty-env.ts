@@ -7,7 +7,7 @@ import type { Task } from '../../src/core/task.ts';
 
 interface State {
   sum: number;
-  /** What is wrong with the list of actions; nothing as a rule. */
+  /** The fault of the list of actions; none as a rule. */
   lists: string | undefined;
 }
 

@@ -138,7 +138,7 @@ export type GoldenRecord = { readonly run: string } & (
   | { readonly ledger: Accounting }
 );
 
-/** What an update says of itself: enough to tell a changed estimate from a changed step. */
+/** Facts of an update: enough to tell a changed estimate from a changed step. */
 const FACTS = [
   'horizon',
   'success',
@@ -262,7 +262,7 @@ function short(value: number): number {
   return Number(Number(value.toPrecision(5)).toFixed(6));
 }
 
-/** How far numbers may lie apart: absolute, plus a share of their size. */
+/** Distance at which two numbers still agree: absolute, plus a share of their size. */
 const TOLERANCE = 1e-3;
 
 /**

@@ -27,7 +27,7 @@ export interface Exchange {
 
 export interface MisbehavingServer {
   readonly url: string;
-  /** What reached it. */
+  /** Requests that reached it. */
   readonly log: readonly (Exchange & { readonly fault: Fault; readonly at: number })[];
   close(): Promise<void>;
 }

@@ -27,7 +27,7 @@ export interface BenchOptions {
   readonly chaos?: string;
   readonly pool?: Partial<EnvPoolOptions>;
   readonly rollout?: Partial<RolloutInit>;
-  /** Where the rollout actor lives. Default `local`. */
+  /** Home of the rollout actor. Default `local`. */
   readonly placement?: 'local' | 'thread';
   /** Milliseconds an update takes. */
   readonly updateMs?: number;

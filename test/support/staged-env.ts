@@ -8,7 +8,7 @@ import { taskTable } from '../../src/core/task.ts';
 const THINGS = ['door', 'wall', 'roof'];
 const VERBS = ['paint', 'press'];
 
-/** What a host started: a file-free resource whose use can be read off in its observations. */
+/** The `start` value of a host: a file-free resource whose use can be read off in its observations. */
 export interface Paint {
   readonly where: string;
   readonly disposed: boolean;

@@ -28,7 +28,7 @@ for (const [id, url] of Object.entries(registry)) {
   if (createEnv && draw) playable.push(id);
 }
 if (missing) console.log(`skipped: no Chromium at ${executablePath} (Debian: apt-get install chromium)`);
-/** Where to keep screenshots to look at; none are kept otherwise. */
+/** Folder to keep screenshots in; none are kept otherwise. */
 const shots = process.env.LONGPLAY_SCREENSHOTS;
 
 const evil = `<script>window.pwned=1</script><img src=x onerror="window.pwned=1">\u001b[2J\u0007\u202e"'&</pre></script>`;

@@ -1,4 +1,4 @@
-/** The two ways to play a page: in process and in Chromium. A driver carries out; the session (browse.ts) decides. */
+/** The two ways to play a page: in process and in Chromium. A driver carries out; the session (session.ts) decides. */
 import type { AxNode } from '../tree.ts';
 
 export type MaybePromise<T> = T | Promise<T>;

@@ -186,7 +186,7 @@ export class InProcessDriver implements Driver {
   }
 }
 
-/** What a form sends: hidden values, then fields in the page's order, and the button that was pressed. */
+/** Data that a form sends: hidden values, then fields in the page's order, and the button that was pressed. */
 function formData({ layout, values }: Live, by: Placed): URLSearchParams {
   const data = new URLSearchParams(by.form!.form!.hidden);
   for (const placed of layout.cells) {

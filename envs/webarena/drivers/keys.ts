@@ -2,7 +2,7 @@
 import { fieldValue } from '../nodes.ts';
 import { type Layout, maxScroll, type Placed, ROW, SCREEN } from '../page.ts';
 
-/** What a key or click leaves to the tab: following a link, sending a form. */
+/** Effect of a key or click that is left to the tab: following a link, sending a form. */
 export type Effect =
   | { readonly type: 'follow'; readonly href: string; readonly blank: boolean }
   | { readonly type: 'submit'; readonly by: Placed };

@@ -1,6 +1,6 @@
 /**
  * The adapter: WebArena's tasks on sites that somebody runs, with the original's observation, actions and evaluators.
- * What is done there cannot be taken back, so an episode is never repeated, and sessions take turns on a site.
+ * Actions there cannot be taken back, so an episode is never repeated, and sessions take turns on a site.
  */
 import type { Browser, BrowserContext } from 'playwright-core';
 import type { Env, Session } from '../../../src/core/env.ts';
@@ -31,7 +31,7 @@ export class LiveBrowser implements Resources {
     this.browser = browser;
   }
 
-  /** @throws {UserError} without a Chromium, or with no site's address */
+  /** @throws {UserError} without a Chromium, or where a site's variable holds no address */
   static async start(): Promise<LiveBrowser> {
     const hosts = Object.values(siteBases()).map((base) => new URL(base).hostname);
     return new LiveBrowser(

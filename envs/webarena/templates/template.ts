@@ -20,11 +20,11 @@ export type Step =
 /** A task with its slots filled. */
 export interface Instance {
   readonly intent: string;
-  /** What is asked for; undefined where only the page or the changes count. */
+  /** Answer that is asked for; undefined where only the page or the changes count. */
   readonly answer?: Answer;
   /** Path and query the current page must have at the end. */
   readonly url?: string;
-  /** What must have changed, exactly; nothing by default. */
+  /** Changes there must be, and no others; none by default. */
   readonly changes?: Changes;
   /** Steps before `stop`. */
   readonly plan: readonly Step[];

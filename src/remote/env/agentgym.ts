@@ -59,7 +59,7 @@ export function createEnv(options: EnvOptions, client: AgentGymClient | undefine
   };
 }
 
-/** What every session of one server shares. */
+/** Shared by every session of one server. */
 interface Server {
   readonly requests: RemoteRequests;
   readonly client: AgentGymClient;
@@ -155,7 +155,7 @@ function requireOwn(answer: unknown, { idField }: AgentGymClient, id: number): v
   }
 }
 
-/** What the dialect reads of an answer. @throws {RemoteError} for what it throws */
+/** The dialect's reading of an answer. @throws {RemoteError} for what it throws */
 function told<T>(read: () => T, path: string, answer: unknown): T {
   try {
     return read();

@@ -26,7 +26,7 @@ const CLOSE_MS = 2000;
 const OPEN_SHARE = 3;
 
 /**
- * What a host loads in the world's place.
+ * The module a host loads in the world's place.
  * @param options those of `remoteEnvOptions`, and the world's own `rewardRange` and `maxObservationChars`
  * @throws {UserError} BAD_CONFIG
  */

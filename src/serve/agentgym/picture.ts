@@ -24,7 +24,7 @@ const COLORS: Readonly<Record<NonNullable<Cell['color']>, Color>> = {
 const LINE: Color = [60, 60, 60];
 const AGENT: Color = [255, 0, 0];
 
-/** Whether a point of the tile, x and y in [0, 1), belongs to the thing. */
+/** True for the points of the tile, x and y in [0, 1), that belong to the thing. */
 type Shape = (x: number, y: number) => boolean;
 
 const inside = (x: number, y: number, left: number, top: number, right: number, bottom: number) =>

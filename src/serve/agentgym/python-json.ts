@@ -1,6 +1,6 @@
 /**
- * What Python's `json` says of a text that is no JSON, word for word and at the same place: AgentGym's servers hand it
- * on to their clients. Only called when `JSON.parse` has refused.
+ * Errors of Python's `json` for a text that is no JSON, word for word and at the same place: AgentGym's servers hand
+ * them on to their clients. Only called when `JSON.parse` has refused.
  */
 export interface JsonMistake {
   readonly message: string;

@@ -45,7 +45,7 @@ export class AgentGymSessions {
     return this.#sessions.size;
   }
 
-  /** Whether an environment had this number, now or before. */
+  /** True if an environment has or had this number. */
   had(id: number): boolean {
     return Number.isInteger(id) && id >= 0 && id < this.#next;
   }

@@ -16,7 +16,7 @@ type Place = readonly (string | number)[];
 /** One entry of a 422 answer. */
 type Complaint = Readonly<Record<string, unknown>>;
 
-/** What stands in for the values where nothing is read. */
+/** The values of a route that reads none. */
 export const readNothing: AgentGymValues = {};
 
 /** The fields of a JSON body, or of the query of a GET; or the answer that refuses them. */
@@ -76,9 +76,9 @@ function converted(
   return complaints.length > 0 ? words.refuse(complaints) : values;
 }
 
-/** How one framework reads a value and words a refusal. */
+/** One framework's reading of a value, and its wording of a refusal. */
 interface Words {
-  /** Whether an empty array is no object. */
+  /** Refuses an empty array as a body. */
   readonly strictBody: boolean;
   /** @returns the value, or the complaint */
   convert(value: unknown, field: AgentGymField, loc: Place): number | string | Complaint;

@@ -20,7 +20,7 @@ let run = 0;
 let list: ListState = firstList;
 let shade: Shade = 'advantage';
 let charts: ChartsOptions = { x: 'update', bands: true, smooth: 10 };
-/** What a key does in the present view. */
+/** Keys of the present view, with what each does. */
 let keys: Readonly<Record<string, () => void>> = {};
 let drawn = 0;
 

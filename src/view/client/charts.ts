@@ -69,7 +69,7 @@ export function linesOf(runs: readonly RunCurves[], name: string, x: XAxis, band
   });
 }
 
-/** Where on the axis the points of a run lie; a rollout makes no updates, and goes by its time. */
+/** Positions of a run's points on the axis; a rollout makes no updates, and goes by its time. */
 function along({ series }: RunCurves['curves'], x: XAxis): Curves['series'][string] | undefined {
   return series[x] ?? series.elapsed;
 }
@@ -115,7 +115,7 @@ function smoothed(values: readonly (number | null)[], span: number): (number | n
   return out;
 }
 
-/** Where the horizon changes: x of each phase's start, and its turns. */
+/** Changes of the horizon: x of each phase's start, and its turns. */
 export function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
   const horizon = run?.curves.series.horizon ?? [];
   const xs = numbers(run && along(run.curves, x));
@@ -273,7 +273,7 @@ const TIME_PARTS: readonly (readonly [part: string, name: string, color: string]
   ['messages', 'messages', '#d14b5a'],
 ];
 
-/** Where the time of one run went: the newest shares as a bar, and all of them stacked over the run. */
+/** Time of one run by its parts: the newest shares as a bar, and all of them stacked over the run. */
 export function timeCharts({ info, curves }: RunCurves, options: ChartsOptions): HTMLElement {
   const series = TIME_PARTS.map(([part]) => smoothed(curves.series[`time/${part}`] ?? [], options.smooth));
   const last = series.map((values) => values.findLast((value) => value !== null) ?? 0);

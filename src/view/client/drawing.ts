@@ -1,4 +1,4 @@
-/** What a world draws of itself: panels of text, counted things and grids. */
+/** Drawings of a world: panels of text, counted things and grids. */
 import type { Drawing, GridPanel, ListPanel, Panel, TextPanel } from '../../core/draw.ts';
 import { h, visible } from './dom.ts';
 

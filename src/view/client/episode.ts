@@ -6,7 +6,7 @@ import { drawingElement } from './drawing.ts';
 
 type ViewTurn = Plain<TraceTurn>;
 
-/** What the colour of a turn or token means. */
+/** Meaning of a turn's or token's colour. */
 export type Shade = 'advantage' | 'logprob' | 'none';
 
 export const SHADES: readonly (readonly [Shade, string])[] = [
@@ -197,7 +197,7 @@ function factsElement(turn: ViewTurn): HTMLElement {
   return h('dl', { class: 'facts' }, ...facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
 }
 
-/** Where the turn's time went, as one bar. */
+/** Time of the turn by its parts, as one bar. */
 function latencyBar({ actMs, envMs, stages }: ViewTurn): HTMLElement {
   const { waitMs = 0, prefillMs = 0, decodeMs = 0 } = stages ?? {};
   const rest = Math.max(0, actMs - waitMs - prefillMs - decodeMs);

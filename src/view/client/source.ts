@@ -1,4 +1,4 @@
-/** Where the page gets its data: a server, or the report it is part of. */
+/** Source of the page's data: a server, or the report it is part of. */
 import type { Curves, EpisodePage, EpisodeView, GroupView, ReportData, RunInfo } from '../api.ts';
 import { type EpisodeQuery, queryEpisodes } from '../query.ts';
 
