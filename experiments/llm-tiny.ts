@@ -41,7 +41,7 @@ export interface TinyStudy {
   /** Held-out tasks to evaluate on, and episodes of each. */
   readonly tasks: number;
   readonly episodes: number;
-  /** What is trained by reinforcement: an adapter, or every weight. */
+  /** True to train every weight by reinforcement, false an adapter. */
   readonly full: boolean;
   readonly learningRate: number;
 }

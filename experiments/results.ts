@@ -1,4 +1,4 @@
-/** Where a study leaves its results: in the sources, whatever folder it is run from. */
+/** Files of a study's results: in the sources, whatever folder it is run from. */
 import { packageRoot } from '../src/runtime/thread.ts';
 
 export function resultFiles(name: string): { json: URL; markdown: URL; svg: URL } {

@@ -26,7 +26,7 @@ import { packageRoot } from '../src/runtime/thread.ts';
 import { type Curve, plotCurves } from './plot.ts';
 import { resultFiles } from './results.ts';
 
-/** What differs between the arms; everything else is experiments/quickstart.yaml. */
+/** Difference between the arms; everything else is experiments/quickstart.yaml. */
 const arms = [
   { name: 'fixed 8', horizon: 'horizon={type: fixed, rounds: 8}' },
   { name: 'fixed 24', horizon: 'horizon={type: fixed, rounds: 24}' },

@@ -10,7 +10,7 @@ import { nameOf, readScene, type Scene } from './scene.ts';
 import { describe, text } from './text.ts';
 import type { World } from './world.ts';
 
-/** What a step led to. */
+/** Answer to one step. */
 export interface Answer {
   readonly observation: string;
   /** max(0, 1 − 0.9·steps/maxSteps) on the step that fulfils the instruction, else 0. */
@@ -57,7 +57,7 @@ export class CorrectedText {
       const observation = this.#observation(this.#refusal(command));
       return (this.answer = { observation, reward: 0, terminated: false, success: false });
     }
-    // What is not in sight may stop a macro on its way; the end of the episode always does.
+    // Things out of sight may stop a macro on its way; the end of the episode always does.
     for (const low of expand(macro, this.#scene, world, false)) if (!this.#play(low) || world.terminated) break;
     [this.#scene, this.#macros] = this.#look();
     const { terminated, success } = world;

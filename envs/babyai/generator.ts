@@ -229,7 +229,7 @@ export class RoomGrid {
     }
   }
 
-  /** Whether some free cell of the room has a neighbour that is no object. */
+  /** True when some free cell of the room has a neighbour that is no object. */
   #hasOutlook(room: Room): boolean {
     const { cells, stride } = this.world;
     for (let y = room.top + 1; y < room.top + this.roomSize - 1; y++) {
@@ -260,7 +260,7 @@ export class RoomGrid {
     throw new Rejected('rooms cannot be connected');
   }
 
-  /** Whether doors and gaps, locked ones too, lead from one room to all. */
+  /** True when doors and gaps, locked ones too, lead from one room to all. */
   #isConnected(start: Room): boolean {
     const seen = [start];
     for (const room of seen) {
@@ -291,7 +291,7 @@ export class RoomGrid {
     return added;
   }
 
-  /** Whether the agent could touch every object without moving any; doors, locked ones too, let through. */
+  /** True when the agent could touch every object without moving any; doors, locked ones too, let through. */
   allReachable(): boolean {
     const { world } = this;
     const { cells, codes, stride } = world;

@@ -11,7 +11,7 @@ export const VERBS = ['toggle and go through', 'go through', 'go to', 'pickup'] 
 export type PlainAction = (typeof PLAIN)[number];
 export type Verb = (typeof VERBS)[number];
 
-/** What an action text asks for. */
+/** Parsed action text. */
 export type Command =
   | { readonly type: 'plain'; readonly action: PlainAction }
   /** `name` and `number` as observations give them, e.g. `red ball` 1. */

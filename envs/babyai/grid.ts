@@ -52,7 +52,7 @@ export function codeOf(type: number, color: number, state = 0): number {
   return type | (color << 8) | (state << 16);
 }
 
-/** Whether the agent cannot see past a cell: walls, and doors unless open. */
+/** True where the agent cannot see past a cell: walls, and doors unless open. */
 export function isOpaque(code: number): boolean {
   const type = code & 0xff;
   return type === WALL || (type === DOOR && code >>> 16 !== OPEN);

@@ -22,7 +22,7 @@ import {
 } from './verifier.ts';
 import type { World } from './world.ts';
 
-/** How a level is drawn. */
+/** Recipe by which a level is drawn. */
 export interface Level {
   /** Minigrid's id, e.g. `BabyAI-GoToRedBall-v0`. */
   readonly id: string;
@@ -31,7 +31,7 @@ export interface Level {
   readonly numCols: number;
   /** Low-level steps granted; by default walks × rooms × roomSize². */
   readonly maxSteps?: number;
-  /** Whether the objects of an instruction must not be keys of locked doors. */
+  /** True where the objects of an instruction must not be keys of locked doors. */
   readonly unblocking?: boolean;
   /** The first object of a put-next instruction is in the agent's hand from the start. */
   readonly startCarrying?: boolean;
@@ -39,7 +39,7 @@ export interface Level {
   readonly draw: (maze: RoomGrid, memory: Memory) => Instruction;
 }
 
-/** What the original's level object carries from one drawing to the next, a leak that is part of its levels. */
+/** State that the original's level object carries from one drawing to the next, a leak that is part of its levels. */
 export interface Memory {
   lockedRoom: Room | undefined;
   /** A drawing looked at `lockedRoom` before any was ever set: a second reset might see another one. */

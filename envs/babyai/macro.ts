@@ -12,7 +12,7 @@ import type { World } from './world.ts';
 export interface Macro {
   /** The exact text that chooses it. */
   readonly action: string;
-  /** Where it leads: facing the target, onto it, or nowhere. */
+  /** End of the walk: facing the target, onto it, or nowhere. */
   readonly approach: 'face' | 'enter' | 'none';
   readonly target: Thing | undefined;
   /** Low-level actions after the approach. */
@@ -146,7 +146,7 @@ function doorCounts(doors: readonly Thing[]): string {
   return `{${Array.from(counts, ([name, count]) => `'${name}': ${count}`).join(', ')}}`;
 }
 
-/** Whether the original sees something in the way of dropping: anything ahead but a door. */
+/** True when the original sees something in the way of dropping: anything ahead but a door. */
 function isBlocked(scene: Scene, world: World): boolean {
   const [x, y] = [world.xOf(world.front), world.yOf(world.front)];
   return scene.obstacles[(x - scene.x0) * LOCAL + (y - scene.y0)] === 1;
@@ -188,7 +188,7 @@ export function correctedMacros(scene: Scene, world: World): Macro[] {
   return macros;
 }
 
-/** Whether toggling changes what is ahead. */
+/** True when toggling changes what is ahead. */
 export function canToggle(ahead: number, carried: number): boolean {
   const type = ahead & 0xff;
   return type === BOX || (type === DOOR && (ahead >>> 16 !== LOCKED || fits(carried, ahead)));

@@ -111,8 +111,8 @@ function say(game: TextGame, twin: World, low: readonly number[], useMacros: boo
 }
 
 /**
- * How many actions of the plan, from `k` on, a macro stands in for: it must end where they end, in no more steps, and
- * do the same there. 0 when it does not.
+ * Number of actions of the plan, from `k` on, that a macro stands in for: it must end where they end, in no more
+ * steps, and do the same there. 0 when it does not.
  */
 function matched(
   world: World,

@@ -10,7 +10,7 @@ import { readScene, type Scene } from './scene.ts';
 import { describe, text } from './text.ts';
 import type { World } from './world.ts';
 
-/** What AgentGym's server answers. */
+/** Answer of AgentGym's server. */
 export interface Payload {
   readonly observation: string;
   readonly reward: number;
@@ -48,7 +48,7 @@ export class OriginalText {
     this.payload = { observation: this.observe(), reward: 0, score: 0, done: false };
   }
 
-  /** What the server answers when asked again: the goal, the last answer and the list. */
+  /** Observation as the server repeats it when asked again: the goal, the last answer and the list. */
   observe(): string {
     return `${text.goal(this.goal)}\n${this.#state}${this.#list()}`;
   }

@@ -43,11 +43,11 @@ let nextFirsts = new Uint8Array(STATES);
 let lasts = new Uint8Array(STATES);
 let nextLasts = new Uint8Array(STATES);
 
-/** What a search found. It is overwritten by the next search: read what you need at once. */
+/** Result of a search. It is overwritten by the next search: read what you need at once. */
 export interface Paths {
-  /** Whether some path leads to facing a thing from the cell beside it. */
+  /** True when some path leads to facing a thing from the cell beside it. */
   reaches(thing: Thing): boolean;
-  /** Whether some path leads onto it. */
+  /** True when some path leads onto it. */
   enters(thing: Thing): boolean;
   /** Low-level actions that lead to facing it, or undefined. */
   facing(thing: Thing): number[] | undefined;
@@ -90,7 +90,7 @@ export function searchPaths(
   take(start);
 
   while (count > 0 && left > 0) {
-    // Who is met first: the next level in order of first occurrence.
+    // First meetings: the next level in order of first occurrence.
     const firstRank = taken;
     let nextCount = 0;
     for (let n = 0; n < count; n++) {
@@ -100,7 +100,7 @@ export function searchPaths(
       meet((state & ~3) | ((state + 3) & 3));
       meet((state & ~3) | ((state + 1) & 3));
     }
-    // Whose parent stands: the same in order of last occurrence; of several entries the last counts.
+    // Parents that stand: the same in order of last occurrence; of several entries the last counts.
     let pushes = 0;
     for (let n = 0; n < count; n++) {
       const state = lasts[n]!;

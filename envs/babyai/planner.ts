@@ -22,7 +22,7 @@ import {
 } from './verifier.ts';
 import { FIRST_OBJECT, isMovable, type World } from './world.ts';
 
-/** What a planner may do and would rather not. */
+/** Things a planner may do, and their price. */
 export interface Preferences {
   /** Boxes in the way that nothing speaks of may be opened, which removes them. */
   readonly opensBoxes: boolean;

@@ -1,5 +1,5 @@
 /**
- * What the agent makes of an image: the things in sight, nearest first, each with a name, a number among its
+ * Scene that the agent makes of an image: the things in sight, nearest first, each with a name, a number among its
  * namesakes and a place relative to the agent.
  */
 import { BOX, COLOR_NAMES, DOOR, DX, DY, KEY, STATE_NAMES, TYPE_NAMES, VIEW, WALL } from './grid.ts';

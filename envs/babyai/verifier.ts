@@ -9,7 +9,7 @@
 import { COLOR_NAMES, DOOR, DROP, DX, DY, GREY, PICKUP, TOGGLE, TYPE_NAMES } from './grid.ts';
 import { FIRST_OBJECT, type World } from './world.ts';
 
-/** What an instruction says after an action. */
+/** Verdict of an instruction after an action. */
 export type Status = 0 | 1 | 2;
 export const CONTINUE = 0;
 export const SUCCESS = 1;
@@ -77,7 +77,7 @@ export class Description {
     return found.length > 1 ? found.sort((a, b) => (a % stride) - (b % stride) || a - b) : found;
   }
 
-  /** Whether (x, y) is in the room the agent stands in and in the described direction from it. */
+  /** True when (x, y) is in the room the agent stands in and in the described direction from it. */
   #lies(world: World, x: number, y: number): boolean {
     const inner = world.roomSize - 1;
     const left = Math.floor(world.agentX / inner) * inner;
@@ -255,7 +255,7 @@ export class PutNext implements Instruction {
     this.fixed.find(world);
   }
 
-  /** Whether some object to be moved lies beside one of the fixed ones. */
+  /** True when some object to be moved lies beside one of the fixed ones. */
   isDone(world: World): boolean {
     return this.moving.objects.some((id) => this.#isBeside(world, id));
   }
@@ -333,7 +333,7 @@ export class Before implements Instruction {
     this.b.moved(world);
   }
 
-  /** Whether the first part is behind us. */
+  /** True when the first part is behind us. */
   get firstDone(): boolean {
     return this.#firstDone;
   }
@@ -425,7 +425,7 @@ export class And implements Instruction {
   }
 }
 
-/** Whether an instruction combines others. */
+/** True when an instruction combines others. */
 export function isSequence(instruction: Instruction): instruction is Sequence {
   return instruction.kind === 'BeforeInstr' || instruction.kind === 'AfterInstr' || instruction.kind === 'AndInstr';
 }

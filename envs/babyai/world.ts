@@ -61,12 +61,12 @@ export class World {
   /** Id of the carried object, 0 for none. */
   carrying = 0;
   stepCount = 0;
-  /** Whether a strict second part forgives the action that completed the first one; Minigrid does not. */
+  /** True when a strict second part forgives the action that completed the first one; Minigrid does not. */
   forgiving = false;
   maxSteps = 0;
   mission = '';
   instruction!: Instruction;
-  /** What the last step did: 1 − 0.9·(steps/maxSteps) when it fulfilled the instruction, else 0. */
+  /** Reward of the last step: 1 − 0.9·(steps/maxSteps) when it fulfilled the instruction, else 0. */
   reward = 0;
   /** The instruction is fulfilled, or (strict ones) was made impossible. */
   terminated = false;
@@ -127,7 +127,7 @@ export class World {
     this.places[id] = cell;
   }
 
-  /** Whether an object lies in the grid now. */
+  /** True when an object lies in the grid now. */
   isPlaced(id: number): boolean {
     const cell = this.places[id]!;
     return cell >= 0 && this.cells[cell] === id;
@@ -267,14 +267,14 @@ export class World {
     return out;
   }
 
-  /** Whether the agent could walk into a cell now. */
+  /** True when the agent could walk into a cell now. */
   isOpen(cell: number): boolean {
     const id = this.cells[cell]!;
     return id === 0 || (id !== 1 && (this.codes[id]! & 0xff) === DOOR && this.codes[id]! >>> 16 === OPEN);
   }
 }
 
-/** Whether a code is an object that can be picked up. */
+/** True when a code is an object that can be picked up. */
 export function isMovable(code: number): boolean {
   const type = code & 0xff;
   return type === KEY || type === BALL || type === BOX;

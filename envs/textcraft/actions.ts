@@ -8,7 +8,7 @@ import type { Inventory } from './env.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
 import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 
-/** What can be done at all under a list of commands, whatever is held. */
+/** Actions that a list of commands offers at all, whatever is held. */
 export interface Offers {
   /** `inventory` where it is listed, then gets in the order of their first mention; can always be executed. */
   readonly always: readonly string[];
@@ -27,7 +27,7 @@ export interface CraftOffer {
  */
 export type Amounts = 'named' | 'powers';
 
-/** What one command gives to the offers. */
+/** Share of one command in the offers. */
 interface Part {
   readonly gets: readonly Stack[];
   readonly crafts: readonly CraftOffer[];
@@ -95,7 +95,7 @@ function withPowers(named: readonly Stack[]): readonly Stack[] {
   });
 }
 
-/** What of the offers can be executed with what is held. */
+/** Offers that can be executed with what is held. */
 export function listActions({ always, crafts }: Offers, held: Inventory): readonly string[] {
   if (held.size === 0) return always;
   const actions = always.slice();

@@ -1,4 +1,4 @@
-/** What console and viewer show: what is held, and the goal's recipes with what of them is at hand. */
+/** Panels of console and viewer: what is held, and the goal's recipes with what of them is at hand. */
 import type { Draw, ListPanel, TextPanel } from '../../src/core/draw.ts';
 import { TextCraft } from './env.ts';
 import type { Amount } from './grammar.ts';

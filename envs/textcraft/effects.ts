@@ -1,5 +1,5 @@
 /**
- * What an action does, worked out as far as it can be without knowing what is held. An agent says the same few
+ * Effect of an action, worked out as far as it can be without knowing what is held. An agent says the same few
  * dozen things over and over, so effects are remembered by action text.
  */
 import { type Mid, mid } from '../../src/core/env.ts';

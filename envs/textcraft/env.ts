@@ -21,7 +21,7 @@ export interface TextCraftOptions {
   readonly recipes: 'true' | 'recombined';
   /** Amounts in which a found item is listed. */
   readonly amounts: Amounts;
-  /** Whether `inventory` is among the listed actions; it can always be said. */
+  /** True when `inventory` is among the listed actions; it can always be said. */
   readonly listInventory: boolean;
 }
 
@@ -44,7 +44,7 @@ interface RuleBook {
   readonly offers: OfferBook;
 }
 
-/** What is held, in the order in which it came to be held; an item used up and made again goes to the end. */
+/** Items held, in the order in which they came to be held; one used up and made again goes to the end. */
 export type Inventory = Map<Item, Amount>;
 
 /**
@@ -137,7 +137,7 @@ export class TextCraftSession implements Session {
     this.first = { kind: 'first', observation: text.opening(start) };
   }
 
-  /** What is held now: item names and amounts, in order. */
+  /** Items held now: names and amounts, in order. */
   get inventory(): [name: string, amount: Amount][] {
     return Array.from(this.#held, ([item, amount]) => [this.#effects.tree.items[item]!, amount]);
   }

@@ -4,7 +4,7 @@
  * Written by hand, because the patterns backtrack and step() is a hot path.
  */
 
-/** How many: exact at any size, as the original's integers are. A number wherever it is a safe one. */
+/** Amount of an item: exact at any size, as the original's integers are. A number wherever it is a safe one. */
 export type Amount = number | bigint;
 
 export interface Stack {

@@ -35,7 +35,7 @@ export function planFor(
   return ways.has(nameOf(start.goal)) ? new Planner(tree, commands, ways).make(nameOf(start.goal)) : undefined;
 }
 
-/** How an item is best come by: found, or made by a listed command; with a rough number of turns for one. */
+/** Best way to an item: found, or made by a listed command; with a rough number of turns for one. */
 interface Way {
   readonly turns: number;
   readonly command?: CraftCommand;

@@ -44,7 +44,7 @@ export interface Tree {
   readonly membersOf: ReadonlyMap<string, readonly string[]>;
   /** Item or tag → recipes that use it; twice where the recipe has a group, so that these are drawn more often. */
   readonly usesOf: ReadonlyMap<string, readonly Recipe[]>;
-  /** What task index i asks for: 544 items by depth, within a depth in load order. */
+  /** Goals by task index: 544 items by depth, within a depth in load order. */
   readonly goals: readonly Goal[];
 }
 

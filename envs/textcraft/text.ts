@@ -2,7 +2,7 @@
 import type { Amount } from './grammar.ts';
 import { nameOf, words } from './recipes.ts';
 
-/** What an episode starts from. The rule book is always the whole tree, not just the listed commands. */
+/** Start of an episode. The rule book is always the whole tree, not just the listed commands. */
 export interface Start {
   /** Item to be made, with underscores and without the `minecraft:` prefix. */
   readonly goal: string;

@@ -5,7 +5,7 @@
  */
 import { connect, type Socket } from 'node:net';
 
-/** What a client sends next, given the body of the last answer; undefined ends it. */
+/** Next request of a client, given the body of the last answer; undefined ends it. */
 export type Client = (lastBody: string) => { readonly path: string; readonly body: string } | undefined;
 
 export interface LoadResult {

@@ -81,7 +81,7 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'firstMs': 0, 'torch': torch.__version__}))
 `;
 
-/** What PyTorch took for the same work; undefined where it could not. */
+/** Time PyTorch took for the same work; undefined where it could not. */
 export function measureTorch(python: string, what: string, seconds: number) {
   const blas = openmpBlas();
   const env = {

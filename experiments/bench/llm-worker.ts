@@ -17,7 +17,7 @@ import { frozenAs, type Quantize } from '../../src/pretrained/quantize.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
 import { decodeBatch, type Feeds, promptBatch, trainBatch } from './tensor-feeds.ts';
 
-/** What one measurement came to. */
+/** Result of one measurement. */
 export interface LlmMeasurement {
   readonly tokens: number;
   readonly times: readonly (readonly [wall: number, cpu: number])[];

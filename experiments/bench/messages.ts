@@ -1,5 +1,5 @@
 /**
- * What a message costs: a hop in one thread, a hop between threads, and env steps in batches through a supervised host,
+ * Cost of a message: a hop in one thread, a hop between threads, and env steps in batches through a supervised host,
  * beside the bare postMessage and comlink doing the same work; and what supervision costs a rollout.
  */
 import { MessageChannel, Worker } from 'node:worker_threads';

@@ -1,5 +1,5 @@
 /**
- * What seeing a run costs: rollout throughput with everything on (traces, metrics, TensorBoard, Prometheus
+ * Cost of seeing a run: rollout throughput with everything on (traces, metrics, TensorBoard, Prometheus
  * asked once a second, the console on a terminal of 120 × 40) against everything off, in interleaved pairs; and how fast, and in how much memory, the viewer
  * opens a run of many episodes.
  *

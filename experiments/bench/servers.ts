@@ -91,7 +91,7 @@ export interface RemotePolicyCost {
 }
 
 /**
- * What a turn of a rollout with the remote policy costs its client: a server in a process of its own answers every chat
+ * Cost to its client of a turn of a rollout with the remote policy: a server in a process of its own answers every chat
  * completion at once, and the CPU time of this process is divided by the turns. Needs a folder for the runs.
  */
 export async function remotePolicyCost(

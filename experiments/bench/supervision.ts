@@ -1,5 +1,5 @@
 /**
- * What supervision and accounting cost: TextCraft under the random policy, once through scheduler, rollout and inference
+ * Cost of supervision and accounting: TextCraft under the random policy, once through scheduler, rollout and inference
  * actors with all that they account for, and once in a bare loop over the same hosts, which plays the same groups with
  * the same functions and keeps the same trajectories, without a mailbox, a message, a supervisor or a ledger.
  */

@@ -147,7 +147,7 @@ export class Torch {
 }
 
 /**
- * Where Debian keeps the OpenBLAS that shares PyTorch's OpenMP threads. With the reference BLAS Debian's PyTorch is ten
+ * Folder of Debian's OpenBLAS that shares PyTorch's OpenMP threads. With the reference BLAS Debian's PyTorch is ten
  * times as slow, with the OpenBLAS that has threads of its own up to three times: two pools then fight for the cores.
  * A PyTorch that brings its own BLAS is not touched by it.
  */

@@ -15,7 +15,7 @@ import { readRecords } from '../parity.ts';
 export const ORIGINAL_STEPS_PER_SECOND = 142_562;
 
 export interface TextcraftSteps {
-  /** Where the actions come from. */
+  /** Source of the actions. */
   readonly actions: 'golden' | 'own';
   /** Steps of one pass over all episodes. */
   readonly steps: number;

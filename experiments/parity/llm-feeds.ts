@@ -40,7 +40,7 @@ export function promptsOf(prompts: readonly (readonly number[])[]): Feeds {
   };
 }
 
-/** What the loss is told of the decision that chose token t + 1 of a sequence. */
+/** Columns that the loss is given of the decision that chose token t + 1 of a sequence. */
 export type DecisionColumns = Readonly<Record<string, (sequence: number, t: number) => number>>;
 
 /**

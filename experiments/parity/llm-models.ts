@@ -1,5 +1,5 @@
 /**
- * What Hugging Face's models and peft's adapters compute, computed by our programs: logits, greedy decoding, losses,
+ * Numbers of Hugging Face's models and peft's adapters, computed by our programs: logits, greedy decoding, losses,
  * gradients and optimiser steps, on onnxruntime-node and on the float64 reference.
  *
  * Tolerances are the recordings': logits 1e-4, gradients 1e-4 of their norm, weights after n steps 2e-6 + 1e-3·lr·n.

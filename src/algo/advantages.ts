@@ -18,7 +18,7 @@ import { type DecisionColumns, decisionColumns, returnsToGo } from './returns.ts
 import { rloo } from './rloo.ts';
 
 /**
- * What an episode that the horizon cut means to the estimator:
+ * Meaning of an episode that the horizon cut to the estimator:
  * - `terminal`: as if the world had ended there, worth 0 from then on. Right where the horizon is part of the task;
  * - `bootstrap`: V of the final observation stands in for the turns never played; needs `finalValue`;
  * - `mask`: what cannot be known is not trained on. With a critic that is the last decision alone (its own outcome is
@@ -35,7 +35,7 @@ interface Common {
   readonly aggregation: Aggregation;
 }
 
-/** What a group-relative estimator compares. */
+/** Scores that a group-relative estimator compares. */
 interface Credit {
   /**
    * `trajectory`: the discounted sum of rewards, the same advantage for every decision.
@@ -101,7 +101,7 @@ export type EstimatorConfig =
   | PpoConfig
   | GigpoConfig;
 
-/** What a trajectory does not record itself. */
+/** Inputs that a trajectory does not record itself. */
 export interface Extras {
   /** V of the final observation; read for truncated trajectories under `bootstrap`. */
   readonly finalValue?: number;
@@ -264,7 +264,7 @@ function withoutGroupMean(group: readonly Row[]): Float64Array[] {
   return group.map(({ columns, final }) => returnsWithoutBaseline(columns.rewards, columns.discounts, final, mean));
 }
 
-/** What is compared of a trajectory: discounted to the first decision, but for GiGPO; 0 without a decision. */
+/** Score of a trajectory: discounted to the first decision, but for GiGPO; 0 without a decision. */
 function score({ returns, total }: Row, { algorithm }: EstimatorConfig): number {
   return algorithm === 'gigpo' ? total : (returns[0] ?? 0);
 }

@@ -1,7 +1,7 @@
 import { ShapeError, UserError } from '../core/errors.ts';
 
 /**
- * How the losses of single tokens become one number:
+ * Aggregation of the losses of single tokens into one number:
  * - `token-mean`: every trained token of the batch counts the same (DAPO);
  * - `sequence-mean`: every trajectory counts the same, its tokens share it (GRPO);
  * - `constant`: every token counts 1/`tokens` of a trajectory, whatever the trajectory's own length (Dr. GRPO), so

@@ -14,7 +14,7 @@ export interface Sifted {
 }
 
 /**
- * Whether a group's scores differ, so that comparing them says anything: largest − smallest > tolerance. Scores that
+ * True when a group's scores differ, so that comparing them says anything: largest − smallest > tolerance. Scores that
  * are not finite count as a signal: the circuit breaker has to see them.
  *
  * @param tolerance in units of the score; sums of the same rewards in another order may differ in the last bits
@@ -43,7 +43,7 @@ export function siftGroups(groups: readonly Group[], scoresOf: (group: Group) =>
   return { kept, filtered };
 }
 
-/** What decides which groups are left out. */
+/** Settings that decide which groups are left out. */
 export interface Filtering {
   readonly estimator: EstimatorConfig;
   /** Leave out groups whose members all scored the same. */
@@ -52,7 +52,7 @@ export interface Filtering {
 }
 
 /**
- * Whether groups are left out at all: only an estimator that compares whole trajectories learns nothing from equal
+ * True when groups are left out at all: only an estimator that compares whole trajectories learns nothing from equal
  * scores. One that compares turns (`credit: 'turn'`, GiGPO) may find a signal in them, and a critic needs no comparison.
  */
 export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
@@ -60,9 +60,9 @@ export function filtersGroups({ estimator, filterGroups }: Filtering): boolean {
 }
 
 /**
- * Whether an update will train on a group, as far as its trajectories tell. What the learner has to measure first (KL in
- * the reward, the value at a cut) sets scores apart, so such groups count as informative: one of them may still be left
- * out, and is then not replaced.
+ * True when an update will train on a group, as far as its trajectories tell. What the learner has to measure first
+ * (KL in the reward, the value at a cut) sets scores apart, so such groups count as informative: one of them may still
+ * be left out, and is then not replaced.
  */
 export function isInformative(group: Group, filtering: Filtering): boolean {
   if (!filtersGroups(filtering)) return true;
@@ -72,7 +72,7 @@ export function isInformative(group: Group, filtering: Filtering): boolean {
   return measured || hasSignal(scores(group, estimator));
 }
 
-/** How many groups an update takes. */
+/** Number of groups an update takes. */
 export interface BatchSize {
   /** Groups with a signal that an update is meant to have, ≥ 1. */
   readonly groupsPerUpdate: number;

@@ -29,7 +29,7 @@ export function groupAdvantage(scores: ArrayLike<number>, { std }: { readonly st
 }
 
 /**
- * Whether there is nothing to tell apart: every score the same finite number. Compared, not computed: the mean of
+ * True when there is nothing to tell apart: every score the same finite number. Compared, not computed: the mean of
  * equal numbers need not equal them in floating point.
  */
 export function allEqual(scores: ArrayLike<number>): boolean {

@@ -1,6 +1,6 @@
 import { ShapeError, UserError } from '../core/errors.ts';
 
-/** What may be known about the distance between the learner and the policies that sampled its batch. */
+/** Distance between the learner and the policies that sampled its batch. */
 export interface ImportanceStats {
   readonly tokens: number;
   /** Of the ratios before truncation. */

@@ -1,4 +1,4 @@
-/** What computes graphs. A policy proposes, an engine computes; engines differ in speed and place, not in meaning. */
+/** Engines compute graphs. A policy proposes, an engine computes; engines differ in speed and place, not in meaning. */
 import type { Graph, ValueInfo } from '../tensor/graph.ts';
 import type { DType, HostData } from '../tensor/tensor.ts';
 

@@ -15,7 +15,7 @@ export interface OrtNodeSettings {
   readonly reason: string;
 }
 
-/** What it takes to have a device. */
+/** Requirements of each device. */
 const NEEDS: Readonly<Record<EngineDevice, string>> = {
   cpu: '',
   webgpu: 'It needs a GPU with a Vulkan, Metal or D3D12 driver.',

@@ -1,7 +1,7 @@
 /**
- * What onnxruntime-node and onnxruntime-web share: one ONNX session per program. `run` blocks its thread until the
- * numbers are there. Ending the thread meanwhile aborts the process (node), so an engine wants a thread of its own that
- * is asked to stop, not killed.
+ * Engine shared by onnxruntime-node and onnxruntime-web: one ONNX session per program. `run` blocks its thread until
+ * the numbers are there. Ending the thread meanwhile aborts the process (node), so an engine wants a thread of its own
+ * that is asked to stop, not killed.
  */
 import type { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-web';
 import { LongplayError, messageOf } from '../core/errors.ts';
@@ -22,11 +22,11 @@ export interface OrtSettings {
   readonly threads: number;
   readonly reason: string;
   readonly session: InferenceSession.SessionOptions;
-  /** Whether `run` writes into output tensors that it is given. */
+  /** True when `run` writes into output tensors that it is given. */
   readonly reuses: boolean;
-  /** Whether outputs can stay on the device, in memory that this thread does not see. */
+  /** True when outputs can stay on the device, in memory that this thread does not see. */
   readonly keeps: boolean;
-  /** Whether sessions can map the files of fixed tensors. */
+  /** True when sessions can map the files of fixed tensors. */
   readonly files: boolean;
   /** Feeds of one run may hold this many bytes. */
   readonly maxFeedBytes: number;
@@ -100,7 +100,7 @@ class KeptOutput implements RunTensor {
   }
 }
 
-/** What the programs of an engine share. */
+/** State that the programs of an engine share. */
 interface Shared {
   readonly ort: Ort;
   readonly settings: OrtSettings;

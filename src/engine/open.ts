@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Engine, EngineName, EngineOptions } from './engine.ts';
 
-/** How to get an engine that is not there. */
+/** Commands that install an engine that is not there. */
 const INSTALL = {
   'onnxruntime-node': 'npm install onnxruntime-node --ignore-scripts',
   'onnxruntime-web': 'npm install onnxruntime-web',

@@ -1,5 +1,5 @@
 /**
- * What each op of the tensor program is in tfjs. Products are written with explicit transposes: on the wasm backend
+ * Ops of the tensor program in tfjs. Products are written with explicit transposes: on the wasm backend
  * only un-transposed ones are fast. Sums into rows are products with one-hot rows, since wasm has no segment sum.
  */
 import type * as tfjs from '@tensorflow/tfjs-core';

@@ -163,7 +163,7 @@ class TfjsProgram implements Program {
     }
   }
 
-  /** Whether a value was made in this run for this run: neither a constant nor a tensor that somebody kept. */
+  /** True when a value was made in this run for this run: neither a constant nor a tensor that is kept elsewhere. */
   #owned(node: Tensor): boolean {
     return !this.#constants.has(node) && !inputAttrs(node) && ![...this.#graph.results.values()].includes(node);
   }

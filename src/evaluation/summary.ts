@@ -1,4 +1,4 @@
-/** What an evaluation found: success, score and pass@k kept apart, split by sub-task. Pure. */
+/** Summary of an evaluation: success, score and pass@k kept apart, split by sub-task. Pure. */
 import type { Task, TaskTable } from '../core/task.ts';
 import { type Estimated, overTasks, passAtK } from './intervals.ts';
 

@@ -89,7 +89,7 @@ export async function trainOnPairs(
   }
 }
 
-/** What each decision of a pair counts: 1 in the chosen episode, −1 in the rejected one, 0 where it is not trained on. */
+/** Sign of each decision of a pair: 1 in the chosen episode, −1 in the rejected one, 0 where it is not trained on. */
 function signsOf(unit: readonly TrainGroup[], { chosen, rejected }: Pair): number[] {
   return decisionsOf(unit).map(({ trajectory, turn }) => {
     const [episode, sign] = trajectory === 0 ? [chosen, 1] : [rejected, -1];

@@ -13,7 +13,7 @@ import { runStateOf } from '../record/run-checkpoint.ts';
 export interface ExportedPolicy {
   readonly update: number;
   readonly folder: string;
-  /** What whoever uses it should know. */
+  /** Remarks for its user. */
   readonly notes: readonly string[];
 }
 

@@ -5,7 +5,7 @@
  * sampled, and between them goes the template's joint with what the world said. Where that cannot be (a template that
  * renders earlier turns otherwise once there are later ones, a context that is full) the conversation is rendered anew.
  *
- * What a world or a model wrote never becomes a control token: its special tokens are spelt out.
+ * Text of a world or a model never becomes a control token: its special tokens are spelt out.
  */
 import { createHash } from 'node:crypto';
 import { UserError } from '../core/errors.ts';
@@ -28,7 +28,7 @@ export interface ChatCodecOptions {
   readonly world: WorldPrompt;
   /** Shape of an answer; `world`: the one the world asks for. */
   readonly format: keyof typeof FORMATS | 'world';
-  /** Whether listed actions are shown to the model. */
+  /** True where listed actions are shown to the model. */
   readonly listActions: boolean;
   /** Content of a system message; none where absent. */
   readonly system?: string;
@@ -180,7 +180,7 @@ export class ChatCodec implements Codec {
     return tell(observed.observation, error, this.#options.listActions ? actions : undefined);
   }
 
-  /** Whether a sequence of this length leaves room for an answer. */
+  /** True when a sequence of this length leaves room for an answer. */
   fits(length: number): boolean {
     return length + this.#options.answerTokens <= this.#options.contextTokens;
   }
@@ -204,7 +204,7 @@ class ChatTranscript implements Transcript {
   tokens: number[] = [];
   readonly table: string[] = [];
   readonly #codec: ChatCodec;
-  /** What the model was told, and what it answered to all but the last. */
+  /** Questions that the model was asked, and its answers to all but the last. */
   readonly #questions: string[] = [];
   readonly #answers: string[] = [];
   /** Sampled since the last question. */
@@ -313,7 +313,7 @@ function encodeParts(text: string, tokenizer: BpeTokenizer, special: RegExp): nu
 }
 
 /**
- * How a template goes on after an answer, found by rendering a probe and cutting. It can be appended to where what is
+ * Joint of a template: how it goes on after an answer, found by rendering a probe and cutting. It exists where what is
  * rendered of two turns begins with what is rendered of one, reasoning included.
  */
 function jointOf(

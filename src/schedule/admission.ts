@@ -78,7 +78,7 @@ export function lagOf(trajectory: Trajectory, version: number): number | undefin
 }
 
 /**
- * Whether every decision of a trajectory, and every token of a run, may be trained on by a learner at `version`:
+ * True when every decision of a trajectory, and every token of a run, may be trained on by a learner at `version`:
  * 0 ≤ lag ≤ maxLag for each.
  * A decision from the future (its weights were rolled back) belongs to a policy that no longer exists.
  */

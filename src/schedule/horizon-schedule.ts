@@ -85,7 +85,7 @@ export interface AdaptiveHorizon {
 
 export type HorizonConfig = FixedHorizon | StepwiseHorizon | LinearHorizon | AdaptiveHorizon;
 
-/** What one update consumed, split by the horizon its episodes ran under. */
+/** Episodes that one update consumed, split by the horizon they ran under. */
 export interface UpdateStats {
   readonly byHorizon: readonly HorizonStats[];
 }
@@ -216,7 +216,7 @@ function enter(rung: number, success: number, regain: number, best: readonly num
   return { rung, seen: 0, success, truncation: 0, best, sinceGain: 0, ready: 0, collapsed: 0, regain };
 }
 
-/** What `adaptive` uses for keys that are not given. */
+/** Defaults of `adaptive` for keys that are not given. */
 export const ADAPTIVE_DEFAULTS = {
   smoothing: 0.2,
   growTruncation: 0.2,

@@ -1,4 +1,4 @@
-/** When training ends: pure decisions over how far it has come. */
+/** End of training: pure decisions over how far it has come. */
 
 /** Whichever comes first; without any of them training goes on until it is halted. */
 export interface StopCondition {
@@ -7,7 +7,7 @@ export interface StopCondition {
   readonly envSteps?: number;
 }
 
-/** How far training has come. */
+/** Progress of training so far. */
 export interface TrainedSoFar {
   /** Policy version: updates made. */
   readonly updates: number;

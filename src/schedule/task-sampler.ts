@@ -1,5 +1,5 @@
 /**
- * Which task comes next. A sampler is a function of its seed and of what it was told: no clock, no global random, and
+ * Choice of the next task. A sampler is a function of its seed and of what it was told: no clock, no global random, and
  * its state is plain JSON for the checkpoint, from which the same tasks follow.
  */
 import { LongplayError, UserError } from '../core/errors.ts';

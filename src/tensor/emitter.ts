@@ -36,14 +36,14 @@ export interface OnnxBlocks {
   readonly source: BlockSource;
 }
 
-/** Where a symbol's value is read: axis `axis` of input `input` is `multiple` times it. */
+/** Source of a symbol's value: axis `axis` of input `input` is `multiple` times it. */
 export interface SymbolSource {
   readonly input: string;
   readonly axis: number;
   readonly multiple: number;
 }
 
-/** What the receiving runtime has beyond standard ONNX. */
+/** Features of the receiving runtime beyond standard ONNX. */
 export interface EmitterOptions {
   /** The ops that onnxruntime adds: com.microsoft's FusedMatMul and RotaryEmbedding, SimplifiedLayerNormalization. */
   readonly contrib: boolean;

@@ -10,7 +10,7 @@ export interface ValueInfo {
   readonly dtype: DType;
 }
 
-/** What an engine compiles: named outputs and everything they need, equal nodes merged. */
+/** Program that an engine compiles: named outputs and everything they need, equal nodes merged. */
 export interface Graph {
   /** Ordinary inputs, in order of first use. */
   readonly inputs: readonly ValueInfo[];
@@ -21,7 +21,7 @@ export interface Graph {
   readonly results: ReadonlyMap<string, Tensor>;
   /** All tensors, operands before their users. */
   readonly nodes: readonly Tensor[];
-  /** Where each symbolic size is read from. */
+  /** Source of each symbolic size. */
   readonly symbols: ReadonlyMap<string, SymbolSource>;
 }
 

@@ -9,7 +9,7 @@ import { canonical, type Dim, type Shape } from './shape.ts';
 
 export type DType = 'f32' | 'i32' | 'bool';
 
-/** What an op needs to know beside its operands; plain data, so that equal nodes can be recognised. */
+/** Settings of an op beside its operands; plain data, so that equal nodes can be recognised. */
 export type Attrs = object;
 
 export interface Tensor {

@@ -1,4 +1,4 @@
-/** What happens around the estimators: aggregation, dynamic sampling, importance weights, KL. */
+/** Pieces around the estimators: aggregation, dynamic sampling, importance weights, KL. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { aggregationWeights } from '../../src/algo/aggregate.ts';

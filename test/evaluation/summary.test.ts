@@ -1,4 +1,4 @@
-/** What an evaluation says: success, score and pass@k apart, by sub-task. */
+/** Summary of an evaluation: success, score and pass@k apart, by sub-task. */
 import { describe, expect, it } from 'vitest';
 import type { TaskTable } from '../../src/core/task.ts';
 import { summarise, type TaskOutcome } from '../../src/evaluation/summary.ts';

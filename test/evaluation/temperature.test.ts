@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 
-/** What the members of one evaluated group did, one text each. */
+/** Actions of the members of one evaluated group, one text each. */
 function played(temperature: number): Promise<string[]> {
   const seen: Trajectory[] = [];
   const tasks = [{ env: 'toy', index: 0, seed: 1 }];

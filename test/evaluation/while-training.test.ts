@@ -45,6 +45,6 @@ it('evaluates every n updates, sampled and greedy, beside the training', { timeo
   const held = of(/^h4/);
   expect(held.size).toBe(100);
   expect([...trained].some((index) => held.has(index))).toBe(false);
-  // What evaluations play is counted, and never as trained.
+  // Episodes of evaluations are counted, and never as trained.
   expect(ended.status.accounting.trained).toBe(7 * 2 * 4);
 });

@@ -1,4 +1,4 @@
-/** What is done about decisions of older weights: the two ways against each other, where their answers are known. */
+/** Corrections for decisions of older weights: the two ways against each other, where their answers are known. */
 import { describe, expect, it } from 'vitest';
 import { importance } from '../../src/algo/importance.ts';
 import type { Decision, Group } from '../../src/core/trajectory.ts';

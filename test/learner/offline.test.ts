@@ -269,7 +269,7 @@ describe('off-line learning', () => {
       const epochs: { loss: number; margin: number }[] = [];
       const asked = { ...request(toyConfig('memory', {}), dir, [episode('red', 1), episode('blue', 0)]), epochs: 5 };
       await preferRun({ ...asked, beta: 1 }, (one) => epochs.push(one));
-      // What is left of the two episodes is the same: nothing is preferred, and nothing learnt.
+      // The rest of the two episodes is the same: nothing is preferred, and nothing learnt.
       for (const { loss, margin } of epochs) {
         expect(loss).toBeCloseTo(Math.LN2, 6);
         expect(margin).toBeCloseTo(0, 6);

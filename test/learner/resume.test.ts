@@ -44,7 +44,7 @@ async function train(toy: ToyConfig, dir: string, resume: boolean): Promise<Fini
     async ({ run, rows }) => {
       await run.train();
       await run.save();
-      // What is measured since an earlier row (rates, shares of time) is not part of what a run is.
+      // Measures since an earlier row (rates, shares of time) are not part of what a run is.
       const facts = [
         'update',
         'horizon',

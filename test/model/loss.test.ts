@@ -61,7 +61,7 @@ function plainScores(
   });
 }
 
-/** What every decision is worth, episode by episode, in the order of the batch. */
+/** Terms of every decision, episode by episode, in the order of the batch. */
 function plainDecisions(
   config: ModelConfig,
   w: Weights,

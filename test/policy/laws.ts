@@ -164,7 +164,7 @@ function need(ok: unknown, message: string): void {
   if (!ok) throw new Error(message);
 }
 
-/** What an undisturbed policy decides. */
+/** Decisions of an undisturbed policy. */
 async function undisturbed(subject: PolicySubject, seed: number): Promise<ReturnType<typeof decided>> {
   return withPolicy(subject, async (policy) => {
     const table = await seats(subject, seed);

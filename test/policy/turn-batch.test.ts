@@ -19,7 +19,7 @@ const decision = fc.oneof(
       kind: 'tokens' as const,
       tokens: Int32Array.from(drawn, ([token]) => token),
       logprobs: Float32Array.from(drawn, ([, logprob]) => logprob),
-      // Where weights changed in the middle: any pairs will do here.
+      // Weights that changed in the middle: any pairs will do here.
       ...(drawn.length > 3 ? { versions: Int32Array.from(drawn, ([token]) => token) } : {}),
     })),
 );

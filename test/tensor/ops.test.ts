@@ -109,7 +109,7 @@ describe('reference', () => {
         const lossAt = (at: Map<string, NdArray>) => interpret(graph, at, bindingsOf(sizes)).get('loss')!.data[0]!;
         const results = interpret(graph, feeds, bindingsOf(sizes));
         for (const [name, { dtype }] of Object.entries(op.inputs)) {
-          // What is stopped has no slope in the gradient but one in the differences.
+          // A stopped input has no slope in the gradient but one in the differences.
           if (dtype !== undefined || op.name === 'stopGradient') continue;
           const { shape, data } = feeds.get(name)!;
           const slopes = Float64Array.from(data, (v, i) => {

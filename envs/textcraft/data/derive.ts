@@ -35,13 +35,13 @@ interface Variant {
   readonly output: string;
   readonly count: number;
   readonly shaped: boolean;
-  /** Which cells of the pattern are filled; tells apart patterns with the same cells. */
+  /** Filled cells of the pattern; tells apart patterns with the same cells. */
   readonly mask: string;
   /** Ingredient of each filled cell, row by row. */
   readonly cells: readonly string[];
 }
 
-/** What stands for a set of interchangeable items: a tag, or the first of a list of alternatives. */
+/** Stand-in for a set of interchangeable items: a tag, or the first of a list of alternatives. */
 interface Choice {
   readonly label: string;
   readonly members: readonly string[];

@@ -136,7 +136,7 @@ export function scatterAdd(ids: Tensor, updates: Tensor, axis: number, shape: Sh
   return apply(scatterAddOp, [ids, updates], { axis, shape });
 }
 
-/** What is known of a `take`, each sparing a copy. */
+/** Facts known of a `take`, each sparing a copy. */
 export interface TakeOptions {
   /** Rows of index −1 are zeros (the default); false: nobody looks at them, or there are none. */
   readonly zeros?: boolean;

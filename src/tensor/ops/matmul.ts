@@ -139,7 +139,7 @@ function weightGradient(
 }
 
 /**
- * Whether onnxruntime computes aᵀ·b faster as (bᵀ·a)ᵀ. Measured on one and two cores: among matrices the wider operand
+ * True when onnxruntime computes aᵀ·b faster as (bᵀ·a)ᵀ. Measured on one and two cores: among matrices the wider operand
  * should be the one that it transposes while it multiplies; among stacks, on one thread, the narrower one, and on more
  * threads it makes no difference worth a transposition. Where only one width is a number, that one counts as narrower.
  */
