@@ -1,8 +1,9 @@
 /**
  * World in few tokens, for the small policy: the question, then what was read of the names in it and of the names they
  * led to. Names are running numbers in order of first mention, so that nothing is learnt of a name by heart; relations
- * are words. Each listed action says by which relations its name was reached from a name of the question, newest first;
- * that restates what was read, and plans nothing.
+ * are words. Each listed action says by which relations its name was reached from a name of the question, newest first.
+ * Questions and passages are parsed by the embedded world's own templates (wiki/reader.ts): the policy matches the path
+ * that is asked for with a candidate's, and reads no English.
  *
  *     ask spouse mayor 1 | search 1 realm 2 founding 3 mayor 4 | search 4 job 5 spouse 6
  *     candidates: search mayor · answer spouse mayor · answer job mayor

@@ -8,11 +8,9 @@ import type { Fidelity } from './grammar.ts';
 import { SCREEN } from './page.ts';
 import { type BrowseOptions, MAX_OBSERVATION, type Objective, WebSession } from './session.ts';
 import { Episode } from './sites/episode.ts';
-import { BASES } from './sites/site.ts';
+import { BASES, frontPage, HOSTS } from './sites/site.ts';
 import { type Drawn, drawTask, judge, tasks } from './tasks.ts';
 import type { Dialect } from './tree.ts';
-
-const HOSTS: ReadonlySet<string> = new Set(Object.values(BASES).map((base) => new URL(base).host));
 
 /** The address to open: one of the sites', without user, port or fragment. */
 export function siteAddress(text: string): string | undefined {
@@ -82,10 +80,9 @@ export function browseOptions({ fidelity, dialect }: EmbeddedOptions): BrowseOpt
 }
 
 export function objectiveOf({ template, instance }: Drawn, episode: Episode, fidelity: Fidelity): Objective {
-  const base = BASES[template.sites[0]!];
   return {
     intent: instance.intent,
-    startUrls: [base.endsWith('/admin') ? base : `${base}/`],
+    startUrls: [frontPage(template.sites[0]!)],
     judge(answer, url) {
       const success = judge(instance, { answer, url, changes: episode.changes }, fidelity);
       return { success, reward: Number(success) };

@@ -5,7 +5,7 @@
 import type { Oracle } from '../../src/core/env.ts';
 import { answerText } from './answers.ts';
 import { repr } from './python.ts';
-import { BASES } from './sites/site.ts';
+import { frontPage } from './sites/site.ts';
 import { drawTask } from './tasks.ts';
 import type { Step } from './templates/template.ts';
 
@@ -33,7 +33,7 @@ export function player(plan: readonly Step[]): ReturnType<Oracle> {
       return action;
     };
     if (next.do === 'stop') return advance(`stop [${next.answer}]`);
-    if (next.do === 'goto') return advance(`goto [${BASES[next.site]}/]`);
+    if (next.do === 'goto') return advance(`goto [${frontPage(next.site)}]`);
     const wanted = next.do === 'choose' && opened ? { role: 'option', name: next.option, nth: 0 } : target(next);
     const id = find(step.observation, wanted.role, wanted.name, wanted.nth);
     if (id === undefined) {

@@ -89,8 +89,13 @@ export function row(...cells: readonly CellLike[]): Row {
   return { kind: 'row', role: 'plain', cells: cells.map(cell) };
 }
 
-export function group(role: Group['role'], name: string, ...blocks: readonly Block[]): Group {
+function group(role: Group['role'], name: string, ...blocks: readonly Block[]): Group {
   return { kind: 'group', role, name, blocks };
+}
+
+/** The main part of a page, under its heading. */
+export function main(title: string, ...blocks: readonly Block[]): Group {
+  return group('main', '', row(heading(title)), ...blocks);
 }
 
 export function nav(name: string, ...links: readonly Cell[]): Group {

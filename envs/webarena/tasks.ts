@@ -7,7 +7,7 @@ import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Split, Task, TaskTable } from '../../src/core/task.ts';
 import { accepts, acceptsOriginal } from './answers.ts';
 import type { Fidelity } from './grammar.ts';
-import { BASES, type Changes } from './sites/site.ts';
+import { BASES, type Changes, HOSTS } from './sites/site.ts';
 import { admin } from './templates/admin.ts';
 import { code } from './templates/code.ts';
 import { forum } from './templates/forum.ts';
@@ -66,11 +66,13 @@ function named(label: Label, name: string): Template {
   return byId.get(`${label}/${name}`)!;
 }
 
+/** Templates whose answer is `N/A`. */
+const UNACHIEVABLE = ['shopping/warranty', 'shopping_admin/birthday', 'map/fee', 'gitlab/phone', 'reddit/email'];
+
 /** Training templates of a column: each twice, the unachievable ones once. */
 function trainingCycle(label: Label): Template[] {
   const seen = templates.filter((template) => template.label === label && !template.unseen);
-  const never = new Set(['warranty', 'birthday', 'fee', 'phone', 'email'].map((name) => `${label}/${name}`));
-  const possible = seen.filter(({ id }) => !never.has(id) || id === 'map/phone');
+  const possible = seen.filter(({ id }) => !UNACHIEVABLE.includes(id));
   return [...possible, ...possible, ...seen.filter((template) => !possible.includes(template))];
 }
 
@@ -199,8 +201,6 @@ export function judge(instance: Instance, ending: Ending, fidelity: Fidelity): b
   if (fidelity === 'corrected' && Object.keys(ending.changes).length !== wanted.length) return false;
   return wanted.every(([key, value]) => ending.changes[key] === value);
 }
-
-const HOSTS = new Set<string>(Object.values(BASES).map((base) => new URL(base).host));
 
 function isAt(wanted: string, url: string, fidelity: Fidelity): boolean {
   if (!URL.canParse(url)) return false;

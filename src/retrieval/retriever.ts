@@ -1,6 +1,6 @@
 /**
- * Retrievers: a query in, the best passages out. Three kinds share this interface: an index of ours (index-retriever.ts),
- * Search-R1's server (search-r1-retriever.ts), Elasticsearch's JSON (elasticsearch-retriever.ts).
+ * Retrievers: a query in, the best passages out. An index of ours (index-retriever.ts) and a server that speaks Search-R1's
+ * protocol or Elasticsearch's JSON (remote-retriever.ts) share this interface.
  */
 import type { MaybePromise } from '../core/env.ts';
 import type { Passage } from './corpus.ts';

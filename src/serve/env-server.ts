@@ -36,7 +36,7 @@ export interface EnvServer extends HttpServer {
   readonly sessions: number;
 }
 
-/** Milliseconds between two looks for idle sessions. */
+/** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
 
 /** @throws {UserError} BAD_ARGUMENT when it cannot listen */

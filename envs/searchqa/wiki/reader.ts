@@ -1,6 +1,6 @@
 /**
- * Reader of the embedded world's English: sentences of passages back into facts, questions back into forms, by their
- * wordings alone. It knows nothing of what was generated.
+ * Reader of the embedded world's English: sentences of passages back into facts, questions back into forms, by the
+ * wordings of schema.ts that the generator used. It knows nothing else of what was generated.
  */
 import { mentionsOf } from '../mentions.ts';
 import type { Form, Reference } from './form.ts';

@@ -3,29 +3,38 @@ import {
   type Block,
   button,
   form,
-  group,
-  heading,
   link,
   linkInNewTab,
+  main,
   nav,
   type Page,
   page,
   row,
   select,
-  status,
   table,
   textbox,
 } from '../page.ts';
 import { money } from '../worlds/draw.ts';
 import { ORDER_STATUSES, type Order, type Product, type Review, type ShopWorld } from '../worlds/shop.ts';
 import { paged, pager } from './paging.ts';
-import { BASES, type Changes, changed, madeUnder, nextNumber, notFound, oneLine, type Site } from './site.ts';
+import {
+  appended,
+  BASES,
+  type Changes,
+  changed,
+  madeUnder,
+  notFound,
+  notice,
+  oneLine,
+  type Posted,
+  type Site,
+} from './site.ts';
 
 const ROOT = '/admin';
 
-export const admin: Site = (world, changes, { method, path, query, form: sent }) => {
-  if (method === 'POST') return post(world.shop, changes, path, sent);
-  return { page: get(world.shop, changes, path, query) };
+export const admin: Site = {
+  get: ({ shop }, ...request) => get(shop, ...request),
+  post: ({ shop }, ...request) => post(shop, ...request),
 };
 
 function get(shop: ShopWorld, changes: Changes, path: string, query: URLSearchParams): Page {
@@ -78,7 +87,7 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
       link('Bestsellers', `${ROOT}/reports/bestsellers`),
       link('Search Terms', `${ROOT}/reports/terms`),
     ),
-    group('main', '', row(heading(title)), ...blocks),
+    main(title, ...blocks),
   );
 }
 
@@ -179,7 +188,7 @@ function productPage(changes: Changes, product: Product, query: URLSearchParams)
   const stock = changes[`admin/product/${product.sku}/stock`] ?? String(product.stock);
   return shell(
     product.name,
-    ...(query.get('saved') ? [row(status('You saved the product.'))] : []),
+    ...notice(query, 'saved', 'You saved the product.'),
     row('SKU', product.sku),
     row(linkInNewTab('View in shop', `${BASES.shopping}/product/${product.slug}`)),
     form(
@@ -316,7 +325,7 @@ function terms(shop: ShopWorld): Page {
   return shell('Search Terms', table('Search terms', ['Term', 'Uses'], lines));
 }
 
-function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchParams): ReturnType<Site> {
+function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchParams): Posted | undefined {
   const [, , section = '', item = '', part = ''] = path.split('/');
   const order = shop.orders.find(({ number }) => section === 'order' && number === item);
   if (order && part === 'status') {
@@ -327,11 +336,9 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
     };
   }
   if (order && part === 'comment') {
-    const key = `admin/order/${item}/comment`;
-    const text = oneLine(sent.get('text'));
     return {
       redirect: `${ROOT}/order/${item}`,
-      changes: text === '' ? changes : changed(changes, `${key}/${nextNumber(changes, key)}`, text),
+      changes: appended(changes, `admin/order/${item}/comment`, oneLine(sent.get('text'))),
     };
   }
   const product = shop.products.find(({ sku }) => section === 'product' && sku === item);
@@ -350,5 +357,5 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
     const to = sent.get('do') === 'Deleted' ? 'Deleted' : 'Approved';
     return { redirect: `${ROOT}/reviews`, changes: changed(changes, `admin/review/${item}`, to, review.status) };
   }
-  return { page: { ...shell('Sorry', row('That could not be done.')), status: 400 } };
+  return undefined;
 }

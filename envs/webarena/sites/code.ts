@@ -4,9 +4,9 @@ import {
   button,
   fields,
   form,
-  group,
   heading,
   link,
+  main,
   nav,
   type Page,
   page,
@@ -17,14 +17,25 @@ import {
   table,
   textbox,
 } from '../page.ts';
-import { CODE_USER, type CodeWorld, type Issue, type Project, ROLES } from '../worlds/code.ts';
+import { CODE_USER, type CodeWorld, type Issue, type MergeRequest, type Project, ROLES } from '../worlds/code.ts';
 import { LABELS } from '../worlds/words.ts';
 import { paged, pager } from './paging.ts';
-import { type Changes, changed, madeUnder, nextNumber, notFound, oneLine, type Site } from './site.ts';
+import {
+  appended,
+  type Changes,
+  changed,
+  madeUnder,
+  notFound,
+  notice,
+  oneLine,
+  type Posted,
+  type Site,
+  toggled,
+} from './site.ts';
 
-export const code: Site = (world, changes, { method, path, query, form: sent }) => {
-  if (method === 'POST') return post(world.code, changes, path, sent);
-  return { page: get(world.code, changes, path, query) };
+export const code: Site = {
+  get: (world, ...request) => get(world.code, ...request),
+  post: (world, ...request) => post(world.code, ...request),
 };
 
 function get(world: CodeWorld, changes: Changes, path: string, query: URLSearchParams): Page {
@@ -48,9 +59,7 @@ function get(world: CodeWorld, changes: Changes, path: string, query: URLSearchP
     case 'merge_requests': {
       if (item === '') return mergeRequests(project, query);
       const request = project.mergeRequests.find(({ iid }) => String(iid) === item);
-      return request
-        ? requestPage(changes, project, request.iid, request.title, request.author, request.state)
-        : notFound();
+      return request ? requestPage(changes, project, request) : notFound();
     }
     case 'commits':
       return commits(world, project, query);
@@ -70,7 +79,7 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
     `${title} · Forge`,
     row(link('Forge', '/'), link('New project', '/-/new'), link('Profile', '/-/profile')),
     form('get', '/', {}, row(searchbox('Search projects', 'q'), button('Search'))),
-    group('main', '', row(heading(title)), ...blocks),
+    main(title, ...blocks),
   );
 }
 
@@ -227,14 +236,7 @@ function mergeRequests(project: Project, query: URLSearchParams): Page {
   );
 }
 
-function requestPage(
-  changes: Changes,
-  project: Project,
-  iid: number,
-  title: string,
-  author: string,
-  state: string,
-): Page {
+function requestPage(changes: Changes, project: Project, { iid, title, author, state }: MergeRequest): Page {
   const at = `/${project.path}/merge_requests/${iid}`;
   const own = madeUnder(changes, `code/mr-comment/${project.path}/${iid}`);
   return inside(
@@ -328,7 +330,7 @@ function milestones(changes: Changes, project: Project): Page {
 function profile(changes: Changes, query: URLSearchParams): Page {
   return shell(
     'Profile',
-    ...(query.get('saved') ? [row(status('Profile saved.'))] : []),
+    ...notice(query, 'saved', 'Profile saved.'),
     row('User', CODE_USER),
     form(
       'post',
@@ -343,18 +345,15 @@ function profile(changes: Changes, query: URLSearchParams): Page {
 function newProject(query: URLSearchParams): Page {
   return shell(
     'New project',
-    ...(query.get('missing') ? [row(status('A project needs a name of small letters.'))] : []),
+    ...notice(query, 'missing', 'A project needs a name of small letters.'),
     form('post', '/-/new', {}, ...fields(textbox('Project name', 'name')), row(button('Create project'))),
   );
 }
 
-function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchParams): ReturnType<Site> {
+function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchParams): Posted | undefined {
   const [, owner = '', name = '', section = '', item = '', part = ''] = path.split('/');
-  const append = (key: string, text: string, to: string): ReturnType<Site> => {
-    return {
-      redirect: to,
-      changes: text === '' ? changes : changed(changes, `${key}/${nextNumber(changes, key)}`, text),
-    };
+  const append = (key: string, text: string, to: string): Posted => {
+    return { redirect: to, changes: appended(changes, key, text) };
   };
   if (path === '/-/profile')
     return { redirect: '/-/profile?saved=1', changes: changed(changes, 'code/status', oneLine(sent.get('status'))) };
@@ -365,14 +364,10 @@ function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchP
       : { redirect: '/-/new?missing=1', changes };
   }
   const project = world.projects.find((one) => one.path === `${owner}/${name}`);
-  if (!project) return { page: notFound() };
+  if (!project) return undefined;
   const at = `/${project.path}`;
   const text = oneLine(sent.get('text'));
-  if (section === 'star')
-    return {
-      redirect: at,
-      changes: changed(changes, `code/star/${project.path}`, `code/star/${project.path}` in changes ? '' : 'yes'),
-    };
+  if (section === 'star') return { redirect: at, changes: toggled(changes, `code/star/${project.path}`) };
   if (section === 'fork') return { redirect: at, changes: changed(changes, `code/fork/${project.path}`, 'yes') };
   if (section === 'issues' && item === 'new') {
     const title = oneLine(sent.get('title'));
@@ -407,5 +402,5 @@ function post(world: CodeWorld, changes: Changes, path: string, sent: URLSearchP
       `${at}/milestones`,
     );
   }
-  return { page: notFound() };
+  return undefined;
 }

@@ -4,29 +4,41 @@ import {
   button,
   fields,
   form,
-  group,
   heading,
   link,
   list,
+  main,
   nav,
   type Page,
   page,
   row,
   searchbox,
   select,
-  status,
   table,
   textbox,
 } from '../page.ts';
 import { type Comment, FORUM_USER, type ForumWorld, type Post } from '../worlds/forum.ts';
 import { paged, pager } from './paging.ts';
-import { type Changes, changed, madeUnder, nextNumber, notFound, oneLine, type Site } from './site.ts';
+import {
+  appended,
+  type Changes,
+  changed,
+  hasWords,
+  madeUnder,
+  notFound,
+  notice,
+  oneLine,
+  type Posted,
+  type Site,
+  searchWords,
+  toggled,
+} from './site.ts';
 
 const SORTS = ['Hot', 'New', 'Top'] as const;
 
-export const forum: Site = (world, changes, { method, path, query, form: sent }) => {
-  if (method === 'POST') return post(world.forum, changes, path, sent);
-  return { page: get(world.forum, changes, path, query) };
+export const forum: Site = {
+  get: (world, ...request) => get(world.forum, ...request),
+  post: (world, ...request) => post(world.forum, ...request),
 };
 
 function get(world: ForumWorld, changes: Changes, path: string, query: URLSearchParams): Page {
@@ -66,7 +78,7 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
       link('Settings', '/settings'),
     ),
     form('get', '/search', {}, row(searchbox('Search posts', 'q'), button('Search'))),
-    group('main', '', row(heading(title)), ...blocks),
+    main(title, ...blocks),
   );
 }
 
@@ -126,13 +138,8 @@ function forumPage(world: ForumWorld, changes: Changes, name: string, query: URL
 }
 
 function search({ posts: all }: ForumWorld, query: URLSearchParams): Page {
-  const words = oneLine(query.get('q'))
-    .toLowerCase()
-    .split(' ')
-    .filter((word) => word !== '');
-  const found = all.filter(
-    ({ title }) => words.length > 0 && words.every((word) => title.toLowerCase().includes(word)),
-  );
+  const words = searchWords(query);
+  const found = all.filter(({ title }) => hasWords(title, words));
   const shown = paged(found, query.get('page'));
   return shell('Search', postTable(shown.items), pager(shown, '/search', query));
 }
@@ -204,7 +211,7 @@ function own(changes: Changes): Page {
 function submit({ forums }: ForumWorld, query: URLSearchParams): Page {
   return shell(
     'Submit',
-    ...(query.get('missing') ? [row(status('A post needs a title.'))] : []),
+    ...notice(query, 'missing', 'A post needs a title.'),
     form(
       'post',
       '/submit',
@@ -218,7 +225,7 @@ function submit({ forums }: ForumWorld, query: URLSearchParams): Page {
 function settings(changes: Changes, query: URLSearchParams): Page {
   return shell(
     'Settings',
-    ...(query.get('saved') ? [row(status('Saved.'))] : []),
+    ...notice(query, 'saved', 'Saved.'),
     form(
       'post',
       '/settings',
@@ -229,11 +236,7 @@ function settings(changes: Changes, query: URLSearchParams): Page {
   );
 }
 
-function toggled(changes: Changes, key: string): Changes {
-  return changed(changes, key, key in changes ? '' : 'yes');
-}
-
-function post(world: ForumWorld, changes: Changes, path: string, sent: URLSearchParams): ReturnType<Site> {
+function post(world: ForumWorld, changes: Changes, path: string, sent: URLSearchParams): Posted | undefined {
   const [, section = '', name = '', id = '', part = ''] = path.split('/');
   if (section === 'f' && world.forums.includes(name)) {
     if (id === 'subscribe') return { redirect: `/f/${name}`, changes: toggled(changes, `forum/subscribed/${name}`) };
@@ -242,12 +245,10 @@ function post(world: ForumWorld, changes: Changes, path: string, sent: URLSearch
       const vote = ['1', '-1', '0'].find((one) => one === sent.get('vote')) ?? '0';
       return { redirect: `/f/${name}/${id}`, changes: changed(changes, `forum/vote/${id}`, vote, '0') };
     }
-    const text = oneLine(sent.get('text'));
     if (found && part === 'comment') {
-      const key = `forum/comment/${id}`;
       return {
         redirect: `/f/${name}/${id}`,
-        changes: text === '' ? changes : changed(changes, `${key}/${nextNumber(changes, key)}`, text),
+        changes: appended(changes, `forum/comment/${id}`, oneLine(sent.get('text'))),
       };
     }
   }
@@ -257,13 +258,12 @@ function post(world: ForumWorld, changes: Changes, path: string, sent: URLSearch
     const title = oneLine(sent.get('title'));
     const where = world.forums.find((one) => one === sent.get('forum')) ?? world.forums[0]!;
     if (title === '') return { redirect: '/submit?missing=1', changes };
-    const key = `forum/post/${where}`;
     return {
       redirect: `/f/${where}`,
-      changes: changed(changes, `${key}/${nextNumber(changes, key)}`, `${title}: ${oneLine(sent.get('body'))}`),
+      changes: appended(changes, `forum/post/${where}`, `${title}: ${oneLine(sent.get('body'))}`),
     };
   }
   if (section === 'settings')
     return { redirect: '/settings?saved=1', changes: changed(changes, 'forum/bio', oneLine(sent.get('bio'))) };
-  return { page: { ...shell('Sorry', row('That could not be done.')), status: 400 } };
+  return undefined;
 }

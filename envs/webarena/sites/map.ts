@@ -1,25 +1,11 @@
 /** The map: search, pages of places, directions, what is near. Nothing can be changed. */
-import {
-  type Block,
-  button,
-  form,
-  group,
-  heading,
-  link,
-  type Page,
-  page,
-  row,
-  select,
-  status,
-  table,
-  textbox,
-} from '../page.ts';
+import { type Block, button, form, link, main, type Page, page, row, select, status, table, textbox } from '../page.ts';
 import { kilometres, type MapWorld, MODES, type Mode, minutes, type Place } from '../worlds/map.ts';
 import { PLACE_KINDS } from '../worlds/words.ts';
 import { paged, pager } from './paging.ts';
-import { notFound, oneLine, type Site } from './site.ts';
+import { hasWords, notFound, oneLine, type Site, searchWords } from './site.ts';
 
-export const map: Site = (world, _changes, { path, query }) => ({ page: get(world.map, path, query) });
+export const map: Site = { get: (world, _changes, path, query) => get(world.map, path, query) };
 
 const KINDS = PLACE_KINDS.map(({ kind }) => kind);
 
@@ -39,20 +25,17 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
     `${title} | Cartographer`,
     row(link('Cartographer', '/'), link('Directions', '/directions')),
     form('get', '/search', {}, row(textbox('Search places', 'q'), button('Go'))),
-    group('main', '', row(heading(title)), ...blocks),
+    main(title, ...blocks),
   );
 }
 
-function search({ places }: MapWorld, query: URLSearchParams): Page {
-  const words = oneLine(query.get('q'))
-    .toLowerCase()
-    .split(' ')
-    .filter((word) => word !== '');
-  const found = places.filter(
-    ({ name, kind, city, address }) =>
-      words.length > 0 && words.every((word) => `${name} ${kind} ${city} ${address}`.toLowerCase().includes(word)),
-  );
-  const shown = paged(found, query.get('page'));
+/** Places that a search finds. */
+export function placesWith({ places }: MapWorld, words: readonly string[]): Place[] {
+  return places.filter(({ name, kind, city, address }) => hasWords(`${name} ${kind} ${city} ${address}`, words));
+}
+
+function search(world: MapWorld, query: URLSearchParams): Page {
+  const shown = paged(placesWith(world, searchWords(query)), query.get('page'));
   return shell(
     'Results',
     table(

@@ -1,23 +1,21 @@
 /** The shop: categories, search, products, cart and checkout, the signed-in customer's account. */
 import {
-  alert,
   type Block,
   button,
   type CellLike,
   checkbox,
   fields,
   form,
-  group,
   heading,
   link,
   list,
+  main,
   nav,
   type Page,
   page,
   row,
   searchbox,
   select,
-  status,
   table,
   textbox,
 } from '../page.ts';
@@ -25,15 +23,26 @@ import { money, slug } from '../worlds/draw.ts';
 import { type Order, type Product, type Review, type ShopWorld, SIGNED_IN } from '../worlds/shop.ts';
 import { CATEGORIES } from '../worlds/words.ts';
 import { paged, pager } from './paging.ts';
-import { type Changes, changed, madeUnder, nextNumber, notFound, oneLine, type Site } from './site.ts';
+import {
+  appended,
+  type Changes,
+  changed,
+  hasWords,
+  madeUnder,
+  notFound,
+  notice,
+  oneLine,
+  type Posted,
+  type Site,
+  searchWords,
+} from './site.ts';
 
 const NAME = 'Harbour Store';
 export const SORTS = ['Position', 'Price ascending', 'Price descending', 'Name', 'Rating'] as const;
 
-export const shop: Site = (world, changes, request) => {
-  const { shop } = world;
-  if (request.method === 'POST') return post(shop, changes, request.path, request.form);
-  return { page: get(shop, changes, request.path, request.query) };
+export const shop: Site = {
+  get: (world, ...request) => get(world.shop, ...request),
+  post: (world, ...request) => post(world.shop, ...request),
 };
 
 function get(shop: ShopWorld, changes: Changes, path: string, query: URLSearchParams): Page {
@@ -65,7 +74,7 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
     ),
     form('get', '/search', {}, row(searchbox('Search', 'q'), button('Find'))),
     nav('Categories', ...CATEGORIES.map(({ name }) => link(name, `/category/${slug(name)}`))),
-    group('main', '', row(heading(title)), ...blocks),
+    main(title, ...blocks),
   );
 }
 
@@ -141,13 +150,8 @@ function category(shop: ShopWorld, wanted: string, query: URLSearchParams): Page
 
 function results(shop: ShopWorld, query: URLSearchParams): Page {
   const asked = oneLine(query.get('q'));
-  const words = asked
-    .toLowerCase()
-    .split(' ')
-    .filter((word) => word !== '');
-  const found = shop.products.filter(
-    ({ name, sku }) => words.length > 0 && words.every((word) => `${name} ${sku}`.toLowerCase().includes(word)),
-  );
+  const words = searchWords(query);
+  const found = shop.products.filter(({ name, sku }) => hasWords(`${name} ${sku}`, words));
   const shown = paged(found, query.get('page'));
   return shell(
     `Results for ${asked === '' ? 'nothing' : asked}`,
@@ -158,12 +162,9 @@ function results(shop: ShopWorld, query: URLSearchParams): Page {
 
 function productPage(shop: ShopWorld, product: Product, query: URLSearchParams): Page {
   const reviews = reviewsOf(shop, product);
-  const said: Block[] = query.get('added')
-    ? [row(status(`Added to your ${query.get('added') === 'cart' ? 'cart' : 'wish list'}.`))]
-    : [];
   return shell(
     product.name,
-    ...said,
+    ...notice(query, 'added', `Added to your ${query.get('added') === 'cart' ? 'cart' : 'wish list'}.`),
     row('Price', money(product.price)),
     row('SKU', product.sku),
     row('Rating', ratingOf(shop, product)),
@@ -263,7 +264,7 @@ function checkout(shop: ShopWorld, changes: Changes): Page {
 function contact(changes: Changes, query: URLSearchParams): Page {
   return shell(
     'Contact Us',
-    ...(query.get('saved') ? [row(status('Your draft was saved.'))] : []),
+    ...notice(query, 'saved', 'Your draft was saved.'),
     form(
       'post',
       '/contact',
@@ -369,12 +370,12 @@ function address(changes: Changes, query: URLSearchParams): Page {
   );
   return shell(
     'Address',
-    ...(query.get('saved') ? [row(status('Your address was saved.'))] : []),
+    ...notice(query, 'saved', 'Your address was saved.'),
     form('post', '/account/address', {}, ...fields(...labelled), row(button('Save Address'))),
   );
 }
 
-function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchParams): ReturnType<Site> {
+function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchParams): Posted | undefined {
   const product = shop.products.find((one) => one.slug === sent.get('product'));
   if (path === '/cart/add' && product) {
     const option = product.options.includes(sent.get('option') ?? '') ? sent.get('option')! : product.options[0]!;
@@ -396,12 +397,8 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
     const lines = cartLines(changes)
       .map((line) => line.join('|'))
       .sort();
-    const placed = changed(
-      withoutCart(changes),
-      `shop/order/${nextNumber(changes, 'shop/order')}`,
-      `${lines.join(' ')} by ${oneLine(sent.get('shipping'))}`,
-    );
-    return { redirect: '/account', changes: placed };
+    const order = `${lines.join(' ')} by ${oneLine(sent.get('shipping'))}`;
+    return { redirect: '/account', changes: appended(withoutCart(changes), 'shop/order', order) };
   }
   if (path === '/contact') {
     const next = ['order', 'reason', 'message'].reduce(
@@ -422,10 +419,10 @@ function post(shop: ShopWorld, changes: Changes, path: string, sent: URLSearchPa
   const reviewed = /^\/product\/([a-z0-9-]+)\/reviews$/.exec(path)?.[1];
   const text = oneLine(sent.get('text'));
   if (reviewed !== undefined && text !== '' && shop.products.some((one) => one.slug === reviewed)) {
-    const key = `shop/review/${reviewed}/${nextNumber(changes, `shop/review/${reviewed}`)}`;
-    return { redirect: path, changes: changed(changes, key, `${oneLine(sent.get('stars'))} stars: ${text}`) };
+    const review = `${oneLine(sent.get('stars'))} stars: ${text}`;
+    return { redirect: path, changes: appended(changes, `shop/review/${reviewed}`, review) };
   }
-  return { page: { ...shell('Sorry', row(alert('That could not be done.'))), status: 400 } };
+  return undefined;
 }
 
 function withoutCart(changes: Changes): Changes {

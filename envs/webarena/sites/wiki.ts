@@ -4,10 +4,9 @@ import {
   button,
   checkbox,
   form,
-  group,
-  heading,
   link,
   list,
+  main,
   type Page,
   page,
   radio,
@@ -19,7 +18,7 @@ import type { Article, WikiWorld } from '../worlds/wiki.ts';
 import { paged, pager } from './paging.ts';
 import { notFound, oneLine, type Site } from './site.ts';
 
-export const wiki: Site = (world, _changes, { path, query }) => ({ page: get(world.wiki, path, query) });
+export const wiki: Site = { get: (world, _changes, path, query) => get(world.wiki, path, query) };
 
 function get(world: WikiWorld, path: string, query: URLSearchParams): Page {
   const [, section = '', item = ''] = path.split('/');
@@ -65,6 +64,6 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
         checkbox('Whole titles and facts', 'whole', false),
       ),
     ),
-    group('main', '', row(heading(title)), ...blocks),
+    main(title, ...blocks),
   );
 }

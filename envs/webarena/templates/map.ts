@@ -1,6 +1,6 @@
 /** Tasks on the map. */
 import type { Rng } from '../../../src/core/rng.ts';
-import { nearest } from '../sites/map.ts';
+import { nearest, placesWith } from '../sites/map.ts';
 import type { Embedded } from '../worlds/embedded.ts';
 import { MODES, type Mode, minutes, type Place } from '../worlds/map.ts';
 import { CITIES, PLACE_KINDS } from '../worlds/words.ts';
@@ -125,13 +125,9 @@ export const map = templatesOf('map', 'map', {
   },
   'how-many*'(world, rng) {
     const [{ kind }, city] = [rng.pick(PLACE_KINDS), rng.pick(CITIES)];
-    const words = `${kind} ${city}`.toLowerCase().split(' ');
-    const value = world.map.places.filter((place) =>
-      words.every((word) => `${place.name} ${place.kind} ${place.city} ${place.address}`.toLowerCase().includes(word)),
-    ).length;
     return {
       intent: `How many results does a search for "${kind} ${city}" give?`,
-      answer: { type: 'number', value },
+      answer: { type: 'number', value: placesWith(world.map, [kind, city.toLowerCase()]).length },
       plan: [enter('Search places', `${kind} ${city}`)],
     };
   },
