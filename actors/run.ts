@@ -8,6 +8,7 @@ import { LongplayError } from '../src/core/errors.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
+import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
 import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
@@ -17,13 +18,7 @@ import type { EnvEvent } from './env/protocol.ts';
 import type { InferenceCommand, InferenceReport } from './inference/protocol.ts';
 import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
-import type {
-  EvaluationPlan,
-  EvaluationRecord,
-  RunStatus,
-  SchedulerCommand,
-  TrainEnded,
-} from './scheduler/protocol.ts';
+import type { EvaluationPlan, EvaluationRecord, SchedulerCommand, TrainEnded } from './scheduler/protocol.ts';
 
 /** Everything that a run is made from. */
 export interface RunOptions {

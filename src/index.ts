@@ -1,7 +1,7 @@
 /** The public API: re-exports only. */
 
 export type { EnvEvent, Failed, Observed as EnvObserved } from '../actors/env/protocol.ts';
-export type { EvaluationPlan, EvaluationRecord, RunStatus, TrainEnded } from '../actors/scheduler/protocol.ts';
+export type { EvaluationPlan, EvaluationRecord, TrainEnded } from '../actors/scheduler/protocol.ts';
 export { type Run, type RunOptions, startRun } from '../actors/tree.ts';
 export { registry as environments } from '../envs/registry.ts';
 export * from './algo/advantages.ts';
@@ -35,6 +35,7 @@ export { ViewCodec } from './reading/view-codec.ts';
 export { WordTokenizer } from './reading/word-tokenizer.ts';
 export { loadNewest, saveCheckpoint } from './record/checkpoint.ts';
 export { type MetricsRow, metricTable } from './record/metrics.ts';
+export type { RunStatus } from './record/run-status.ts';
 export { readTrace } from './record/trace.ts';
 export { LiveStream } from './run/live-stream.ts';
 export { type RolloutOptions, type RolloutOutcome, type RunningRollout, rollout } from './run/rollout.ts';

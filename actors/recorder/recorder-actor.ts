@@ -10,13 +10,14 @@ import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
+import type { RunStatus } from '../../src/record/run-status.ts';
 import type { MetricSink } from '../../src/record/sinks/sink.ts';
 import { TraceBudget } from '../../src/record/trace-budget.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { earlierRows, type RowBefore, updateRow } from '../../src/record/update-row.ts';
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';
 import type { SaveReport } from '../learner/protocol.ts';
-import type { EvaluationRecord, RunStatus } from '../scheduler/protocol.ts';
+import type { EvaluationRecord } from '../scheduler/protocol.ts';
 import { brokenNotice, failureNotices, unsavedNotice } from './notices.ts';
 import type { RecorderCommand, UpdateRecorded } from './protocol.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
-import type { SlotTime } from '../../src/record/slot-time.ts';
+import type { RolloutTotals } from '../../src/record/run-status.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent } from '../inference/protocol.ts';
 
@@ -96,21 +96,6 @@ export interface SavedEpisode {
   readonly member: number;
   readonly attempt: number;
   readonly turns: readonly Turn[];
-}
-
-/** Counts since the run began (`envSteps`, `episodes`) or since this process did (the others). */
-export interface RolloutTotals {
-  /** Steps of training episodes. */
-  readonly envSteps: number;
-  /** Finished episodes, evaluations included. */
-  readonly episodes: number;
-  readonly runningEpisodes: number;
-  /** Tokens the policy has computed, padding left out. */
-  readonly tokens: number;
-  /** Engine calls that finished turns, and the turns they finished. */
-  readonly calls: number;
-  readonly decidedTurns: number;
-  readonly time: SlotTime;
 }
 
 /** Told by the env hosts: what they emitted in one tick. */

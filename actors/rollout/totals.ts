@@ -1,6 +1,7 @@
 /** Counts and times of the rollouts, as status and metrics show them. */
 import type { TurnStages } from '../../src/core/trajectory.ts';
-import type { RolloutInit, RolloutTotals } from './protocol.ts';
+import type { RolloutTotals } from '../../src/record/run-status.ts';
+import type { RolloutInit } from './protocol.ts';
 import { SlotTimer } from './slot-time.ts';
 
 export class Totals {

@@ -5,12 +5,12 @@
 import type { Accounting, Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Group, Trajectory } from '../../src/core/trajectory.ts';
-import type { SlotTime } from '../../src/record/slot-time.ts';
+import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { HorizonState } from '../../src/schedule/horizon-schedule.ts';
 import type { TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
-import type { RolloutState, RolloutTotals, SavedGroup } from '../rollout/protocol.ts';
+import type { RolloutState, SavedGroup } from '../rollout/protocol.ts';
 
 export type SchedulerCommand =
   | Train
@@ -79,25 +79,6 @@ export interface TaskResult {
 export interface Status {
   readonly type: 'status';
   readonly replyTo: ReplyTo<RunStatus>;
-}
-
-/** Progress of a run. What the rollouts count is at most 250 ms old while they play. */
-export interface RunStatus {
-  readonly version: number;
-  readonly horizon: number;
-  readonly envSteps: number;
-  readonly episodes: number;
-  readonly elapsedMs: number;
-  /** Share of the run that is done, in [0, 1]. */
-  readonly progress: number;
-  readonly runningEpisodes: number;
-  readonly accounting: Accounting;
-  /** Tokens the policy has computed, padding left out. */
-  readonly tokens: number;
-  /** Engine calls that finished turns, and the turns they finished. */
-  readonly calls: number;
-  readonly decidedTurns: number;
-  readonly time: SlotTime;
 }
 
 /** Told by the learner: it made an update. */

@@ -12,11 +12,12 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { consumedFacts } from '../../src/record/group-facts.ts';
+import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
 import type { GroupFinished, SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { RecorderCommand } from '../recorder/protocol.ts';
-import type { RolloutCommand, RolloutState, RolloutTotals } from '../rollout/protocol.ts';
+import type { RolloutCommand, RolloutState } from '../rollout/protocol.ts';
 import { Deliveries, revivedGroup } from './deliveries.ts';
 import { Evaluations } from './evaluations.ts';
 import { LaunchedGroups } from './groups.ts';
@@ -39,7 +40,6 @@ import type {
   GaveUp,
   Played,
   PlayedGroup,
-  RunStatus,
   SchedulerCommand,
   SchedulerSnapshot,
   SchedulerState,

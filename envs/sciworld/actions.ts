@@ -306,7 +306,7 @@ function refusePlug(x: Thing): string | null {
   if (circuit === 'wire') {
     return 'Connections must specify specific points of contact on unpolarized electrical components (e.g. terminal 1, terminal 2)';
   }
-  if (circuit && circuit !== 'none') {
+  if (circuit !== 'none') {
     return 'Connections must specify specific points of contact on polarized electrical components (e.g. anode, cathode)';
   }
   if (x.contact) {

@@ -17,10 +17,9 @@ function live(contact: Thing): boolean {
 }
 
 function conducts(thing: Thing): boolean {
-  if (thing.kind.circuit && thing.kind.circuit !== 'none') {
-    return thing.kind.circuit !== 'wire' || thing.matter === null || thing.matter.electric;
-  }
-  return thing.matter?.electric === true;
+  const { circuit } = thing.kind;
+  if (circuit === 'none') return thing.matter?.electric === true;
+  return circuit !== 'wire' || thing.matter === null || thing.matter.electric;
 }
 
 /** Grounded: a chain of components leads from the contact to the 0-volt side of a generator. */

@@ -28,15 +28,13 @@ export function touch(a: Thing, b: Thing): void {
 export function source(thing: Thing): void {
   const { heat, cool } = thing.kind;
   const on = thing.device?.on === true;
-  if (heat !== undefined && thing.device?.activable) thing.heatSet = on ? heat : null;
+  if (heat !== null && thing.device?.activable) thing.heatSet = on ? heat : null;
   if (!on) return;
   for (const inside of thing.contents) {
     const matter = inside.matter;
     if (!matter) continue;
-    if (heat !== undefined && matter.temperature < heat)
-      matter.temperature += clamp((heat - matter.temperature) * RATE);
-    if (cool !== undefined && matter.temperature > cool)
-      matter.temperature += clamp((cool - matter.temperature) * RATE);
+    if (heat !== null && matter.temperature < heat) matter.temperature += clamp((heat - matter.temperature) * RATE);
+    if (cool !== null && matter.temperature > cool) matter.temperature += clamp((cool - matter.temperature) * RATE);
   }
 }
 

@@ -1,13 +1,11 @@
 /** Kinds of things as a table: names, materials, properties and the names each answers to. */
 import { PAINTS } from './materials.ts';
-import type { Kind } from './thing.ts';
+import { type Kind, makeKind } from './thing.ts';
 
-type Row = Partial<Kind>;
 const table = new Map<string, Kind>();
 
-function add(id: string, row: Row): void {
-  const kind: Kind = { id, name: row.name ?? id, form: row.form ?? 'a', references: row.references ?? [], ...row };
-  table.set(id, kind);
+function add(id: string, row: Partial<Kind>): void {
+  table.set(id, makeKind(id, row));
 }
 
 /** Kind by its id. @throws {Error} for a kind that the table has not: a mistake in this world */
@@ -257,24 +255,19 @@ for (const [id, form, color] of [
   ['apple', 'colored', 'red'],
   ['apricot', 'colored', 'orange'],
   ['onion', 'colored', 'red'],
-  ['avocado', 'an', ''],
-  ['orange', 'an', ''],
-  ['grapefruit', 'an', ''],
-  ['banana', 'a', ''],
-  ['cherry', 'a', ''],
-  ['lemon', 'a', ''],
-  ['peach', 'a', ''],
-  ['pear', 'a', ''],
-  ['potato', 'a', ''],
-  ['garlic', 'a', ''],
+  ['avocado', 'an', null],
+  ['orange', 'an', null],
+  ['grapefruit', 'an', null],
+  ['banana', 'a', null],
+  ['cherry', 'a', null],
+  ['lemon', 'a', null],
+  ['peach', 'a', null],
+  ['pear', 'a', null],
+  ['potato', 'a', null],
+  ['garlic', 'a', null],
 ] as const) {
-  add(id, {
-    form,
-    edible: true,
-    references: color ? [id, `${color} ${id}`] : [id],
-    ...(color ? { color } : {}),
-    ...(id === 'apricot' ? { material: 'PlantMatter' } : {}),
-  });
+  const material = id === 'apricot' ? 'PlantMatter' : null;
+  add(id, { form, material, color, edible: true, references: color ? [id, `${color} ${id}`] : [id] });
 }
 for (const [id, material] of [
   ['orange juice', 'OrangeJuice'],
@@ -298,7 +291,7 @@ for (const [id, material] of [
   ['peanut butter with jam sandwich', 'Flour'],
   ['peanut butter with banana sandwich', 'Flour'],
 ] as const) {
-  add(id, { form: 'bare', edible: true, references: [id], ...(material ? { material } : {}) });
+  add(id, { form: 'bare', material, edible: true, references: [id] });
 }
 add('jam', { form: 'bare', material: 'Jam', edible: true, references: ['jam', 'red jam'] });
 

@@ -3,7 +3,7 @@ import { mate } from './genes.ts';
 import { kind } from './kinds.ts';
 import { ANIMALS } from './life-tables.ts';
 import { plantName } from './text.ts';
-import type { Genes, Life, Thing, World } from './thing.ts';
+import { type Genes, type Life, placeOf, type Thing, type World } from './thing.ts';
 
 const MIN_TEMPERATURE = 0;
 const MAX_TEMPERATURE = 50;
@@ -259,7 +259,6 @@ function fly(bee: Thing, place: Thing, world: World): void {
     return;
   }
   if (!place.isOpen || place.kind.location) return;
-  let room = place.parent;
-  for (let depth = 0; room && !room.kind.location && depth < 50; depth++) room = room.parent;
+  const room = placeOf(place);
   if (room) world.move(bee, room);
 }

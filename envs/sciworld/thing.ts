@@ -55,24 +55,47 @@ export interface Kind {
   readonly name: string;
   readonly form: Form;
   /** Class of `materials.ts`. */
-  readonly material?: string;
+  readonly material: string | null;
   /** `open` never closes, `closed` starts closed, `not` has the property without being a container. */
-  readonly container?: 'open' | 'closed' | 'not';
-  readonly device?: DeviceKind;
+  readonly container: 'open' | 'closed' | 'not' | null;
+  readonly device: DeviceKind | null;
   /** Temperature a heat source reaches, or a cooling source, in °C. */
-  readonly heat?: number;
-  readonly cool?: number;
-  readonly edible?: boolean;
-  readonly fixed?: boolean;
+  readonly heat: number | null;
+  readonly cool: number | null;
+  readonly edible: boolean;
+  readonly fixed: boolean;
   /** Place: a room, the outside, the universe. */
-  readonly location?: boolean;
+  readonly location: boolean;
   /** Names it answers to besides its name and its descriptive name. */
   readonly references: readonly string[];
   /** Each name also as "NAME containing X and Y". */
-  readonly containing?: boolean;
+  readonly containing: boolean;
   /** Colour told with the name: "a red apple". */
-  readonly color?: string;
-  readonly circuit?: Circuit;
+  readonly color: string | null;
+  readonly circuit: Circuit;
+}
+
+const PLAIN: Kind = {
+  id: '',
+  name: '',
+  form: 'a',
+  material: null,
+  container: null,
+  device: null,
+  heat: null,
+  cool: null,
+  edible: false,
+  fixed: false,
+  location: false,
+  references: [],
+  containing: false,
+  color: null,
+  circuit: 'none',
+};
+
+/** A kind with all its columns: objects of one shape, because every tick looks at the kind of every thing. */
+export function makeKind(id: string, row: Partial<Kind>): Kind {
+  return { ...PLAIN, id, name: id, ...row };
 }
 
 export type DeviceKind = 'activable-off' | 'activable-on' | 'fixed-off' | 'fixed-on' | 'usable';
@@ -195,8 +218,8 @@ export class Thing {
     this.kind = kind;
     this.name = kind.name;
     this.moveable = !kind.fixed;
-    this.edible = kind.edible === true;
-    this.matter = kind.material === undefined ? null : new Substance(material(kind.material));
+    this.edible = kind.edible;
+    this.matter = kind.material === null ? null : new Substance(material(kind.material));
     this.container = container(kind.container);
     this.device = device(kind.device);
   }
@@ -224,14 +247,14 @@ function material(id: string): ConstructorParameters<typeof Substance>[0] {
 }
 
 function container(kind: Kind['container']): Container | null {
-  if (kind === undefined) return null;
+  if (kind === null) return null;
   if (kind === 'open') return { is: true, open: true, closable: false };
   if (kind === 'closed') return { is: true, open: false, closable: true };
   return { is: false, open: false, closable: false };
 }
 
-function device(kind: DeviceKind | undefined): Device | null {
-  if (kind === undefined) return null;
+function device(kind: Kind['device']): Device | null {
+  if (kind === null) return null;
   return {
     activable: kind.startsWith('activable'),
     on: kind.endsWith('-on'),
@@ -248,13 +271,7 @@ export function insert(list: Thing[], thing: Thing): void {
   list.splice(at, 0, thing);
 }
 
-const TERMINAL: Kind = {
-  id: 'terminal',
-  name: 'terminal 1',
-  form: 'terminal',
-  fixed: true,
-  references: ['terminal'],
-};
+const TERMINAL = makeKind('terminal', { form: 'terminal', fixed: true, references: ['terminal'] });
 
 /** Everything one session's world consists of. */
 export class World {
@@ -272,7 +289,7 @@ export class World {
 
   /** Builds a thing: terminals first, as the original numbers them. */
   make(kind: Kind): Thing {
-    const circuit = kind.circuit ?? 'none';
+    const { circuit } = kind;
     if (circuit === 'none' || circuit === 'wire') {
       const ids = [this.nextId++, this.nextId++];
       const thing = new Thing(this.nextId++, kind);

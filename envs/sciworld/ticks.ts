@@ -4,7 +4,7 @@ import { burn, changeState, source, touch } from './heat.ts';
 import { kind } from './kinds.ts';
 import { tickAnimal, tickBee, tickFlower, tickPlant } from './life.ts';
 import { GAS, LIQUID } from './materials.ts';
-import type { Thing, World } from './thing.ts';
+import type { Kind, Thing, World } from './thing.ts';
 
 /** Gravity of inclined planes, in heights a tick; a single-precision number in the original. */
 const GRAVITY = Math.fround(0.1);
@@ -15,8 +15,10 @@ export function fill(container: Thing, world: World): void {
   if (!container.has('water')) world.move(world.make(kind('water')), container);
 }
 
-/** Doings before the common part of a tick, by kind. */
-const OWN: Readonly<Record<string, (thing: Thing, world: World) => void>> = {
+type Doing = (thing: Thing, world: World) => void;
+
+/** Doings before the common part of a tick, by kind; a thing that moves on in the tick may have them twice. */
+const DOINGS: Readonly<Record<string, Doing>> = {
   sink: fillSink,
   bathtub: fillSink,
   toilet(thing, world) {
@@ -46,10 +48,15 @@ const OWN: Readonly<Record<string, (thing: Thing, world: World) => void>> = {
   'solar panel': outdoors,
   'wind generator': outdoors,
   animal: tickAnimal,
+  bee(thing, world) {
+    if (thing.ticked !== world.clock) tickBee(thing, world);
+  },
   plant: tickPlant,
   flower: tickFlower,
   'inclined plane': slide,
 };
+/** The same for a kind itself: things ask it every tick. */
+const OWN: ReadonlyMap<Kind, Doing> = new Map(Object.entries(DOINGS).map(([id, doing]) => [kind(id), doing]));
 
 function fillSink(thing: Thing, world: World): void {
   if (!thing.device!.on) return;
@@ -93,12 +100,8 @@ function touchAll(thing: Thing): void {
 
 /** Turn of one thing and of all it holds. */
 export function tick(thing: Thing, world: World): void {
-  if (thing.kind.id === 'bee') {
-    if (thing.ticked !== world.clock) tickBee(thing, world);
-  } else {
-    OWN[thing.kind.id]?.(thing, world);
-  }
-  if (thing.kind.heat !== undefined || thing.kind.cool !== undefined) source(thing);
+  OWN.get(thing.kind)?.(thing, world);
+  if (thing.kind.heat !== null || thing.kind.cool !== null) source(thing);
   if (thing.ticked === world.clock) return;
   if (thing.matter) burn(thing, world);
   const holds = thing.contents.length > 2 || (thing.contents.length > 0 && !thing.contents[0]!.contact);

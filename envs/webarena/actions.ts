@@ -9,9 +9,9 @@ import type { AxNode, PrintedTree } from './tree.ts';
 const CLICKABLE = new Set(['link', 'button', 'checkbox', 'radio', 'combobox', 'option', 'tab', 'menuitem', 'switch']);
 const TYPABLE = new Set(['textbox', 'searchbox', 'spinbutton']);
 /** Stage texts that are no actions of the grammar. */
-export const ANSWER = 'answer';
-export const MORE = 'more';
-export const CANCEL = 'cancel';
+const ANSWER = 'answer';
+const MORE = 'more';
+const CANCEL = 'cancel';
 const FIELD = /^type \[(\d+)\]$/;
 
 /** All that the lists are made of: the objective and the page as it is. */
@@ -93,7 +93,7 @@ function others({ snapshot, screen }: Choices): string[] {
 }
 
 /** Texts of the intent that fill a slot: what stands in quotes, then numbers. */
-export function slotsOf(intent: string): string[] {
+function slotsOf(intent: string): string[] {
   const quoted = Array.from(intent.matchAll(/"([^"]+)"/g), ([, text]) => text!);
   const numbers = Array.from(intent.replace(/"[^"]*"/g, ' ').matchAll(/\b\d+\b/g), ([digits]) => digits);
   return [...new Set([...quoted, ...numbers])];

@@ -3,7 +3,8 @@
  * of guesses is no answer.
  */
 import { cleanAnswer, mustInclude } from './evaluate.ts';
-import { MONTHS } from './worlds/draw.ts';
+import { MONTHS, money } from './worlds/draw.ts';
+import { kilometres } from './worlds/map.ts';
 
 export type Answer =
   | { readonly type: 'number'; readonly value: number }
@@ -31,9 +32,9 @@ export function answerText(answer: Answer): string {
     case 'date':
       return String(answer.value);
     case 'money':
-      return `$${(answer.value / 100).toFixed(2)}`;
+      return money(answer.value);
     case 'distance':
-      return `${(answer.value / 1000).toFixed(1)} km`;
+      return kilometres(answer.value);
     case 'minutes':
       return `${answer.value} minutes`;
     case 'yesno':

@@ -13,7 +13,7 @@ import { type Drawn, drawTask, judge, tasks } from './tasks.ts';
 import type { Dialect } from './tree.ts';
 
 /** The address to open: one of the sites', without user, port or fragment. */
-export function siteAddress(text: string): string | undefined {
+function siteAddress(text: string): string | undefined {
   const full = /^[a-z][a-z0-9+.-]*:/i.test(text) ? text : `http://${text}`;
   if (text.length > 2000 || !URL.canParse(full)) return undefined;
   const url = new URL(full);

@@ -4,7 +4,7 @@
  *
  * Source   web-arena-x/webarena at f62e0b99, `evaluation_harness/{evaluators,helper_functions}.py`
  * Differs  `corrected`: numbers and words are compared whole, a dump of answers fails, addresses match by path and
- *          each alternative by its own query (see README.md). `func:` helpers are a fixed table, never evaluated code.
+ *          each alternative by its own query (see README.md). Of `func:` helpers there is `reddit_get_post_url`; none is evaluated as code.
  */
 import { decodeHTML } from 'entities';
 import type { Fidelity } from './grammar.ts';
@@ -43,8 +43,6 @@ export interface EvaluationPage {
   content(): Promise<string>;
   /** Value of a JavaScript function's source, e.g. `() => document.title`. @throws when the page throws */
   evaluate(source: string): Promise<unknown>;
-  /** Answers a `func:` locator or address that is not built in; `undefined` for an unknown one. */
-  helper?(call: string): Promise<string | undefined>;
 }
 
 /** A language model's verdict on an answer, as free text. */
@@ -78,7 +76,7 @@ export function mustInclude(reference: string, answer: string, tokenized: boolea
  * Whole-word inclusion: numbers are compared as numbers (`0` in `$0.00`, not in `10`), other references must stand
  * between word borders.
  */
-export function mustIncludeWhole(reference: string, answer: string): number {
+function mustIncludeWhole(reference: string, answer: string): number {
   const ref = cleanAnswer(reference);
   const pred = cleanAnswer(answer);
   if (ref === '') return 1;
@@ -212,7 +210,7 @@ export function redditPostUrl(url: string): string {
 export async function programHtml(evaluation: Evaluation, page: EvaluationPage): Promise<number> {
   let score = 1;
   for (const target of evaluation.program_html ?? []) {
-    const url = await targetUrl(target.url, page);
+    const url = targetUrl(target.url, page);
     if (url !== 'last') await page.goto(url);
     const selected = unescapeHtml(await select(target, page));
     score *= containsRequired(target.required_contents, selected);
@@ -220,10 +218,8 @@ export async function programHtml(evaluation: Evaluation, page: EvaluationPage):
   return score;
 }
 
-async function targetUrl(url: string, page: EvaluationPage): Promise<string> {
-  return url.startsWith('func')
-    ? call((url.split('func:')[1] ?? '').replaceAll('__last_url__', page.url()), page)
-    : url;
+function targetUrl(url: string, page: EvaluationPage): string {
+  return url.startsWith('func') ? call((url.split('func:')[1] ?? '').replaceAll('__last_url__', page.url())) : url;
 }
 
 async function select(target: HtmlTarget, page: EvaluationPage): Promise<string> {
@@ -241,19 +237,17 @@ async function select(target: HtmlTarget, page: EvaluationPage): Promise<string>
       return '';
     }
   }
-  if (locator.startsWith('func:')) return call(locator.split('func:')[1]!.replaceAll('__page__', 'page'), page);
+  if (locator.startsWith('func:')) return call(locator.split('func:')[1]!.replaceAll('__page__', 'page'));
   throw new EvaluatorError('ValueError', `Unknown locator: ${locator}`);
 }
 
 const POST_URL = /^reddit_get_post_url\((['"])(.*)\1\)$/;
 
-/** @throws {EvaluatorError} for a helper that is not in the table */
-async function call(source: string, page: EvaluationPage): Promise<string> {
+/** @throws {EvaluatorError} for a helper other than `reddit_get_post_url` */
+function call(source: string): string {
   const url = POST_URL.exec(strip(source))?.[2];
-  if (url !== undefined) return redditPostUrl(url);
-  const answer = await page.helper?.(source);
-  if (answer === undefined) throw new EvaluatorError('RuntimeError', `Unknown helper: ${source}`);
-  return answer;
+  if (url === undefined) throw new EvaluatorError('RuntimeError', `Unknown helper: ${source}`);
+  return redditPostUrl(url);
 }
 
 function containsRequired(required: Readonly<Record<string, unknown>>, selected: string): number {
@@ -277,7 +271,7 @@ function isDropped(code: number): boolean {
 const C1 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
 /** Python's `html.unescape`. */
-export function unescapeHtml(text: string): string {
+function unescapeHtml(text: string): string {
   return text.replace(/&(?:#(\d+);?|#[xX]([0-9a-fA-F]+);?|([^\t\n\f <&#;]{1,32};?))/g, (all, decimal, hex, name) => {
     if (name !== undefined) return decodeHTML(all);
     const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);

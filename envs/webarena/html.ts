@@ -65,7 +65,7 @@ addEventListener('wheel', (e) => e.preventDefault(), { passive: false });
 })();`;
 
 /** Text as HTML. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
@@ -75,7 +75,7 @@ export function htmlOf(page: Page): string {
 <body>${body}<script>${SCRIPT}</script></body></html>`;
 }
 
-const TAGS: Readonly<Record<string, string>> = { navigation: 'nav', main: 'main', article: 'article', form: 'form' };
+const TAGS: Readonly<Record<string, string>> = { navigation: 'nav', main: 'main', form: 'form' };
 
 function blockHtml(block: Block): string {
   if (block.kind === 'row') return rowHtml(block);
@@ -102,16 +102,13 @@ function cellHtml(cell: Cell): string {
     case 'text':
       return `<span>${escapeHtml(cell.text)}</span>`;
     case 'status':
-    case 'alert':
-      return `<div role="${cell.kind}">${escapeHtml(cell.text)}</div>`;
+      return `<div role="status">${escapeHtml(cell.text)}</div>`;
     case 'heading':
       return `<h${cell.level}>${escapeHtml(cell.text)}</h${cell.level}>`;
     case 'link':
       return `<a href="${escapeHtml(cell.href)}"${cell.blank ? ' target="_blank"' : ''}>${escapeHtml(cell.text)}</a>`;
     case 'button':
       return `<button name="${escapeHtml(cell.name)}" value="${escapeHtml(cell.value)}">${escapeHtml(cell.text)}</button>`;
-    case 'image':
-      return `<div role="img" aria-label="${escapeHtml(cell.text)}"></div>`;
     case 'textbox':
     case 'searchbox':
       return `<input type="${cell.kind === 'textbox' ? 'text' : 'search'}" name="${escapeHtml(cell.name)}" aria-label="${escapeHtml(cell.label)}" value="${escapeHtml(cell.value)}">`;

@@ -26,18 +26,11 @@ export interface PageState {
   readonly scroll: number;
 }
 
-const LIVE: Readonly<Record<'status' | 'alert', readonly AxProperty[]>> = {
-  status: [
-    ['live', 'polite'],
-    ['atomic', true],
-    ['relevant', 'additions text'],
-  ],
-  alert: [
-    ['live', 'assertive'],
-    ['atomic', true],
-    ['relevant', 'additions text'],
-  ],
-};
+const LIVE: readonly AxProperty[] = [
+  ['live', 'polite'],
+  ['atomic', true],
+  ['relevant', 'additions text'],
+];
 
 /** The value a field has now. */
 export function fieldValue({ cell, index }: Placed, values: ReadonlyMap<number, string>): string {
@@ -48,13 +41,13 @@ export function fieldValue({ cell, index }: Placed, values: ReadonlyMap<number, 
 }
 
 /** Id of the node of a cell. */
-export function idOfCell(index: number): string {
+function idOfCell(index: number): string {
   return `c${index}`;
 }
 
 /** @returns index of the cell a node id stands for and, of an option, its place in the list */
 export function cellOfId(id: string): { index: number; option?: number } | undefined {
-  const found = /^c(\d+)(?:o(\d+))?(?:t)?$/.exec(id);
+  const found = /^c(\d+)(?:o(\d+))?t?$/.exec(id);
   if (!found) return undefined;
   return found[2] === undefined ? { index: Number(found[1]) } : { index: Number(found[1]), option: Number(found[2]) };
 }
@@ -109,17 +102,18 @@ class Builder {
     role: string,
     name: string,
     properties: readonly AxProperty[],
-    rect: Rect | null,
+    rect: Rect | (() => Rect),
     children?: (childIds: string[]) => void,
     value?: string,
   ): void {
     const childIds: string[] = [];
     const at = this.nodes.length;
-    const node: AxNode = { id, childIds, inDom: true, role, name, value, properties, rect };
+    const known = typeof rect === 'function' ? null : rect;
+    const node: AxNode = { id, childIds, inDom: true, role, name, value, properties, rect: known };
     this.nodes.push(node);
     children?.(childIds);
     // A group's rectangle is known when its rows are.
-    if (rect === null) this.nodes[at] = { ...node, rect: this.#rowsFrom(Number(id.split('@')[1])) };
+    if (typeof rect === 'function') this.nodes[at] = { ...node, rect: rect() };
   }
 
   blocks(blocks: readonly Block[], into: string[]): void {
@@ -134,10 +128,17 @@ class Builder {
   }
 
   #addGroup(group: Group, into: string[]): void {
-    const id = `g${this.#groups++}@${this.#row}`;
+    const first = this.#row;
+    const id = `g${this.#groups++}`;
     into.push(id);
-    const properties: AxProperty[] = group.role === 'dialog' ? [['modal', false]] : [];
-    this.add(id, group.role, group.name, properties, null, (childIds) => this.blocks(group.blocks, childIds));
+    this.add(
+      id,
+      group.role,
+      group.name,
+      [],
+      () => this.#rowsFrom(first),
+      (childIds) => this.blocks(group.blocks, childIds),
+    );
   }
 
   #addRow(row: Row, into: string[]): void {
@@ -205,10 +206,7 @@ class Builder {
     into.push(id);
     switch (cell.kind) {
       case 'status':
-      case 'alert':
-        this.add(id, cell.kind, '', LIVE[cell.kind], rect, (childIds) =>
-          this.#text(`${id}t`, cell.text, rect, childIds),
-        );
+        this.add(id, 'status', '', LIVE, rect, (childIds) => this.#text(`${id}t`, cell.text, rect, childIds));
         break;
       case 'heading':
       case 'button':
@@ -223,9 +221,6 @@ class Builder {
           rect,
           (childIds) => this.#text(`${id}t`, cell.text, rect, childIds),
         );
-        break;
-      case 'image':
-        this.add(id, 'image', cell.text, [], rect);
         break;
       case 'textbox':
         this.add(

@@ -26,22 +26,10 @@ export interface Row {
   readonly cells: readonly Cell[];
 }
 
-export const GROUP_ROLES = [
-  'navigation',
-  'main',
-  'article',
-  'form',
-  'list',
-  'table',
-  'dialog',
-  'search',
-  'contentinfo',
-] as const;
-
 /** Rows that belong together, under an accessible name where one is given. */
 export interface Group {
   readonly kind: 'group';
-  readonly role: (typeof GROUP_ROLES)[number];
+  readonly role: 'navigation' | 'main' | 'form' | 'list' | 'table';
   readonly name: string;
   readonly blocks: readonly Block[];
   /** Address and method of a form, and values it sends that nobody sees. */
@@ -56,11 +44,10 @@ export interface Form {
 
 export type Cell =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'status' | 'alert'; readonly text: string }
+  | { readonly kind: 'status'; readonly text: string }
   | { readonly kind: 'heading'; readonly text: string; readonly level: number }
   | { readonly kind: 'link'; readonly text: string; readonly href: string; readonly blank: boolean }
   | { readonly kind: 'button'; readonly text: string; readonly name: string; readonly value: string }
-  | { readonly kind: 'image'; readonly text: string }
   | { readonly kind: 'textbox' | 'searchbox'; readonly name: string; readonly label: string; readonly value: string }
   | { readonly kind: 'checkbox'; readonly name: string; readonly label: string; readonly checked: boolean }
   | {
@@ -165,16 +152,8 @@ export function select(label: string, name: string, options: readonly string[], 
   return { kind: 'select', name, label, options, value: options.includes(value) ? value : (options[0] ?? '') };
 }
 
-export function image(alt: string): Cell {
-  return { kind: 'image', text: alt };
-}
-
 export function status(text: string): Cell {
   return { kind: 'status', text };
-}
-
-export function alert(text: string): Cell {
-  return { kind: 'alert', text };
 }
 
 /** Fields with their labels, one a row. */
@@ -197,7 +176,7 @@ export interface Placed {
   readonly x: number;
   readonly width: number;
   /** Innermost form around it. */
-  readonly form: Group | undefined;
+  readonly form: Form | undefined;
 }
 
 /** A page with every cell's place. */
@@ -215,10 +194,10 @@ export function layoutOf(page: Page): Layout {
   if (known) return known;
   const cells: Placed[] = [];
   const rows: Placed[][] = [];
-  const place = (blocks: readonly Block[], inForm: Group | undefined): void => {
+  const place = (blocks: readonly Block[], inForm: Form | undefined): void => {
     for (const block of blocks) {
       if (block.kind === 'group') {
-        place(block.blocks, block.form ? block : inForm);
+        place(block.blocks, block.form ?? inForm);
         continue;
       }
       const width = SCREEN[0] / Math.max(1, block.cells.length);

@@ -7,7 +7,6 @@
 /** Characters that Python's `str.strip` and `str.split` take for white space. */
 const SPACE = '\\t\\n\\v\\f\\r\\x1c-\\x1f \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const LEADING = new RegExp(`^[${SPACE}]+`);
-const TRAILING = new RegExp(`[${SPACE}]$`);
 const RUNS = new RegExp(`[${SPACE}]+`);
 const SPACE_CHAR = new RegExp(`[${SPACE}]`);
 
@@ -29,11 +28,6 @@ export function strip(text: string): string {
 export function words(text: string): string[] {
   const inner = strip(text);
   return inner === '' ? [] : inner.split(RUNS);
-}
-
-/** True if a character is white space to Python. */
-export function endsInSpace(text: string): boolean {
-  return TRAILING.test(text);
 }
 
 const UNPRINTABLE = /[\p{C}\p{Z}]/u;

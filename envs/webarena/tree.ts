@@ -63,10 +63,7 @@ interface Line {
 }
 
 /** The line of a node, or `undefined` where it prints nothing and its children take its depth. */
-export function lineOf(
-  node: AxNode,
-  { fidelity, dialect }: Pick<PrintOptions, 'fidelity' | 'dialect'>,
-): Line | undefined {
+function lineOf(node: AxNode, { fidelity, dialect }: Pick<PrintOptions, 'fidelity' | 'dialect'>): Line | undefined {
   const { name } = node;
   if (node.role === undefined || name === undefined || !node.inDom) return undefined;
   const role = dialect === '2023' && node.role === 'image' ? 'img' : node.role;
@@ -202,7 +199,7 @@ function withoutRepeats(lines: readonly string[]): string[] {
 }
 
 /** The first line: titles of all tabs in the order they were opened. */
-export function tabLine(titles: readonly string[], current: number): string {
+function tabLine(titles: readonly string[], current: number): string {
   return titles.map((title, i) => `Tab ${i}${i === current ? ' (current)' : ''}: ${title}`).join(' | ');
 }
 

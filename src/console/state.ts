@@ -1,7 +1,7 @@
 /** The console's knowledge of a run, and each event's change to it. Pure: the clock comes in with the events. */
-import type { Accounting } from '../core/failure.ts';
 import type { MetricsRow } from '../record/metrics.ts';
-import { type SlotTime, type TimeShares, timeShares } from '../record/slot-time.ts';
+import type { RunStatus } from '../record/run-status.ts';
+import { type TimeShares, timeShares } from '../record/slot-time.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';
 
 /** The parts of a configuration that the console shows or advises on. */
@@ -29,20 +29,8 @@ export interface ConsoleConfig {
   readonly engine: { readonly inferenceThreads: number; readonly learnerThreads: number };
 }
 
-/** State of the rollouts between updates. */
-export interface Progress {
-  readonly version: number;
-  readonly horizon: number;
-  readonly envSteps: number;
-  readonly episodes: number;
-  readonly elapsedMs: number;
-  readonly progress: number;
-  readonly runningEpisodes: number;
-  readonly accounting: Accounting;
-  readonly tokens: number;
-  readonly calls: number;
-  readonly decidedTurns: number;
-  readonly time: SlotTime;
+/** State of the run between updates. */
+export interface Progress extends RunStatus {
   /** Of a policy behind a server. */
   readonly remote?: RemoteUsage;
 }

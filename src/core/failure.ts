@@ -24,8 +24,8 @@ export interface Failure {
 }
 
 /**
- * Count of every launched episode, by what became of it. The identity `launched = trained + stale + filtered + failed + inFlight` holds
- * after every update; a run in which it does not is a bug.
+ * Count of every launched episode, by what became of it. The identity
+ * `launched = trained + stale + filtered + failed + inFlight` holds after every update; a run in which it does not is a bug.
  */
 export interface Accounting {
   readonly launched: number;

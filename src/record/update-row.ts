@@ -1,8 +1,9 @@
 /** One update as a row of metrics. Pure. */
-import { type Accounting, failedTotal } from '../core/failure.ts';
+import { failedTotal } from '../core/failure.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import type { MetricsRow, PlainName, SplitName } from './metrics.ts';
-import { type SlotTime, timeShares } from './slot-time.ts';
+import type { RunStatus } from './run-status.ts';
+import { timeShares } from './slot-time.ts';
 
 /** The learner's facts of an update. */
 export interface UpdateFacts {
@@ -19,18 +20,7 @@ export interface UpdateFacts {
 }
 
 /** The rollouts' facts at that moment. */
-export interface RolloutFacts {
-  readonly horizon: number;
-  readonly envSteps: number;
-  readonly episodes: number;
-  readonly elapsedMs: number;
-  readonly progress: number;
-  readonly accounting: Accounting;
-  readonly tokens: number;
-  readonly calls: number;
-  readonly decidedTurns: number;
-  readonly time: SlotTime;
-}
+export type RolloutFacts = Omit<RunStatus, 'version' | 'runningEpisodes'>;
 
 /** The actors' facts. */
 export interface ActorFacts {

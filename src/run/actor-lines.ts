@@ -1,6 +1,6 @@
-import type { RunStatus } from '../../actors/scheduler/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { ActorLine } from '../console/state.ts';
+import type { RunStatus } from '../record/run-status.ts';
 
 /** The actors, and the env hosts as one line beside them. */
 export function actorLines(run: Run, status: RunStatus | undefined, threads: number): ActorLine[] {

@@ -2,7 +2,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
-import type { RunStatus } from '../../actors/scheduler/protocol.ts';
 import { startRun } from '../../actors/tree.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
@@ -12,6 +11,7 @@ import type { Split } from '../core/task.ts';
 import type { EvaluationSummary } from '../evaluation/summary.ts';
 import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';
 import { actorLines } from './actor-lines.ts';

@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
-import type { RunStatus, TrainEnded } from '../../actors/scheduler/protocol.ts';
+import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
@@ -15,6 +15,7 @@ import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';

@@ -13,7 +13,7 @@ interface Held {
 
 export class Connections {
   readonly #max: number;
-  /** Most recently used last. */
+  /** Last answered last. */
   readonly #held = new Map<Socket, Held>();
   /** Unproven connections, oldest first. */
   readonly #unproven = new Set<Socket>();
@@ -21,10 +21,6 @@ export class Connections {
   /** @param max connections at once; unproven ones may take half of them */
   constructor(max: number) {
     this.#max = max;
-  }
-
-  get size(): number {
-    return this.#held.size;
   }
 
   add(socket: Socket): void {
@@ -44,13 +40,15 @@ export class Connections {
     held.proven = true;
     held.busy++;
     this.#unproven.delete(socket);
-    this.#held.delete(socket);
-    this.#held.set(socket, held);
   }
 
+  /** Marks that the request was answered: from now on the connection is idle, if no other one is under way. */
   end(socket: Socket): void {
     const held = this.#held.get(socket);
-    if (held) held.busy--;
+    if (!held) return;
+    held.busy--;
+    this.#held.delete(socket);
+    this.#held.set(socket, held);
   }
 
   closeAll(): void {

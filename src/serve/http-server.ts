@@ -76,7 +76,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 const KEEP_ALIVE_MS = 60_000;
 /** Requests that a client may send ahead of its answers before no more of them are read. */
 const MAX_AHEAD = 64;
-/** Milliseconds that a refused client gets to read why, while what it still sends is dropped. */
+/** Milliseconds that a client of unreadable bytes gets to read why, while what it still sends is dropped. */
 const LINGER_MS = 500;
 
 const EMPTY = Buffer.alloc(0);
@@ -247,8 +247,7 @@ class Front {
     const { body, ...answer } = refused(refusal.status, refusal.message);
     const headers = { ...refusal.headers, ...(refusal.status === 413 ? { connection: 'close' } : {}) };
     void write(response, { ...answer, headers, body });
-    if (refusal.status === 413) linger(request.socket);
-    else request.resume();
+    request.resume(); // drops what the client still sends of it
   }
 
   #count(status: number, began: number, isRefusal: boolean): void {
@@ -361,7 +360,7 @@ function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-/** Reads and drops what a refused client still sends for a while: a closed window would lose it the answer. */
+/** Reads and drops what a client still sends for a while: a closed window would lose it the answer. */
 function linger(socket: Socket): void {
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();

@@ -79,17 +79,23 @@ it('full training recomputes too', async () => {
   }
 });
 
-it('what is recomputed is a second copy of every layer, and without it there is one', () => {
+/** Nodes of one kind in the program of a frozen model's gradients. */
+function nodesOf(opType: string, decoding: Partial<Decoding>): number {
   const config = {
     ...frozenAs(openModel(folder), 'none', folder),
     adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS },
   };
   const options = { contrib: true, normInverse: true, oneThread: true, files: true };
-  const sigmoids = (recompute: boolean) => {
-    const graph = gradientGraph(config, { decoder: 'tokens', masked: false, objective: 'policy', recompute });
-    const bytes = Buffer.from(toOnnx(graph, options)).toString('latin1');
-    return bytes.split('Sigmoid').length - 1;
-  };
+  const graph = gradientGraph(config, { decoder: 'tokens', masked: false, objective: 'policy', ...decoding });
+  const bytes = Buffer.from(toOnnx(graph, options)).toString('latin1');
+  return bytes.split(opType).length - 1;
+}
+
+it('what is recomputed is a second copy of every layer, and without it there is one', () => {
   // Two layers of the prompt and two of the episodes; nothing reads what the prompt's last layer makes.
-  expect([sigmoids(false), sigmoids(true)]).toEqual([3, 6]);
+  expect([false, true].map((recompute) => nodesOf('Sigmoid', { recompute }))).toEqual([3, 6]);
+});
+
+it('parts of the vocabulary are computed a second time, and a whole one once', () => {
+  expect([1, 3].map((chunks) => nodesOf('LogSoftmax', { chunks }))).toEqual([1, 6]);
 });

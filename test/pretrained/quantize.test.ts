@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -46,12 +46,18 @@ it('ties go to the even code', () => {
 it.each(['int8', 'int4'] as const)('%s: the file is made once, and made again when it is not whole', (quantize) => {
   const model = openModel(join(folder, 'model'));
   const { base } = frozenAs(model, quantize, cache);
-  const [file] = readdirSync(cache).filter((name) => name.includes(quantize));
-  const bytes = readFileSync(join(cache, file!));
+  const file = join(cache, readdirSync(cache).find((name) => name.includes(quantize))!);
+  const bytes = readFileSync(file);
+  const { ino } = statSync(file);
   expect(frozenAs(model, quantize, cache).base).toEqual(base);
-  writeFileSync(join(cache, file!), bytes.subarray(0, 1000));
-  frozenAs(model, quantize, cache);
-  expect(readFileSync(join(cache, file!)).equals(bytes)).toBe(true);
+  expect(statSync(file).ino).toBe(ino);
+  const other = Buffer.from(bytes);
+  other[100]! ^= 1; // in its header
+  for (const harmed of [bytes.subarray(0, 1000), bytes.subarray(0, -1), other]) {
+    writeFileSync(file, harmed);
+    frozenAs(model, quantize, cache);
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  }
   const name = 'model.layers.0.mlp.up_proj.weight';
   const stored = model.shards.weights.get(name)!;
   const own = readFixed(stored.shape, base!.weights[name]!);

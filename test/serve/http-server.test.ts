@@ -77,10 +77,15 @@ describe('a server', () => {
           const places = [0, ...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length];
           const heard = await new Promise<string>((resolve) => {
             const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+            socket.setEncoding('utf8');
             let text = '';
+            let fed = false;
+            const endWhenAnswered = () => {
+              if (fed && text.match(/"body":/g)?.length === requests.length && text.endsWith('}')) socket.end();
+            };
             socket.on('data', (chunk) => {
-              text += chunk.toString();
-              if (text.match(/"body":/g)?.length === requests.length && text.endsWith('}')) socket.end();
+              text += chunk;
+              endWhenAnswered();
             });
             socket.on('close', () => resolve(text));
             const feed = async () => {
@@ -88,10 +93,13 @@ describe('a server', () => {
                 socket.write(bytes.subarray(places[i], end));
                 await new Promise(setImmediate);
               }
+              fed = true; // a GET is answered before its body is sent
+              endWhenAnswered();
             };
             void feed();
           });
-          const answers = heard.match(/^\{.*\}/gm)!.map((line) => JSON.parse(line));
+          // A body may hold U+2028, at which `.` stops.
+          const answers = heard.match(/^\{[^\n]*\}/gm)!.map((line) => JSON.parse(line));
           expect(answers).toEqual(
             requests.map(({ method, path, body }) => ({
               method,
@@ -187,12 +195,50 @@ describe('a server', () => {
     for (const socket of slow) socket.destroy();
   });
 
+  it('lets silent clients have half the room, and none that has asked before', async () => {
+    server = await listen(echo, { port: 0, maxConnections: 6 });
+    const port = Number(new URL(server.url).port);
+    const opened: {
+      readonly socket: Socket;
+      readonly wait: (event: 'data' | 'close') => Promise<void>;
+      closed: boolean;
+    }[] = [];
+    const open = () => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      const wait = (event: 'data' | 'close') =>
+        new Promise<void>((resolve) => void socket.once(event, () => resolve()));
+      const state = { socket, wait, closed: false };
+      socket.on('close', () => (state.closed = true));
+      opened.push(state);
+      return state;
+    };
+    const asked = open();
+    asked.socket.write('GET /a HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await asked.wait('data');
+
+    for (let i = 0; i < 3; i++) await new Promise((resolve) => open().socket.once('connect', resolve));
+    const [, first, second] = opened;
+    const given = first!.wait('close');
+    await new Promise((resolve) => open().socket.once('connect', resolve)); // the fourth, where six have room
+    await given;
+    expect(opened.map(({ closed }) => closed)).toEqual([false, true, false, false, false]);
+
+    const more = second!.wait('close');
+    open();
+    await more;
+    expect(asked.closed).toBe(false);
+    for (const { socket } of opened) socket.destroy();
+  });
+
   it('gives no idle client precedence over a newcomer, but every client with a request under way', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
+    let begun = 0;
     const handler: HttpHandler = async ({ path }) => {
+      begun++;
       if (path === '/held') await held;
       return { status: 200, contentType: 'text/plain', body: path };
     };
@@ -211,8 +257,8 @@ describe('a server', () => {
       while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
     };
     const busy = [ask('/held'), ask('/held')];
-    await until(() => server!.counts.requests === 0);
-    const idle = [];
+    await until(() => begun === busy.length);
+    const idle: ReturnType<typeof ask>[] = [];
     for (const path of ['/a', '/b']) {
       const one = ask(path);
       await until(() => one.heard.endsWith(path));
@@ -221,10 +267,15 @@ describe('a server', () => {
     const newcomer = ask('/c');
     await until(() => newcomer.heard.endsWith('/c'));
 
-    expect(idle[0]!.closed || idle[1]!.closed).toBe(true);
-    expect(busy.map(({ closed }) => closed)).toEqual([false, false]);
+    await until(() => idle[0]!.closed);
+    expect([...busy, idle[1]!].map(({ closed }) => closed)).toEqual([false, false, false]);
     release();
     await until(() => busy.every(({ heard }) => heard.endsWith('/held')));
+
+    const next = ask('/d'); // those answered last are not the ones that were idle longest
+    await until(() => next.heard.endsWith('/d'));
+    await until(() => idle[1]!.closed);
+    expect([...busy, newcomer].map(({ closed }) => closed)).toEqual([false, false, false]);
   });
 
   it('holds a body that comes byte by byte in little more than its size', async () => {
@@ -275,8 +326,12 @@ describe('a server', () => {
     const sending = new Promise<void>((resolve) => {
       socket.write(`GET /${'a'.repeat(8000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`.repeat(requests), () => resolve());
     });
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(socket.writableLength).toBeGreaterThan(0); // the rest waits at the client
+    let waiting = -1;
+    while (waiting !== socket.writableLength) {
+      waiting = socket.writableLength;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    expect(waiting).toBeGreaterThan(0); // the rest stays at the client
     release();
     await sending;
     while (taken < requests) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -322,6 +377,29 @@ describe('a server', () => {
     expect(long).toMatch(/^HTTP\/1.1 413 .*connection: close\r\n.*\r\n\r\n\{"error"/s);
     expect(await talk('GET / HTTP/1.1\r\nhost: localhost\r\n')).toMatch(/^HTTP\/1.1 408 /);
     expect(server!.counts.refused).toBe(2);
+  });
+
+  it('refuses a body too long behind a request that takes its time, which is answered first', async () => {
+    const heard = await talk(
+      'GET /first HTTP/1.1\r\nhost: localhost\r\n\r\nPOST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n',
+      async ({ path }) => {
+        await new Promise((resolve) => setTimeout(resolve, 700));
+        return { status: 200, contentType: 'text/plain', body: path };
+      },
+    );
+    expect(heard).toMatch(/^HTTP\/1.1 200 .*\/firstHTTP\/1.1 413 /s);
+  });
+
+  it('does not keep a client whose bytes are no request, however long it goes on sending', async () => {
+    server = await listen(echo, { port: 0 });
+    const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => {});
+    let heard = '';
+    socket.on('data', (chunk) => (heard += chunk.toString()));
+    const sending = setInterval(() => socket.write('hello\r\n\r\n'), 10);
+    await new Promise((resolve) => socket.on('close', resolve));
+    clearInterval(sending);
+    expect(heard).toMatch(/^HTTP\/1.1 400 /);
   });
 
   it('does not keep a client that was told goodbye and goes on sending', async () => {

@@ -15,7 +15,7 @@ import { localUrl } from '../../src/runtime/thread.ts';
 import { reportHtml } from '../../src/view/report.ts';
 import { RunSource } from '../../src/view/run-source.ts';
 import { serveViewer, type ViewerServer } from '../../src/view/server.ts';
-import { loadWorld } from '../../src/world/open-world.ts';
+import { loadWorld, openWorld } from '../../src/world/open-world.ts';
 import { scene } from '../support/console-scene.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
@@ -305,7 +305,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const traces = tracesOf(dir);
     let episode = 0;
     for (const id of playable) {
-      const { world: module, env } = await findWorld(id);
+      const { world: module } = await findWorld(id);
+      const { env, dispose } = await openWorld(module, id, {}, '/viewer-test');
       const train = env.tasks.split('train');
       const task = { env: id, index: train[train.length >> 1]!, seed: 3 };
       const session = await env.open(task);
@@ -320,6 +321,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
         step = next;
       }
       await session.close();
+      await dispose();
       const end = step.kind === 'terminated' ? 'terminated' : 'truncated';
       const trajectory: Trajectory = {
         episode,

@@ -49,10 +49,9 @@ const QUESTIONS = patternsOf(({ asks }) => asks);
 /** Facts of a passage, in order. */
 export function readFacts(title: string, text: string): ReadFact[] {
   const facts: ReadFact[] = [];
-  // Whole words only: Bulgaria is no part of Bulgarian.
-  const name = new RegExp(`(?<!\\p{L})${escaped(title)}(?!\\p{L})`, 'gu');
   for (const sentence of text.replace(/\.$/, '').split('. ')) {
-    const marked = sentence.replace(name, SUBJECT);
+    const marked = markSubject(sentence, title);
+    if (!marked.includes(SUBJECT)) continue; // every wording names it
     const line = marked[0]!.toLowerCase() + marked.slice(1);
     for (const wording of marked === line ? [marked] : [marked, line]) {
       const pattern = SENTENCES.find(({ regex }) => regex.test(wording));
@@ -63,6 +62,30 @@ export function readFacts(title: string, text: string): ReadFact[] {
     }
   }
   return facts;
+}
+
+const LETTER_BEFORE = /\p{L}$/u;
+const LETTER_BEHIND = /^\p{L}/u;
+
+/** Marks a name where it stands as whole words: Bulgaria is no part of Bulgarian. */
+function markSubject(sentence: string, name: string): string {
+  if (name === '') return sentence;
+  let marked = '';
+  let from = 0;
+  let end: number;
+  for (let at = sentence.indexOf(name); at >= 0; at = sentence.indexOf(name, end)) {
+    end = at + name.length;
+    if (
+      LETTER_BEFORE.test(sentence.slice(Math.max(0, at - 2), at)) ||
+      LETTER_BEHIND.test(sentence.slice(end, end + 2))
+    ) {
+      end = at + 1;
+      continue;
+    }
+    marked += sentence.slice(from, at) + SUBJECT;
+    from = end;
+  }
+  return marked + sentence.slice(from);
 }
 
 /** The second name that a passage tells of its title. */

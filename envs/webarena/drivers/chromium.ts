@@ -96,10 +96,7 @@ export class ChromiumDriver implements Driver {
     const cdp = await this.#cdp(page);
     const [tree, layout] = await Promise.all([
       cdp.send('Accessibility.getFullAXTree') as Promise<{ nodes: readonly CdpNode[] }>,
-      cdp.send('DOMSnapshot.captureSnapshot', {
-        computedStyles: [],
-        includeDOMRects: true,
-      }) as unknown as Promise<DomSnapshot>,
+      cdp.send('DOMSnapshot.captureSnapshot', RECTANGLES) as unknown as Promise<DomSnapshot>,
     ]);
     const rects = rectsOf(layout);
     this.#backends = new Map(tree.nodes.map(({ nodeId, backendDOMNodeId = -1 }) => [nodeId, backendDOMNodeId]));
@@ -135,9 +132,7 @@ export class ChromiumDriver implements Driver {
       }
       return times.sort((a, b) => a - b)[Math.floor(runs / 2)]!;
     };
-    const snapshot = await timed(() =>
-      cdp.send('DOMSnapshot.captureSnapshot', { computedStyles: [], includeDOMRects: true }),
-    );
+    const snapshot = await timed(() => cdp.send('DOMSnapshot.captureSnapshot', RECTANGLES));
     const oneByOne = await timed(async () => {
       for (const { id } of nodes) await this.#rectOf(cdp, id);
     });
@@ -297,6 +292,9 @@ export class ChromiumDriver implements Driver {
     return false;
   }
 }
+
+/** A DOM snapshot with rectangles and no styles. */
+const RECTANGLES = { computedStyles: [], includeDOMRects: true };
 
 const RECT_OF = `function () {
   let box = this;

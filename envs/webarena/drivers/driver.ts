@@ -1,7 +1,6 @@
 /** The two ways to play a page: in process and in Chromium. A driver carries out; the session (session.ts) decides. */
+import type { MaybePromise } from '../../../src/core/env.ts';
 import type { AxNode } from '../tree.ts';
-
-export type MaybePromise<T> = T | Promise<T>;
 
 /** Tabs that may be open; a link that would open one more opens none. */
 export const MAX_TABS = 8;

@@ -3,10 +3,21 @@
  * object as long as nothing has changed, so many sessions share it.
  */
 import { cellOfId, fieldValue, nodesOf } from '../nodes.ts';
-import { type Layout, layoutOf, type Page, type Placed, page as pageOf, ROW, SCREEN } from '../page.ts';
+import { layoutOf, type Page, type Placed, page as pageOf, ROW, SCREEN } from '../page.ts';
 import type { Episode } from '../sites/episode.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './driver.ts';
-import { type Effect, focus, focusedCell, insert, isText, type Live, press, scrollBy, selectRadio } from './keys.ts';
+import {
+  type Effect,
+  focus,
+  focusedCell,
+  insert,
+  isFocusable,
+  isText,
+  type Live,
+  press,
+  scrollBy,
+  selectRadio,
+} from './keys.ts';
 
 const BLANK: Page = pageOf('');
 const BLANK_URL = 'about:blank';
@@ -19,8 +30,7 @@ interface Tab {
 }
 
 function liveOf(page: Page): Live {
-  const layout: Layout = layoutOf(page);
-  return { layout, values: new Map(), focused: -1, scroll: 0, anchor: 0, caret: 0 };
+  return { layout: layoutOf(page), values: new Map(), focused: -1, scroll: 0, anchor: 0, caret: 0 };
 }
 
 export class InProcessDriver implements Driver {
@@ -67,7 +77,7 @@ export class InProcessDriver implements Driver {
       return;
     }
     const { cell } = hit;
-    if (['link', 'button', 'textbox', 'searchbox', 'checkbox', 'radio', 'select'].includes(cell.kind)) focus(live, hit);
+    if (isFocusable(hit)) focus(live, hit);
     else live.focused = -1;
     if (cell.kind === 'link') this.#take({ type: 'follow', href: cell.href, blank: cell.blank });
     else if (cell.kind === 'button' && hit.form) this.#take({ type: 'submit', by: hit });
@@ -174,10 +184,10 @@ export class InProcessDriver implements Driver {
   }
 
   #submit(by: Placed): void {
-    const { form } = by.form!;
+    const { action, method } = by.form!;
     const data = formData(this.#live, by);
-    const url = new URL(form!.action, this.#url(this.#tab));
-    if (form!.method === 'post') {
+    const url = new URL(action, this.#url(this.#tab));
+    if (method === 'post') {
       this.#visit(this.#tab, this.#episode.post(url.href, data), true);
       return;
     }
@@ -188,7 +198,7 @@ export class InProcessDriver implements Driver {
 
 /** Data that a form sends: hidden values, then fields in the page's order, and the button that was pressed. */
 function formData({ layout, values }: Live, by: Placed): URLSearchParams {
-  const data = new URLSearchParams(by.form!.form!.hidden);
+  const data = new URLSearchParams(by.form!.hidden);
   for (const placed of layout.cells) {
     const { cell } = placed;
     if (placed.form !== by.form || !('name' in cell) || cell.name === '') continue;

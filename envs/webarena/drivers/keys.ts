@@ -19,7 +19,7 @@ export interface Live {
 }
 
 /** Keys whose effect the sites define; all others do nothing. */
-export const SITE_KEYS: ReadonlySet<string> = new Set([
+const SITE_KEYS: ReadonlySet<string> = new Set([
   ...['Tab', 'Shift+Tab', 'Enter', 'Space', 'Escape', 'Backspace', 'Delete', 'Home', 'End', 'PageUp', 'PageDown'],
   ...['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight', 'Control+a'],
 ]);
@@ -29,7 +29,7 @@ export function isSiteKey(key: string): boolean {
   return SITE_KEYS.has(key) || /^[!-*,-~]$/.test(key);
 }
 
-function isFocusable({ cell }: Placed): boolean {
+export function isFocusable({ cell }: Placed): boolean {
   return ['link', 'button', 'textbox', 'searchbox', 'checkbox', 'radio', 'select'].includes(cell.kind);
 }
 

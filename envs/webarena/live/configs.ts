@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, UserError } from '../../../src/core/errors.ts';
-import type { Evaluation } from '../evaluate.ts';
+import type { TaskConfig } from '../server-episode.ts';
 import type { SiteBases, SiteId } from '../urls.ts';
 
 /** Variables that name the sites, as in the original. */
@@ -16,14 +16,9 @@ export const VARIABLES: Readonly<Record<SiteId, string>> = {
   homepage: 'HOMEPAGE',
 };
 
-export interface LiveTask {
-  readonly task_id: number;
-  readonly sites: readonly string[];
-  readonly intent: string;
-  readonly start_url: string;
+export interface LiveTask extends TaskConfig {
   /** File with cookies and local storage, of Playwright's form; null without a login. */
   readonly storage_state: string | null;
-  readonly eval: Evaluation;
 }
 
 /** Configurations that can be played, and how many cannot and why. */

@@ -91,7 +91,7 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
   );
 }
 
-export function statusOf(changes: Changes, { number, status: is }: Order): string {
+function statusOf(changes: Changes, { number, status: is }: Order): string {
   return changes[`admin/order/${number}/status`] ?? is;
 }
 
@@ -161,7 +161,7 @@ function orderPage(shop: ShopWorld, changes: Changes, order: Order): Page {
   );
 }
 
-export function priceOf(changes: Changes, { sku, price }: Product): number {
+function priceOf(changes: Changes, { sku, price }: Product): number {
   return Number(changes[`admin/product/${sku}/price`] ?? price);
 }
 
@@ -220,7 +220,7 @@ function customers(shop: ShopWorld, query: URLSearchParams): Page {
   );
 }
 
-export function reviewStatus(changes: Changes, { id, status: is }: Review): string {
+function reviewStatus(changes: Changes, { id, status: is }: Review): string {
   return changes[`admin/review/${id}`] ?? is;
 }
 

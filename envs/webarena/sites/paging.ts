@@ -1,7 +1,7 @@
 /** Long lists in pages. */
 import { type CellLike, link, type Row, row } from '../page.ts';
 
-export const PAGE_SIZE = 10;
+const PAGE_SIZE = 10;
 
 export interface Paged<T> {
   readonly items: readonly T[];

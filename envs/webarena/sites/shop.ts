@@ -210,7 +210,7 @@ function reviewsPage(shop: ShopWorld, changes: Changes, product: Product, query:
 }
 
 /** Lines of the cart: `product-slug|option|quantity`. */
-export function cartLines(changes: Changes): string[][] {
+function cartLines(changes: Changes): string[][] {
   return Object.entries(changes)
     .filter(([key]) => key.startsWith('shop/cart/'))
     .map(([key, quantity]) => [...key.slice('shop/cart/'.length).split('|'), quantity]);

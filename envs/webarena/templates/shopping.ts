@@ -3,7 +3,7 @@ import type { Rng } from '../../../src/core/rng.ts';
 import { ownOrders, ratingOf, reviewsOf, sortProducts } from '../sites/shop.ts';
 import { monthOf, slug } from '../worlds/draw.ts';
 import type { Embedded } from '../worlds/embedded.ts';
-import { ORDER_STATUSES, type Product } from '../worlds/shop.ts';
+import { ORDER_STATUSES } from '../worlds/shop.ts';
 import { CATEGORIES } from '../worlds/words.ts';
 import { choose, click, enter, fill, pages, press, templatesOf } from './template.ts';
 
@@ -40,37 +40,6 @@ const MESSAGES = [
   'It came too late',
 ];
 const OPINIONS = ['Does what it should', 'I would buy it again', 'Not worth the money', 'My family likes it'];
-
-function cheapestOver(world: Embedded, rng: Rng) {
-  const { name, products, open } = sorted(world, rng, 'Price ascending');
-  const least = 2 + rng.int(3);
-  const at = products.slice(0, 10).findIndex((product) => Number(ratingOf(world.shop, product)) > least);
-  if (at < 0) return undefined;
-  return {
-    intent: `What is the cheapest product in the category "${name}" with a rating above ${least}?`,
-    answer: { type: 'text', value: products[at]!.name },
-    plan: open,
-  } as const;
-}
-
-function buy({ slug: at, name, options }: Product, rng: Rng, open: ReturnType<typeof found>['open']) {
-  const [option, quantity] = [rng.pick(options), 1 + rng.int(4)];
-  const shipping = rng.pick(['Express', 'Pick up']);
-  return {
-    intent: `Order ${quantity} of "${name}" with the option "${option}" and the shipping "${shipping}".`,
-    changes: { 'shop/order/1': `${at}|${option}|${quantity} by ${shipping}` },
-    plan: [
-      ...open,
-      choose('Option', option),
-      fill('Quantity', String(quantity)),
-      press('Add to Cart'),
-      click('My Cart'),
-      click('Proceed to Checkout'),
-      choose('Shipping', shipping),
-      press('Place Order'),
-    ],
-  };
-}
 
 export const shopping = templatesOf('shopping', 'shopping', {
   price(world, rng) {
@@ -127,7 +96,18 @@ export const shopping = templatesOf('shopping', 'shopping', {
       plan: open,
     };
   },
-  'cheapest-rated': cheapestOver,
+  'cheapest-rated'(world, rng) {
+    const { name, products, open } = sorted(world, rng, 'Price ascending');
+    const least = 2 + rng.int(3);
+    const cheapest = products.slice(0, 10).find((product) => Number(ratingOf(world.shop, product)) > least);
+    return (
+      cheapest && {
+        intent: `What is the cheapest product in the category "${name}" with a rating above ${least}?`,
+        answer: { type: 'text', value: cheapest.name },
+        plan: open,
+      }
+    );
+  },
   'show-sorted'(world, rng) {
     const by = rng.pick(['Price ascending', 'Price descending', 'Rating', 'Name']);
     const { name, open } = sorted(world, rng, by);
@@ -158,7 +138,23 @@ export const shopping = templatesOf('shopping', 'shopping', {
   },
   buy(world, rng) {
     const { product, open } = found(world, rng);
-    return buy(product, rng, open);
+    const { slug: at, name, options } = product;
+    const [option, quantity] = [rng.pick(options), 1 + rng.int(4)];
+    const shipping = rng.pick(['Express', 'Pick up']);
+    return {
+      intent: `Order ${quantity} of "${name}" with the option "${option}" and the shipping "${shipping}".`,
+      changes: { 'shop/order/1': `${at}|${option}|${quantity} by ${shipping}` },
+      plan: [
+        ...open,
+        choose('Option', option),
+        fill('Quantity', String(quantity)),
+        press('Add to Cart'),
+        click('My Cart'),
+        click('Proceed to Checkout'),
+        choose('Shipping', shipping),
+        press('Place Order'),
+      ],
+    };
   },
   'contact-draft'(world, rng) {
     const { number } = rng.pick(ownOrders(world.shop));

@@ -71,11 +71,6 @@ export function pages(index: number, size = 10): Step[] {
   return Array.from({ length: Math.floor(index / size) }, () => click('Next'));
 }
 
-/** The only item that fits, or undefined. */
-export function unique<T>(items: readonly T[]): T | undefined {
-  return items.length === 1 ? items[0] : undefined;
-}
-
 type Draw = Template['draw'];
 
 /** Templates of one site from a table of draws; names that end in `*` are kept for testing. */

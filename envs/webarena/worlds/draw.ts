@@ -2,7 +2,7 @@
 import type { Rng } from '../../../src/core/rng.ts';
 
 /** The day every site takes for today; nothing reads a clock. */
-export const TODAY = '2023-06-12';
+const TODAY = '2023-06-12';
 const TODAY_MS = Date.parse(`${TODAY}T00:00:00Z`);
 const DAY_MS = 86_400_000;
 

@@ -2,7 +2,6 @@
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
-import type { RunStatus } from '../../../actors/scheduler/protocol.ts';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import type { RunConfig } from '../../config/run-config.ts';
@@ -10,6 +9,7 @@ import { openConsole } from '../../console/console.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
+import type { RunStatus } from '../../record/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { freeRunName, readRunConfig } from '../../run/run-folder.ts';

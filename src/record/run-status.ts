@@ -1,0 +1,28 @@
+/** Progress of a run, as console, metrics and library users see it. */
+import type { Accounting } from '../core/failure.ts';
+import type { SlotTime } from './slot-time.ts';
+
+/** Counts since the run began (`envSteps`, `episodes`) or since this process did (the others). */
+export interface RolloutTotals {
+  /** Steps of training episodes. */
+  readonly envSteps: number;
+  /** Finished episodes, evaluations included. */
+  readonly episodes: number;
+  readonly runningEpisodes: number;
+  /** Tokens the policy has computed, padding left out. */
+  readonly tokens: number;
+  /** Engine calls that finished turns, and the turns they finished. */
+  readonly calls: number;
+  readonly decidedTurns: number;
+  readonly time: SlotTime;
+}
+
+/** Totals and more at one moment. The totals are at most 250 ms old while episodes are played. */
+export interface RunStatus extends RolloutTotals {
+  readonly version: number;
+  readonly horizon: number;
+  readonly elapsedMs: number;
+  /** Share of the run that is done, in [0, 1]. */
+  readonly progress: number;
+  readonly accounting: Accounting;
+}
