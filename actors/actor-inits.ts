@@ -32,7 +32,7 @@ import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 export type Policy = PolicySetup<SchedulerState, HorizonState>;
 
 /** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
-export function hasBarriers({ mode, replay }: RunOptions): boolean {
+function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
 }
 
@@ -47,7 +47,7 @@ export function inferenceInit(options: RunOptions, small: Policy | undefined): I
     maxBatch,
     maxWaitMs,
     replyPath: PATHS.rollout,
-    ...(options.learn ? { learnerPath: PATHS.learner } : {}),
+    learnerPath: options.learn ? PATHS.learner : undefined,
   };
 }
 
@@ -58,7 +58,7 @@ function serverInference({ config, dir }: RunOptions, { model, params, chat }: P
   const baseModel = resolve(path!);
   return {
     kind: 'server',
-    server: { api, url, model: server.model ?? path!, attemptMs, ...(apiKey ? { apiKey } : {}) },
+    server: { api, url, model: server.model ?? path!, attemptMs, apiKey },
     config: { ...model, adapter: model.adapter! },
     chat: chat!,
     adapters: resolve(server.adapters ?? join(dir, 'adapters')),
@@ -86,7 +86,7 @@ function smallInference(
     maxTokens,
     cacheOnUpdate,
     params,
-    ...(chat ? { chat } : {}),
+    chat,
   };
 }
 
@@ -123,7 +123,7 @@ export function poolOptions(
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
     clock: system.clock,
     outside: (work) => system.outside(work),
-    ...(chaos ? { chaos } : {}),
+    chaos,
   };
 }
 
@@ -187,7 +187,7 @@ export function recorderInit(
   return {
     dir: options.dir,
     config,
-    ...config.trace,
+    trace: config.trace,
     labelOf: (index) => env.tasks.label(index),
     sinks: options.sinks ?? [],
     hostsReplaced,
@@ -252,16 +252,9 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
   return {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
-    ...(chat ? { chat } : {}),
+    chat,
     trainer: trainerOptions(config, model),
-    start: saved
-      ? {
-          params,
-          moments: saved.moments,
-          ...(saved.reference ? { reference: saved.reference } : {}),
-          state: saved.learner,
-        }
-      : { params },
+    start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
     breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
@@ -272,7 +265,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
       ...checkpoint,
       identity,
       barrier: hasBarriers(options),
-      ...(chaos ? { chaos } : {}),
+      chaos,
     },
     paths: { inference: PATHS.inference, scheduler: PATHS.scheduler },
   };

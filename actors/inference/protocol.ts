@@ -1,4 +1,5 @@
 /** Messages of the batching inference actor, which owns the policy's engine in a thread of its own. */
+import type { RunConfig } from '../../src/config/run-config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { PolicySpec } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
@@ -54,14 +55,12 @@ export interface InferenceReport {
 }
 
 /** Init of the actor; plain data. */
-export interface InferenceInit {
+export interface InferenceInit extends Pick<RunConfig['rollout'], 'maxBatch' | 'maxWaitMs'> {
   readonly policy: PolicySpec;
-  readonly maxBatch: number;
-  readonly maxWaitMs: number;
   /** Path of the actor that gets `acted`. */
   readonly replyPath: string;
-  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
-  readonly learnerPath?: string;
+  /** Path of the actor that has the newest weights after a restart; undefined where nothing learns. */
+  readonly learnerPath?: string | undefined;
 }
 
 /** Told to `replyPath`. */

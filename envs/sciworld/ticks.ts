@@ -99,7 +99,7 @@ function touchAll(thing: Thing): void {
 }
 
 /** Turn of one thing and of all it holds. */
-export function tick(thing: Thing, world: World): void {
+function tick(thing: Thing, world: World): void {
   OWN.get(thing.kind)?.(thing, world);
   if (thing.kind.heat !== null || thing.kind.cool !== null) source(thing);
   if (thing.ticked === world.clock) return;

@@ -25,7 +25,7 @@ export interface TextCraftOptions {
   readonly listInventory: boolean;
 }
 
-export const DEFAULTS: TextCraftOptions = {
+const DEFAULTS: TextCraftOptions = {
   fidelity: 'corrected',
   order: 'sorted',
   names: 'true',

@@ -4,13 +4,13 @@
  */
 
 /** The seven sites, under the labels of the original's task files. */
-export const SITES = ['reddit', 'shopping', 'shopping_admin', 'gitlab', 'wikipedia', 'map', 'homepage'] as const;
+const SITES = ['reddit', 'shopping', 'shopping_admin', 'gitlab', 'wikipedia', 'map', 'homepage'] as const;
 export type SiteId = (typeof SITES)[number];
 /** Base address by site, without a slash at the end; a site without one is left out. */
 export type SiteBases = Readonly<Partial<Record<SiteId, string>>>;
 
 /** Public names under which addresses are shown. */
-export const PUBLIC: Readonly<Record<SiteId, string>> = {
+const PUBLIC: Readonly<Record<SiteId, string>> = {
   reddit: 'http://reddit.com',
   shopping: 'http://onestopmarket.com',
   shopping_admin: 'http://luma.com/admin',

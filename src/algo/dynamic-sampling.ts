@@ -48,7 +48,7 @@ export interface Filtering {
   readonly estimator: EstimatorConfig;
   /** Leave out groups whose members all scored the same. */
   readonly filterGroups: boolean;
-  readonly kl?: { readonly in: 'loss' | 'reward' };
+  readonly kl?: { readonly in: 'loss' | 'reward' } | undefined;
 }
 
 /**

@@ -2,12 +2,12 @@
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
 /** 2 for a user's mistake, 1 for everything else. */
-export function exitCodeOf(thrown: unknown): number {
+function exitCodeOf(thrown: unknown): number {
   return isUserMistake(thrown) ? 2 : 1;
 }
 
 /** Text for stderr. A bug of ours keeps its stack: whoever reports it needs it. */
-export function failureText(thrown: unknown): string {
+function failureText(thrown: unknown): string {
   if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
   return thrown instanceof Error
     ? `longplay: internal error: ${thrown.stack ?? thrown.message}`

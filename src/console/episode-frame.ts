@@ -69,7 +69,7 @@ function outcome(episode: TraceLine): Line {
 }
 
 /** The latencies and what policy and learner thought of a turn. */
-export function turnFacts(turn: TraceTurn): string {
+function turnFacts(turn: TraceTurn): string {
   const { decision, actMs, envMs, stages, advantage } = turn;
   const facts: string[] = [];
   if (decision) {
@@ -132,7 +132,7 @@ function panelLines(panel: Panel, width: number): Line[] {
 }
 
 /** Words broken at blanks; longer ones where the line ends. */
-export function wrapped(text: string, width: number): Line[] {
+function wrapped(text: string, width: number): Line[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';

@@ -32,7 +32,7 @@ export interface ConsoleConfig {
 /** State of the run between updates. */
 export interface Progress extends RunStatus {
   /** Of a policy behind a server. */
-  readonly remote?: RemoteUsage;
+  readonly remote?: RemoteUsage | undefined;
 }
 
 /** One actor, or the env hosts as one. */

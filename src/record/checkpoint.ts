@@ -16,7 +16,7 @@ import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { type Disk, nodeDisk, quietly } from './atomic-file.ts';
 import { decodeSafetensors, encodeSafetensors, type StoredTensors } from './safetensors.ts';
 
-export const CHECKPOINT_FORMAT = 1;
+const CHECKPOINT_FORMAT = 1;
 
 const ABANDONED = '.abandoned-';
 
@@ -47,8 +47,8 @@ export type SaveResult =
 
 export interface SaveOptions {
   /** The number of newest checkpoints to keep, ≥ 1; default 3. */
-  readonly keep?: number;
-  readonly disk?: Disk;
+  readonly keep?: number | undefined;
+  readonly disk?: Disk | undefined;
 }
 
 interface Manifest {

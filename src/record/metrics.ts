@@ -125,7 +125,6 @@ export const metricTable = [
 type Entry = (typeof metricTable)[number];
 export type SplitName = Extract<Entry, { readonly by: SplitBy }>['name'];
 export type PlainName = Exclude<Entry['name'], SplitName>;
-export type MetricName = PlainName | SplitName;
 
 /** One row: an update. A metric that does not apply is absent; a split one has a value per key. */
 export type MetricsRow = Readonly<

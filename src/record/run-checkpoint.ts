@@ -6,7 +6,7 @@ import { type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import type { CheckpointContent, Json, LoadedCheckpoint } from './checkpoint.ts';
 import type { StoredTensors } from './safetensors.ts';
 
-export const RUN_STATE_FORMAT = 2;
+const RUN_STATE_FORMAT = 2;
 
 /** The conditions that weights are only valid under. */
 export interface Identity {
@@ -30,7 +30,7 @@ export interface RunState<R, H> {
   readonly params: ParamSet;
   readonly moments: Moments;
   /** The reference policy's weights, where the run has one. */
-  readonly reference?: ParamSet;
+  readonly reference?: ParamSet | undefined;
   readonly learner: LearnerState;
   readonly rollout: R;
   readonly horizon: H;

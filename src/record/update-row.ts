@@ -40,7 +40,7 @@ export interface RowBefore {
 }
 
 /** Rates are taken over at least this long where the run is old enough: updates may come in bursts. */
-export const RATE_MS = 1000;
+const RATE_MS = 1000;
 
 /** Drops what no rate will be taken from: of the rows at least `RATE_MS` old, all but the newest. */
 export function earlierRows(rows: readonly RowBefore[], elapsedMs: number): RowBefore[] {
@@ -186,7 +186,7 @@ function keyed({ actors }: ActorFacts, value: (actor: OneActor) => number): Reco
 }
 
 /** `/inference` as `inference`. */
-export function actorName(path: string): string {
+function actorName(path: string): string {
   return path.replace(/^\//, '');
 }
 

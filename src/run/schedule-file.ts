@@ -7,7 +7,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Begun, ScheduleSink } from '../runtime/schedule.ts';
 
-export const SCHEDULE_FORMAT = 2;
+const SCHEDULE_FORMAT = 2;
 
 /** An answer of the env hosts: only of which episode, because what it says follows from the actions; or a failure. */
 export type Answered = number | { readonly episode: number; readonly failure: Failure };

@@ -80,7 +80,7 @@ export type Describe = (path: string) => string;
  * The actors waiting on each other, from `wait` on: each asked one's oldest open ask is the next link.
  * @returns the paths in order; the last repeats an earlier one when they wait in a circle
  */
-export function chain(wait: Wait, waits: Iterable<Wait>): Wait[] {
+function chain(wait: Wait, waits: Iterable<Wait>): Wait[] {
   const oldest = new Map<string, Wait>();
   for (const other of waits) {
     const known = oldest.get(other.from);

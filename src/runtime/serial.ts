@@ -60,7 +60,6 @@ export class SerialScheduler implements Scheduler {
     this.#replay = replay;
   }
 
-  /** From here on the order follows from `rng`. */
   reorder(rng: Rng): void {
     this.#rng = rng;
   }
@@ -85,7 +84,6 @@ export class SerialScheduler implements Scheduler {
     });
   }
 
-  /** A wait whose end lies inside the system. */
   wait<T>(work: Promise<T>): Promise<T> {
     const activity = current.getStore();
     if (activity?.owner !== this) return work;
@@ -101,7 +99,6 @@ export class SerialScheduler implements Scheduler {
     return work;
   }
 
-  /** Work whose end lies outside. */
   outside<T>(work: Promise<T>): Promise<T> {
     this.#outside++;
     const end = () => {
@@ -110,6 +107,10 @@ export class SerialScheduler implements Scheduler {
     };
     work.then(end, end);
     return work;
+  }
+
+  outsideDone(): Promise<void> {
+    return this.#settle();
   }
 
   /** Delivers messages and moves time until `until` settles; without it, until nothing is left to do. */

@@ -34,6 +34,19 @@ export type Frame =
   | readonly ['chained', id: number, error: ErrorRecord]
   | readonly ['event', event: SystemEvent];
 
+/** The way to another thread. */
+export interface Link {
+  post(frame: Frame, transfer?: readonly ArrayBuffer[]): void;
+}
+
+/** Present in a thread other than the main one. */
+export interface ThreadSide {
+  /** Path of the one actor this thread was made for; addresses below it are here. */
+  readonly root: string;
+  /** Leads to every other address. */
+  readonly uplink: Link;
+}
+
 interface Port {
   postMessage(value: unknown, transfer?: readonly ArrayBuffer[]): void;
 }
@@ -42,7 +55,7 @@ interface Port {
 const MAX_BATCH = 1024;
 
 /** Collects frames until the current turn ends. */
-export class Outbox {
+export class Outbox implements Link {
   readonly #port: Port;
   readonly #unsendable: (frame: Frame, error: Error) => void;
   /** Called first in a flush, to add what was counted up. */

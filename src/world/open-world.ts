@@ -61,7 +61,7 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
 }
 
 /** Label of a task whose own cannot be had. */
-export const UNLABELLED = 'unlabelled';
+const UNLABELLED = 'unlabelled';
 
 /** A table whose labels are texts, whatever the world does: one task without a label ends no run. */
 function labelled(tasks: TaskTable): TaskTable {

@@ -69,9 +69,9 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     ...prepared,
     mode: flags.serial || replaySchedule !== undefined ? 'serial' : 'async',
     json: flags.json === true,
-    ...(recordSchedule === undefined ? {} : { recordSchedule }),
-    ...(replaySchedule === undefined ? {} : { replaySchedule }),
-    ...(chaos ? { chaos } : {}),
+    recordSchedule,
+    replaySchedule,
+    chaos,
   });
 }
 
@@ -113,9 +113,9 @@ export async function trainAndReport(request: {
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
-  readonly chaos?: ChaosSpec;
-  readonly recordSchedule?: string;
-  readonly replaySchedule?: string;
+  readonly chaos?: ChaosSpec | undefined;
+  readonly recordSchedule?: string | undefined;
+  readonly replaySchedule?: string | undefined;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const display = openConsole(metrics$, {

@@ -24,7 +24,7 @@ export interface Line {
 /** Told apart in light and dark, and by most who see few colours. */
 const PALETTE = ['#3b82d8', '#d9772b', '#2f9e6e', '#b34fb8', '#c9a227', '#d14b5a', '#4fb0c6', '#7d8590'];
 
-export function colorOf(index: number): string {
+function colorOf(index: number): string {
   return PALETTE[index % PALETTE.length]!;
 }
 
@@ -116,7 +116,7 @@ function smoothed(values: readonly (number | null)[], span: number): (number | n
 }
 
 /** Changes of the horizon: x of each phase's start, and its turns. */
-export function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
+function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
   const horizon = run?.curves.series.horizon ?? [];
   const xs = numbers(run && along(run.curves, x));
   const phases: { at: number; turns: number }[] = [];
