@@ -1,8 +1,9 @@
 /** One address: its mailbox, its present incarnation and what it owes. The incarnation itself is an `Executor`. */
 import { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
-import { type AskTag, type Envelope, recordError, toError } from './envelope.ts';
+import { type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
+import { Owed } from './owed.ts';
 import type { SystemPort } from './port.ts';
 import type { Runnable } from './scheduler.ts';
 import { wantsRestart } from './supervision.ts';
@@ -48,9 +49,7 @@ export class ActorCell implements Child, Runnable {
   handled = 0;
   busyMs = 0;
   incarnation = 0;
-  /** Asks it was given and has not answered. */
-  readonly owed = new Map<string, AskTag & { readonly expires: number }>();
-  #owedLimit = 256;
+  readonly owed = new Owed();
   readonly #port: SystemPort;
   readonly #launch: Launch;
   readonly #control: ReadonlySet<string>;
@@ -119,7 +118,7 @@ export class ActorCell implements Child, Runnable {
     if (this.#executor!.placement === 'local') {
       this.#port.record?.(this.path, { type: envelope.message.type, self: envelope.self === true });
     }
-    if (envelope.ask) this.#owe(envelope.ask);
+    if (envelope.ask) this.owed.add(envelope.ask, this.#port.clock.now());
     this.onBegin?.(this, envelope);
     this.#executor!.deliver(envelope);
   }
@@ -250,7 +249,7 @@ export class ActorCell implements Child, Runnable {
   }
 
   #putBack(envelopes: readonly Envelope[]): void {
-    for (const { ask } of envelopes) if (ask) this.owed.delete(`${ask.path}#${ask.id}`);
+    for (const { ask } of envelopes) if (ask) this.owed.settle(ask);
     this.mailbox.unshift(envelopes);
   }
 
@@ -260,22 +259,10 @@ export class ActorCell implements Child, Runnable {
     if (restarting) this.#port.down({ path: this.path, reason, final: false });
   }
 
-  #owe(ask: AskTag): void {
-    const now = this.#port.clock.now();
-    // Asks answered by somebody else on its behalf stay until they expire.
-    if (this.owed.size >= this.#owedLimit) {
-      for (const [key, { expires }] of this.owed) if (expires < now) this.owed.delete(key);
-      this.#owedLimit = Math.max(256, 2 * this.owed.size);
-    }
-    this.owed.set(`${ask.path}#${ask.id}`, { ...ask, expires: now + ask.deadlineMs });
-  }
-
   #rejectOwed(reason: StopReason): void {
     const cause = reason.kind === 'crashed' ? `: ${reason.error.message}` : '';
     const error = new LongplayError('ACTOR_STOPPED', `${this.path} ended (${reason.kind}) before it answered${cause}`);
-    const owed = [...this.owed.values()];
-    this.owed.clear();
-    for (const ask of owed) this.#port.answer(ask, { ok: false, error: recordError(error) });
+    for (const ask of this.owed.drain()) this.#port.answer(ask, { ok: false, error: recordError(error) });
   }
 
   #dropped(envelope: Envelope): void {

@@ -28,7 +28,6 @@ export function actorContext<M extends Message>(
   const toSelf = (message: M) => {
     if (!life.dead) void cell.receive(own(message), true);
   };
-  const settled = (key: string) => cell.owed.delete(key);
   return {
     self: { path, tell: (message) => cell.receive(own(message)) },
     path,
@@ -50,11 +49,11 @@ export function actorContext<M extends Message>(
     },
     sleep: (ms) => scheduler.wait(new Promise((resolve) => void clock.after(ms, resolve))),
     reply(to, value, transfer) {
-      settled(`${to.path}#${to.id}`);
+      cell.owed.settle(to);
       port.answer(to, { ok: true, value }, transfer);
     },
     replyError(to, error) {
-      settled(`${to.path}#${to.id}`);
+      cell.owed.settle(to);
       port.answer(to, { ok: false, error: recordError(error) });
     },
     ask: (ref, make, options) => port.ask(path, ref, make, options),

@@ -67,7 +67,7 @@ export class Router {
     if (windowed) return; // the main thread still holds it
     this.#port.emit({ type: 'dead-letter', path, message: message.type, why });
     if (!ask) return;
-    this.cells.get(path)?.owed.delete(`${ask.path}#${ask.id}`);
+    this.cells.get(path)?.owed.settle(ask);
     const error = new LongplayError('ACTOR_STOPPED', `${message.type} did not reach ${path}: ${why}`);
     this.answer(ask, { ok: false, error: recordError(error) });
   }
@@ -108,7 +108,7 @@ export class Router {
       case 'answer':
         // The proxy of a thread's actor no longer owes what its thread has answered.
         for (const [path, link] of this.#links) {
-          if (link === from) this.cells.get(path)?.owed.delete(`${frame[1].path}#${frame[1].id}`);
+          if (link === from) this.cells.get(path)?.owed.settle(frame[1]);
         }
         this.answer(frame[1], frame[2]);
         break;

@@ -49,7 +49,7 @@ describe('an actor in a thread', () => {
     slow.tell({ type: 'spin', gate: long });
     await reached(long);
     const stopping = patient.system.stop();
-    expect(patient.system.stats()).toMatchObject([{ state: 'stopping' }]);
+    while (patient.system.stats()[0]?.state !== 'stopping') await new Promise((resolve) => setTimeout(resolve, 1));
     openGate(long);
     await stopping;
     await expect(patient.system.terminated).resolves.toBeUndefined();
