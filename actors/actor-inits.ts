@@ -13,7 +13,7 @@ import { trainerOptions } from '../src/learner/options.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
-import type { Schedule } from '../src/run/schedule-file.ts';
+import type { RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
 import { create, type HorizonState, restore } from '../src/schedule/horizon-schedule.ts';
@@ -36,13 +36,13 @@ export function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
 }
 
-export function inferenceInit(options: RunOptions, small: Policy | undefined): InferenceInit {
+export function inferenceInit(options: RunOptions, policy: Policy | undefined): InferenceInit {
   const { maxBatch, maxWaitMs } = options.config.rollout;
   return {
-    policy: small
+    policy: policy
       ? options.config.policy.kind === 'server'
-        ? serverInference(options, small)
-        : smallInference(options, small)
+        ? serverInference(options, policy)
+        : localInference(options, policy)
       : { kind: 'random' },
     maxBatch,
     maxWaitMs,
@@ -71,13 +71,13 @@ function serverInference({ config, dir }: RunOptions, { model, params, chat }: P
   };
 }
 
-function smallInference(
+function localInference(
   { config, mode, replay, envModule }: RunOptions,
   { model, params, chat }: Policy,
 ): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
-    kind: 'small',
+    kind: 'local',
     engine: engineOptions(config, mode, config.engine.inferenceThreads, replay),
     model,
     envModule: workerUrl(envModule).href,
@@ -286,7 +286,7 @@ function engineOptions(
   { engine }: RunConfig,
   mode: RunOptions['mode'],
   threads: number,
-  replay: Schedule | undefined,
+  replay: RecordedOrder | undefined,
 ): EngineOptions {
   return { name: engine.name, device: engine.device, threads: mode === 'serial' && !replay ? 1 : threads };
 }

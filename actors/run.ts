@@ -10,7 +10,7 @@ import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
-import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
+import type { RecordedOrder, OrderRecorder } from '../src/run/order-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
@@ -44,9 +44,9 @@ export interface RunOptions {
   /** Faults to inject, into the user's own environment too. */
   readonly chaos?: ChaosSpec;
   /** Keeps the order of messages. */
-  readonly record?: ScheduleRecorder;
+  readonly record?: OrderRecorder;
   /** Repeats a recorded order bit for bit; `mode` must be `serial`, and nothing else may differ. */
-  readonly replay?: Schedule;
+  readonly replay?: RecordedOrder;
   /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
   readonly sinks?: readonly MetricSink[];
   /** Gets the state of the run a few times a second, between updates too. */

@@ -4,7 +4,7 @@
  *
  * For a recorded run it keeps which answers came together; a repeated run gets them in that order (replayed-answers.ts).
  */
-import type { Schedule, ScheduleRecorder } from '../../src/run/schedule-file.ts';
+import type { RecordedOrder, OrderRecorder } from '../../src/run/order-file.ts';
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { EnvPool } from './env-pool.ts';
@@ -17,9 +17,9 @@ export interface EnvHostsOptions {
   /** The actor that gets `observed`. */
   readonly rolloutPath: string;
   /** Keeps which answers came together. */
-  readonly record: ScheduleRecorder | undefined;
+  readonly record: OrderRecorder | undefined;
   /** Repeats a recorded run. */
-  readonly replay: Schedule | undefined;
+  readonly replay: RecordedOrder | undefined;
 }
 
 export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOptions): BehaviorFactory<EnvCommands> {
@@ -43,7 +43,7 @@ export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOpt
 }
 
 /** Collects the hosts' answers of one tick. */
-function together(tell: (events: readonly EnvEvent[]) => void, record: ScheduleRecorder | undefined) {
+function together(tell: (events: readonly EnvEvent[]) => void, record: OrderRecorder | undefined) {
   let batch: EnvEvent[] = [];
   return (event: EnvEvent): void => {
     if (batch.push(event) > 1) return;

@@ -2,7 +2,7 @@
  * Environment answers in a recorded order. Environments are pure, so a repeated run computes them anew; what they were
  * batched with, and which episode failed of what, comes from the record.
  */
-import type { Answered } from '../../src/run/schedule-file.ts';
+import type { Answered } from '../../src/run/order-file.ts';
 import type { EnvCommand, EnvEvent } from './protocol.ts';
 
 export class ReplayedAnswers {

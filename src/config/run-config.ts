@@ -162,10 +162,10 @@ export const runConfigSchema = z.strictObject({
   horizon,
   policy: section({
     /**
-     * `small`: trained from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
+     * `local`: trained here from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
      * behind a server; `server`: a vLLM or SGLang that generates under the adapters that the learner here trains.
      */
-    kind: z.enum(['small', 'random', 'openai', 'checkpoint', 'server']).default('small'),
+    kind: z.enum(['local', 'random', 'openai', 'checkpoint', 'server']).default('local'),
     /** With `kind: checkpoint` or `server`: the model's folder (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */

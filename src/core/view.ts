@@ -1,5 +1,5 @@
 /**
- * Views: the text that the small from-scratch policy reads. The raw observation stays the original's; a view renders
+ * Views: the text that the local policy reads. The raw observation stays the original's; a view renders
  * it short, because a small model pays for every token. Views are pure functions of the episode so far.
  */
 import type { First } from './env.ts';

@@ -50,7 +50,7 @@ export interface World<R extends Resources = Resources> {
    * @throws {UserError} as `start`
    */
   share?(options: EnvOptions): MaybePromise<unknown>;
-  /** The text that the small policy reads. */
+  /** The text that the local policy reads. */
   readonly view?: View;
   /** The scripted solver. */
   createOracle?(options?: EnvOptions): Oracle;

@@ -77,7 +77,7 @@ export function passOptions(
   model: ModelConfig,
 ): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
   const { decoder } = policy;
-  const masked = decoder === 'choice' || policy.kind === 'small' || policy.masked;
+  const masked = decoder === 'choice' || policy.kind === 'local' || policy.masked;
   const { maxTokens, recompute } = learner;
   // A table that is trained needs its own gradient, which the parts do not have.
   const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);

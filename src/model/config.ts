@@ -2,7 +2,7 @@ import type { FixedSource } from '../tensor/fixed.ts';
 
 /**
  * The decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions, grouped-query attention,
- * SwiGLU), so that public checkpoints of that family fit, plus options that a small from-scratch policy needs and
+ * SwiGLU), so that public checkpoints of that family fit, plus options that the local policy needs and
  * that are off for public checkpoints.
  */
 export interface ModelConfig {

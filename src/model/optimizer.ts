@@ -14,7 +14,7 @@ export interface AdamWConfig {
   readonly weightDecay: number;
 }
 
-/** Defaults of the small policy's learner. */
+/** Defaults of the local policy's learner. */
 export const defaultAdamW: AdamWConfig = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0 };
 
 /**

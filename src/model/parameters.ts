@@ -1,6 +1,6 @@
 /**
  * The parameters of a model: names as in the Qwen2 family's safetensors files (projections stored [out, in]),
- * shapes, and how each is drawn at the start. Extras of the small policy have names of their own.
+ * shapes, and how each is drawn at the start. Extras of the local policy have names of their own.
  */
 import { UserError } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';

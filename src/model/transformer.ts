@@ -48,7 +48,7 @@ export interface LayerHeads {
 export type Attend = (layer: number, heads: LayerHeads) => Tensor;
 
 /**
- * Token embeddings with the small policy's options.
+ * Token embeddings with the local policy's options.
  *
  *   x = s·(E[idₜ] + a₁⊙E[idₜ₋₁] + a₂⊙E[idₜ₋₂] + focusₜ·f)
  *

@@ -29,7 +29,7 @@ export interface ServerPolicySpec extends Omit<ServerPolicyOptions, 'codec' | 'c
 
 /** Policy with weights of its own. */
 export interface LocalPolicySpec {
-  readonly kind: 'small';
+  readonly kind: 'local';
   readonly engine: EngineOptions;
   readonly model: ModelConfig;
   /** URL of the world's module; the policy reads through its view, unless `chat` is given. */

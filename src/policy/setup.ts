@@ -27,10 +27,10 @@ export interface PolicySetup<R, H> {
 
 /**
  * Sets up whatever policy the configuration names that has weights of its own.
- * @param world what a small policy and a language model read it by
+ * @param world what a local policy and a language model read it by
  * @param dir the run's folder
  * @returns `undefined` for a policy without
- * @throws {UserError} as `setUpSmallPolicy` and `setUpCheckpointPolicy` do
+ * @throws {UserError} as `setUpLocalPolicy` and `setUpCheckpointPolicy` do
  */
 export function setUpPolicy<R, H>(
   config: RunConfig,
@@ -40,7 +40,7 @@ export function setUpPolicy<R, H>(
   initial?: LoadedCheckpoint,
 ): PolicySetup<R, H> | undefined {
   const { kind } = config.policy;
-  if (kind === 'small') return setUpSmallPolicy(config, world.view, checkpoint, initial);
+  if (kind === 'local') return setUpLocalPolicy(config, world.view, checkpoint, initial);
   if (kind !== 'checkpoint' && kind !== 'server') return undefined;
   return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
 }
@@ -52,7 +52,7 @@ export function setUpPolicy<R, H>(
  * @throws {UserError} BAD_CONFIG when the model cannot be; BAD_CHECKPOINT when the checkpoint
  *   belongs to another model
  */
-export function setUpSmallPolicy<R, H>(
+export function setUpLocalPolicy<R, H>(
   config: RunConfig,
   view: View | undefined,
   checkpoint: LoadedCheckpoint | undefined,

@@ -1,5 +1,5 @@
 /**
- * Codec between a world's text and a model's token ids. A small policy's is view + word tokenizer (`view-codec.ts`); a
+ * Codec between a world's text and a model's token ids. A local policy's is view + word tokenizer (`view-codec.ts`); a
  * language model's is chat template + BPE. Inference, training batches, imitation, token prompting and the policy server
  * all read through a codec, so none of them can read an episode differently.
  *

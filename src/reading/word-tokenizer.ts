@@ -1,5 +1,5 @@
 /**
- * Word tokenizer of the small from-scratch policy: one token per phrase of the world's lexicon (an item name), per
+ * Word tokenizer of the local policy: one token per phrase of the world's lexicon (an item name), per
  * small integer and per known word; a few punctuation marks; and bytes for everything else, so that
  * `decode(encode(s)) === s` for every string, lone surrogates included.
  *

@@ -3,7 +3,7 @@ import { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
 import { type AskTag, type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
-import type { Runnable } from './scheduler.ts';
+import type { Runnable } from './dispatcher.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';
 import type { System } from './system.ts';
@@ -109,7 +109,7 @@ export class ActorCell implements Child, Runnable {
       if (offered instanceof Promise) waiting = this.#system.waiting(offered);
       else if (offered) for (const one of offered.dropped) this.#dropped(one);
     }
-    this.#system.scheduler.wake(this);
+    this.#system.dispatcher.wake(this);
     return waiting;
   }
 
@@ -137,7 +137,7 @@ export class ActorCell implements Child, Runnable {
   progressed(executor: Executor, count: number, busyMs: number): void {
     this.handled += count;
     this.busyMs += busyMs;
-    if (executor === this.#executor) this.#system.scheduler.wake(this);
+    if (executor === this.#executor) this.#system.dispatcher.wake(this);
   }
 
   /** The incarnation broke, or ended by its own wish. What it had not begun goes back into the mailbox. */
@@ -170,7 +170,7 @@ export class ActorCell implements Child, Runnable {
     }
     this.state = 'running';
     this.#system.emit({ type: 'started', path: this.path, incarnation: this.incarnation });
-    this.#system.scheduler.wake(this);
+    this.#system.dispatcher.wake(this);
   }
 
   async stop(reason: StopReason): Promise<void> {

@@ -10,12 +10,12 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { SimulatedClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
-import type { SchedulePlayer } from './schedule.ts';
-import type { Runnable, Scheduler } from './scheduler.ts';
+import type { OrderPlayer } from './message-order.ts';
+import type { Runnable, Dispatcher } from './dispatcher.ts';
 
 /** User code under way: a handler, a factory, a `stopped`. */
 interface Activity {
-  readonly owner: SerialScheduler;
+  readonly owner: SerialDispatcher;
   readonly name: string;
   /** Known waits it is in. */
   waits: number;
@@ -38,10 +38,10 @@ const TICK_MS = 1000;
 /** Real milliseconds that work outside the system may take before the run is called stalled. */
 const OUTSIDE_DEADLINE_MS = 600_000;
 
-export class SerialScheduler implements Scheduler {
+export class SerialDispatcher implements Dispatcher {
   readonly #clock: SimulatedClock;
   #rng: Rng;
-  readonly #replay: SchedulePlayer | undefined;
+  readonly #replay: OrderPlayer | undefined;
   readonly #ready: Runnable[] = [];
   /** Actors known in a replay, where what may run next depends on the record too. */
   readonly #known = new Set<Runnable>();
@@ -54,7 +54,7 @@ export class SerialScheduler implements Scheduler {
   delivered = 0;
 
   /** @param replay a recorded order, which then takes the place of the rng's */
-  constructor(clock: SimulatedClock, rng: Rng, replay?: SchedulePlayer) {
+  constructor(clock: SimulatedClock, rng: Rng, replay?: OrderPlayer) {
     this.#clock = clock;
     this.#rng = rng;
     this.#replay = replay;

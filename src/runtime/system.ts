@@ -29,9 +29,9 @@ import { type LocalExecutor, launchLocal } from './local.ts';
 import { plainEvent } from './plain.ts';
 import { Ref } from './ref.ts';
 import { Router, type ThreadSide } from './router.ts';
-import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
-import { AsyncScheduler, type Scheduler } from './scheduler.ts';
-import { SerialScheduler } from './serial.ts';
+import type { OrderPlayer, OrderSink } from './message-order.ts';
+import { AsyncDispatcher, type Dispatcher } from './dispatcher.ts';
+import { SerialDispatcher } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
 import { launchThread, localUrl } from './thread.ts';
 
@@ -45,9 +45,9 @@ export interface SystemOptions {
   /** Of the root supervisor, which escalates to a fatal error. */
   readonly supervision?: Omit<SupervisorOptions, 'supervisor'>;
   /** Hears of every message begun, here and in threads, for a record of the order. */
-  readonly record?: ScheduleSink;
+  readonly record?: OrderSink;
   /** A recorded order to repeat; serial mode only. */
-  readonly replay?: SchedulePlayer;
+  readonly replay?: OrderPlayer;
 }
 
 /** A running actor system. */
@@ -60,7 +60,7 @@ export class System implements ActorSystem {
   readonly mode: 'async' | 'serial';
   readonly clock: Clock;
   readonly seed: number;
-  readonly scheduler: Scheduler;
+  readonly dispatcher: Dispatcher;
   readonly inspect$ = new Subject<SystemEvent>();
   readonly counts: Record<SystemEvent['type'], number> = {
     started: 0,
@@ -73,9 +73,9 @@ export class System implements ActorSystem {
     fatal: 0,
   };
   readonly terminated: Promise<void>;
-  readonly begun: ScheduleSink | undefined;
-  readonly replay: SchedulePlayer | undefined;
-  readonly #serial: SerialScheduler | undefined;
+  readonly begun: OrderSink | undefined;
+  readonly replay: OrderPlayer | undefined;
+  readonly #serial: SerialDispatcher | undefined;
   readonly #thread: ThreadSide | undefined;
   readonly router: Router;
   readonly #asks: AskTable;
@@ -102,14 +102,14 @@ export class System implements ActorSystem {
         throw new LongplayError('BAD_ARGUMENT', 'serial mode needs a SimulatedClock');
       }
       this.clock = clock;
-      this.scheduler = this.#serial = new SerialScheduler(
+      this.dispatcher = this.#serial = new SerialDispatcher(
         clock,
         Rng.fromSeed(seedFrom(this.seed, 'order')),
         options.replay,
       );
     } else {
       this.clock = options.clock ?? systemClock;
-      this.scheduler = new AsyncScheduler();
+      this.dispatcher = new AsyncDispatcher();
     }
     const { root, uplink } = options;
     this.#thread = root !== undefined && uplink ? { root, uplink } : undefined;

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { ActorModule, Message, StopReason } from './actor.ts';
 import type { ActorCell } from './cell.ts';
 import { type Envelope, recordError } from './envelope.ts';
-import type { Begun } from './schedule.ts';
+import type { Begun } from './message-order.ts';
 import { System } from './system.ts';
 import type { ThreadData } from './thread.ts';
 import { type Frame, type Lane, Outbox } from './wire.ts';

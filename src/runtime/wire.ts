@@ -2,7 +2,7 @@
 import type { Down, Message, StopReason, SystemEvent } from './actor.ts';
 import type { Wait } from './ask.ts';
 import type { Address, Answer, AskTag, ErrorRecord } from './envelope.ts';
-import type { Begun } from './schedule.ts';
+import type { Begun } from './message-order.ts';
 
 export type Lane = 'data' | 'control';
 

@@ -14,10 +14,10 @@ export interface Begun {
 }
 
 /** Hears of every message begun. */
-export type ScheduleSink = (path: string, begun: Begun) => void;
+export type OrderSink = (path: string, begun: Begun) => void;
 
 /** A recorded order, given out one message at a time. */
-export class SchedulePlayer {
+export class OrderPlayer {
   readonly #orders: ReadonlyMap<string, readonly Begun[]>;
   readonly #at = new Map<string, number>();
   /** Ticks that the run repeated had and this one did not need. */
