@@ -1,4 +1,4 @@
-/** Reading a configuration: YAML text, overrides from the command line, the schema, and messages a person can act on. */
+/** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
 import { closest } from 'fastest-levenshtein';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
@@ -8,6 +8,7 @@ import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 
 /**
+ * Reads a configuration.
  * @param text YAML
  * @param source where it came from, for messages
  * @param overrides `key.path=value` strings; values are YAML

@@ -1,7 +1,7 @@
 /** Dispatchers: the order in which actors run. In async mode it is that of arrival, many messages per turn of the event loop. */
 import { Deque } from './mailbox.ts';
 
-/** Something with messages to deliver. */
+/** Runnable: an actor with messages to deliver. */
 export interface Runnable {
   /** True while it stands in the dispatcher's line. */
   queued: boolean;
