@@ -1,4 +1,4 @@
-/** The init of each actor of a run, made out of its configuration. */
+/** Inits of a run's actors, made from its configuration. */
 import { join, resolve } from 'node:path';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
@@ -28,10 +28,12 @@ import type { RunOptions } from './run.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 
-/** A policy with weights of its own, and what its checkpoint holds. */
+/** Policy with weights of its own, and what its checkpoint holds. */
 export type Policy = PolicySetup<SchedulerState, HorizonState>;
 
-/** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
+/**
+ * True where checkpoints are barriers: in a serial run, but not in the replay of an asynchronous one, which had none.
+ */
 export function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
 }
@@ -127,7 +129,7 @@ export function poolOptions(
   };
 }
 
-/** The env that hosts load: the world itself, or the way to the server that has it. */
+/** Env that hosts load: the world itself, or a client of the server that has it. */
 function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
@@ -153,12 +155,13 @@ export const PATHS = {
   learner: '/learner',
 } as const;
 
-/** Bytes of what may wait for the recorder: it writes slower than a run plays only where the disk does. */
+/** Bytes that may wait for the recorder: it falls behind the run only where the disk does. */
 const RECORDER_BYTES = 256 * 2 ** 20;
 
 /**
- * Messages (for the recorder: bytes of them) that may wait for each actor. Admission bounds them: an episode has at most one command, one request or one
- * answer under way, and a group is with the learner once (twice around a barrier). The rest is for control messages.
+ * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: an episode has at most one
+ * command, one request or one answer under way, and a group is with the learner once (twice around a barrier). The rest
+ * is for control messages.
  */
 export function capacities({ rollout, evaluation, learner }: RunConfig): Record<keyof typeof PATHS, number> {
   const { concurrentGroups, groupSize } = rollout;
@@ -175,7 +178,10 @@ export function capacities({ rollout, evaluation, learner }: RunConfig): Record<
   };
 }
 
-/** @param onSaved sees what became of every checkpoint */
+/**
+ * Init of the recorder.
+ * @param onSaved gets the result of every checkpoint
+ */
 export function recorderInit(
   options: RunOptions,
   env: Env,
@@ -223,7 +229,10 @@ export function schedulerInit(options: RunOptions, env: Env, saved: Policy['save
   };
 }
 
-/** @param view id of the view the policy reads through, if any */
+/**
+ * Init of the rollout actor.
+ * @param view id of the view the policy reads through, if any
+ */
 export function rolloutInit(
   options: RunOptions,
   view: string | undefined,
@@ -279,8 +288,8 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
 }
 
 /**
- * In serial mode both engines compute on one thread each, so that a run repeats bit for bit on any machine; a repeated
- * async run computes as it did.
+ * Options of an engine. In serial mode both engines compute on one thread each, so that a run repeats bit for bit on
+ * any machine; a repeated async run computes as it did.
  */
 function engineOptions(
   { engine }: RunConfig,
@@ -291,7 +300,10 @@ function engineOptions(
   return { name: engine.name, device: engine.device, threads: mode === 'serial' && !replay ? 1 : threads };
 }
 
-/** @throws {UserError} BAD_ARGUMENT for faults that would end this process itself */
+/**
+ * Checks the faults to inject.
+ * @throws {UserError} BAD_ARGUMENT for faults that would end this process itself
+ */
 export function checkChaos({ rates }: ChaosSpec, isolation: string): void {
   const deadly =
     isolation === 'inline' ? ([...deadlyKinds, 'hang'] as const).filter((kind) => (rates[kind] ?? 0) > 0) : [];

@@ -113,7 +113,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   }
 }
 
-/** Rejects with whatever ends the run for good. */
+/** Fatal error: rejects with the error that ends the run for good. */
 function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
   const fatal = new Promise<never>((_, reject) => {
     system.terminated.catch(reject);

@@ -8,7 +8,7 @@ import type { Group } from '../core/trajectory.ts';
 import { type EstimatorConfig, scores } from './advantages.ts';
 
 /** Groups worth training on, and those left out on purpose (they count as filtered). */
-export interface Sifted {
+export interface FilteredGroups {
   readonly kept: readonly Group[];
   readonly filtered: readonly Group[];
 }
@@ -36,7 +36,7 @@ export function hasSignal(scores: ArrayLike<number>, tolerance = 1e-9): boolean 
  * @param scoresOf scores as the estimator compares them, e.g. `scores` of advantages.ts: under γ < 1 successes of
  *   different lengths differ
  */
-export function siftGroups(groups: readonly Group[], scoresOf: (group: Group) => ArrayLike<number>): Sifted {
+export function filterBySignal(groups: readonly Group[], scoresOf: (group: Group) => ArrayLike<number>): FilteredGroups {
   const kept: Group[] = [];
   const filtered: Group[] = [];
   for (const group of groups) (hasSignal(scoresOf(group)) ? kept : filtered).push(group);

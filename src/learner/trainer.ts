@@ -7,7 +7,7 @@
  * gradient, a weight) the whole update is taken back: weights and moments are the very arrays they were before.
  */
 import { type Estimate, scores } from '../algo/advantages.ts';
-import { filtersGroups, siftGroups } from '../algo/dynamic-sampling.ts';
+import { filterBySignal, filtersGroups } from '../algo/dynamic-sampling.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../algo/kl.ts';
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
@@ -180,7 +180,7 @@ export class Trainer {
     // Scores need what is in the reward and at the cut; everything else is only measured of what is kept.
     const learning = this.#learning();
     const extras = await extrasOf(learning, groups);
-    const { kept, filtered } = this.#sift(groups, extras);
+    const { kept, filtered } = this.#filter(groups, extras);
     const left = { ...nothing, filtered: filtered.map(({ group }) => group) };
     const prepared = await prepare(learning, kept, extras);
     if ('broken' in prepared) return { ...left, ...prepared };
@@ -224,10 +224,10 @@ export class Trainer {
     };
   }
 
-  #sift(groups: readonly Group[], extras: ExtrasOf) {
+  #filter(groups: readonly Group[], extras: ExtrasOf) {
     const options = this.#options;
     return filtersGroups(options)
-      ? siftGroups(groups, (group) => scores(group, options.estimator, extras))
+      ? filterBySignal(groups, (group) => scores(group, options.estimator, extras))
       : { kept: groups, filtered: [] };
   }
 
