@@ -39,7 +39,7 @@ export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
-  /** True (the default) where decisions say which ids were possible; false: all of them were. */
+  /** Masked decisions: true (the default) where each says which ids were possible; false: all of them were. */
   readonly masked?: boolean;
   /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
   readonly chunks?: number;
@@ -54,17 +54,19 @@ export interface TrainerOptions {
   readonly minibatches: number;
   readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
   readonly offPolicy: OffPolicy;
-  /** The decisions' log-probabilities are another engine's: the learner measures its own for every one. */
+  /**
+   * Foreign decisions: their log-probabilities are another engine's, and the learner measures its own for every one.
+   */
   readonly foreign?: boolean;
-  /** Absent: no reference policy. */
+  /** KL to the reference policy; absent: there is none. */
   readonly kl?: ReferenceKl;
   readonly learningRate: LearningRate;
-  /** Gradients are scaled down to this global norm. */
+  /** Norm that the gradients are scaled down to, globally. */
   readonly maxGradNorm: number;
   readonly adamW: AdamWConfig;
   /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
   readonly filterGroups: boolean;
-  /** uint32; orders the minibatches. */
+  /** Seed of the order of minibatches, uint32. */
   readonly seed: number;
 }
 

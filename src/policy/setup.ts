@@ -13,10 +13,10 @@ import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
-/** Policy before it is opened: in this process only its facts and weights exist. */
+/** Setup of a policy that is not opened yet: its facts and weights alone. */
 export interface PolicySetup<R, H> {
   readonly codec: Codec;
-  /** Present for a language model: threads open its codec from this. */
+  /** Reading of a language model, from which threads open its codec; absent for others. */
   readonly chat?: ChatReading;
   readonly model: ModelConfig;
   readonly identity: Identity;
@@ -26,7 +26,7 @@ export interface PolicySetup<R, H> {
 }
 
 /**
- * Sets up whatever policy the configuration names that has weights of its own.
+ * Sets up the policy that the configuration names, if it has weights of its own.
  * @param world what a local policy and a language model read it by
  * @param dir the run's folder
  * @returns `undefined` for a policy without
@@ -46,6 +46,7 @@ export function setUpPolicy<R, H>(
 }
 
 /**
+ * Sets up the local policy.
  * @param view the world's own; absent: the default view
  * @param checkpoint go on from its weights instead of random ones
  * @param initial a run's weights to start afresh from: version, moments and all else begin anew
