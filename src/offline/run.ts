@@ -1,4 +1,4 @@
-/** Off-line training of a run's policy from recorded episodes: what `longplay sft` and `longplay dpo` do. */
+/** Offline training of a run's policy from recorded episodes, as `longplay sft` and `longplay dpo` do it. */
 import { join } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
@@ -22,7 +22,7 @@ import { fromDemonstration } from './teach.ts';
 
 export interface OfflineRequest {
   readonly config: RunConfig;
-  /** The run's folder; a checkpoint is left in it. */
+  /** Folder of the run; a checkpoint is left in it. */
   readonly dir: string;
   readonly view: View | undefined;
   /** Instructions for a language model. */

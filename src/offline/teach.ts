@@ -9,7 +9,7 @@ import type { Demonstration } from './demonstrations.ts';
 export interface Reader {
   readonly codec: Codec;
   readonly decoder: DecoderKind;
-  /** With the tokens decoder: the action is one of those listed, where they are. */
+  /** True, with the tokens decoder, when the action must be one of the listed ones, where some are listed. */
   readonly masked: boolean;
 }
 
