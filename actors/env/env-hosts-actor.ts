@@ -4,7 +4,7 @@
  *
  * For a recorded run it keeps which answers came together; a repeated run gets them in that order (replayed-answers.ts).
  */
-import type { RecordedOrder, OrderRecorder } from '../../src/run/order-file.ts';
+import type { OrderRecorder, RecordedOrder } from '../../src/run/order-file.ts';
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { EnvPool } from './env-pool.ts';

@@ -18,7 +18,7 @@ import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open, Step } from './protocol.ts';
-import { deadlineOf, type OpenEpisode, judge, newEpisode, newSlot, type Slot, suspects } from './slot.ts';
+import { deadlineOf, judge, newEpisode, newSlot, type OpenEpisode, type Slot, suspects } from './slot.ts';
 
 export interface EnvPoolOptions {
   readonly envs: readonly EnvSpec[];

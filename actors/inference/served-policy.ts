@@ -48,7 +48,9 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
   };
   let inference: ActorRef<InferenceCommand>;
   try {
-    await system.spawn<ReplyMessage>('replies', replies(waiting), { mailbox: { capacity: 1_000_000, overflow: 'wait' } });
+    await system.spawn<ReplyMessage>('replies', replies(waiting), {
+      mailbox: { capacity: 1_000_000, overflow: 'wait' },
+    });
     inference = await system.spawnModule<InferenceCommand, InferenceInit>(
       'inference',
       { url: new URL('./inference-actor.js', import.meta.url), init, placement: 'thread' },

@@ -36,7 +36,10 @@ export function hasSignal(scores: ArrayLike<number>, tolerance = 1e-9): boolean 
  * @param scoresOf scores as the estimator compares them, e.g. `scores` of advantages.ts: under γ < 1 successes of
  *   different lengths differ
  */
-export function filterBySignal(groups: readonly Group[], scoresOf: (group: Group) => ArrayLike<number>): FilteredGroups {
+export function filterBySignal(
+  groups: readonly Group[],
+  scoresOf: (group: Group) => ArrayLike<number>,
+): FilteredGroups {
   const kept: Group[] = [];
   const filtered: Group[] = [];
   for (const group of groups) (hasSignal(scoresOf(group)) ? kept : filtered).push(group);

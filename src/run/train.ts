@@ -19,9 +19,9 @@ import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
+import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
-import { readOrder, type RecordedOrder, OrderRecorder } from './order-file.ts';
 import { markEnded, markStarted } from './started-mark.ts';
 
 /** The run to train, and the place for it. */

@@ -4,9 +4,9 @@
  */
 import { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
+import type { Runnable } from './dispatcher.ts';
 import { type AskTag, type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
-import type { Runnable } from './dispatcher.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';
 import type { System } from './system.ts';

@@ -10,8 +10,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { SimulatedClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
+import type { Dispatcher, Runnable } from './dispatcher.ts';
 import type { OrderPlayer } from './message-order.ts';
-import type { Runnable, Dispatcher } from './dispatcher.ts';
 
 /** Activity: user code under way, in a handler, a factory or a `stopped`. */
 interface Activity {

@@ -24,13 +24,13 @@ import type {
 import { AskTable } from './ask.ts';
 import { ActorCell, type Launch } from './cell.ts';
 import { actorContext } from './context.ts';
+import { AsyncDispatcher, type Dispatcher } from './dispatcher.ts';
 import { recordError, toError } from './envelope.ts';
 import { type LocalExecutor, launchLocal } from './local.ts';
+import type { OrderPlayer, OrderSink } from './message-order.ts';
 import { plainEvent } from './plain.ts';
 import { Ref } from './ref.ts';
 import { Router, type ThreadSide } from './router.ts';
-import type { OrderPlayer, OrderSink } from './message-order.ts';
-import { AsyncDispatcher, type Dispatcher } from './dispatcher.ts';
 import { SerialDispatcher } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
 import { launchThread, localUrl } from './thread.ts';

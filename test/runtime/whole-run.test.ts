@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
-import { readOrder, OrderRecorder } from '../../src/run/order-file.ts';
+import { OrderRecorder, readOrder } from '../../src/run/order-file.ts';
 import { smallRun } from '../support/whole-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
