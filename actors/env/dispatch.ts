@@ -5,7 +5,7 @@
 import type { Clock } from '../../src/core/clock.ts';
 import type { Host } from './hosts.ts';
 import type { EnvCommand, Open, Step } from './protocol.ts';
-import type { Held, Slot } from './slot.ts';
+import type { OpenEpisode, Slot } from './slot.ts';
 
 /** Commands under way up to which a command leaves at once. */
 const FEW_ASKED = 8;
@@ -14,7 +14,7 @@ const SETTLE_MS = 1000;
 
 export class Dispatch {
   readonly #slots: readonly Slot[];
-  readonly #episodes: ReadonlyMap<number, Held>;
+  readonly #episodes: ReadonlyMap<number, OpenEpisode>;
   readonly #clock: Clock;
   readonly #inline: boolean;
   #flushing = false;
@@ -25,7 +25,7 @@ export class Dispatch {
    * @param episodes those that are open; a command that has waited for its turn is sent for them only
    * @param inline hosts run in this thread
    */
-  constructor(slots: readonly Slot[], episodes: ReadonlyMap<number, Held>, clock: Clock, inline: boolean) {
+  constructor(slots: readonly Slot[], episodes: ReadonlyMap<number, OpenEpisode>, clock: Clock, inline: boolean) {
     this.#slots = slots;
     this.#episodes = episodes;
     this.#clock = clock;
@@ -33,7 +33,7 @@ export class Dispatch {
   }
 
   /** Sends a command that is answered. */
-  ask(record: Held, command: Open | Step): void {
+  ask(record: OpenEpisode, command: Open | Step): void {
     const { slot } = record;
     if (slot.careful === 0) {
       this.#askNow(record, command);
@@ -62,13 +62,13 @@ export class Dispatch {
   }
 
   /** Counts an answer. */
-  answered(record: Held): void {
+  answered(record: OpenEpisode): void {
     this.#asked--;
     this.settled(record);
   }
 
   /** The episode's command is answered, or of no interest any more: one on trial makes room for the next. */
-  settled(record: Held): void {
+  settled(record: OpenEpisode): void {
     const { slot } = record;
     if (slot.trial?.record === record) void this.#survived(slot, slot.host);
   }
@@ -110,11 +110,11 @@ export class Dispatch {
     for (const { record, command } of slot.queue.splice(0)) if (this.#isOpen(record)) this.#askNow(record, command);
   }
 
-  #isOpen(record: Held): boolean {
+  #isOpen(record: OpenEpisode): boolean {
     return this.#episodes.get(record.open.episode) === record;
   }
 
-  #askNow(record: Held, command: Open | Step): void {
+  #askNow(record: OpenEpisode, command: Open | Step): void {
     this.#asked++;
     record.ordinal = record.slot.sent + 1;
     record.begunAt = undefined;

@@ -1,9 +1,9 @@
 /**
- * The main thread's side of the environments: owns the hosts, sends them commands in batches, watches them, ends and
- * replaces those that misbehave, and restores the episodes that were merely there.
+ * Env pool, the main thread's side of the environments: owns the hosts, sends them commands in batches, watches them,
+ * ends and replaces those that misbehave, and restores the bystander episodes.
  *
  * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`; every
- * other is opened again on the new host and its actions taken again, which nobody notices but for the time. An
+ * other one is opened again on the new host and its actions are repeated, so the only visible effect is latency. An
  * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`. In a
  * world whose actions must not be repeated (`Env.replay: 'never'`) an episode that has taken one is `lost` instead.
  */
@@ -20,7 +20,7 @@ import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open } from './protocol.ts';
-import { deadlineOf, type Held, judge, newHeld, newSlot, type Slot, suspects } from './slot.ts';
+import { deadlineOf, judge, newEpisode, newSlot, type OpenEpisode, type Slot, suspects } from './slot.ts';
 
 export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' | 'stepDeadlineMs' | 'openDeadlineMs'> {
   readonly envs: readonly EnvSpec[];
@@ -46,12 +46,12 @@ export interface EnvPoolStats {
   readonly open: number;
   /** Episodes that wait for their env; each has a deadline. */
   readonly pending: number;
-  /** Answers given out. */
+  /** Answers emitted. */
   readonly observed: number;
   readonly failed: Readonly<Partial<Record<FailureCause, number>>>;
   /** Episodes brought back after the end of their host. */
   readonly restored: number;
-  /** Commands for, and answers of, episodes that were over. */
+  /** Late messages: commands for, and answers of, episodes that were over. */
   readonly late: number;
   readonly hosts: readonly {
     readonly where: string;
@@ -69,7 +69,7 @@ export interface EnvPool {
    * first, or an unknown env; ACTOR_STOPPED after `close`
    */
   tell(command: EnvCommand): void;
-  /** Every answer, in the order it arrived. Errors, once, when hosts cannot be started any more. */
+  /** Observations: every answer, in the order it arrived. Errors, once, when hosts cannot be started any more. */
   readonly observations$: Observable<EnvEvent>;
   stats(): EnvPoolStats;
   close(): Promise<void>;
@@ -91,14 +91,14 @@ class Pool implements EnvPool {
   readonly observations$ = new Subject<EnvEvent>();
   readonly #options: EnvPoolOptions;
   readonly #clock: Clock;
-  /** Absent where hosts are inline. */
+  /** Factory of the hosts; absent where they are inline. */
   readonly #factory: HostFactory | undefined;
   readonly #chaos: ChaosLedger | undefined;
   readonly #slots: readonly Slot[];
-  readonly #episodes = new Map<number, Held>();
+  readonly #episodes = new Map<number, OpenEpisode>();
   readonly #dispatch: Dispatch;
   readonly #ids: ReadonlySet<string>;
-  /** Worlds whose actions must not be repeated, by id. */
+  /** Ids of worlds whose actions must not be repeated. */
   readonly #unrepeatable = new Set<string>();
   readonly #failed: Partial<{ [C in FailureCause]: number }> = {};
   readonly #pollMs: number;
@@ -192,13 +192,13 @@ class Pool implements EnvPool {
     this.observations$.complete();
   }
 
-  #open(command: Open, known: Held | undefined): void {
+  #open(command: Open, known: OpenEpisode | undefined): void {
     if (known) throw new LongplayError('BAD_ARGUMENT', `episode ${command.episode} is open already`);
     if (!this.#ids.has(command.task.env)) {
       throw new LongplayError('BAD_ARGUMENT', `no env '${command.task.env}'; there are ${[...this.#ids].join(', ')}`);
     }
     const slot = this.#slots.reduce((least, other) => (other.episodes.size < least.episodes.size ? other : least));
-    const record = newHeld(command, slot);
+    const record = newEpisode(command, slot);
     this.#episodes.set(command.episode, record);
     slot.episodes.add(record);
     if (this.#mustNotRepeat(record)) {
@@ -263,7 +263,7 @@ class Pool implements EnvPool {
   }
 
   /** @returns false for an answer to something else than the command in hand */
-  #accept(record: Held, event: EnvEvent): boolean {
+  #accept(record: OpenEpisode, event: EnvEvent): boolean {
     this.#dispatch.answered(record);
     if (event.type === 'failed') {
       this.#fail(record, event.failure);
@@ -288,7 +288,7 @@ class Pool implements EnvPool {
     return true;
   }
 
-  #restoredBy(record: Held, event: Observed): void {
+  #restoredBy(record: OpenEpisode, event: Observed): void {
     const { last } = record;
     record.restoring = false;
     if (last && (event.turn !== last.turn || event.step.observation !== last.step.observation)) {
@@ -302,7 +302,7 @@ class Pool implements EnvPool {
     if (step) this.#dispatch.ask(record, step);
   }
 
-  #fail(record: Held, seen: Failure): void {
+  #fail(record: OpenEpisode, seen: Failure): void {
     const { episode } = record.open;
     this.#drop(record);
     const fault = this.#chaos?.failed(episode, seen.cause);
@@ -311,14 +311,14 @@ class Pool implements EnvPool {
     this.observations$.next({ type: 'failed', episode, failure });
   }
 
-  #drop(record: Held): void {
+  #drop(record: OpenEpisode): void {
     this.#episodes.delete(record.open.episode);
     record.slot.episodes.delete(record);
     this.#dispatch.settled(record);
   }
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
-  #replace(slot: Slot, blamed: readonly Held[], cause: FailureCause, message: string): void {
+  #replace(slot: Slot, blamed: readonly OpenEpisode[], cause: FailureCause, message: string): void {
     const tried = slot.trial?.record;
     const culprits = blamed.length === 0 && tried && slot.episodes.has(tried) ? [tried] : blamed;
     // No suspect, or one blamed in vain: from now on one command at a time, so that the next end has one suspect.
@@ -330,8 +330,8 @@ class Pool implements EnvPool {
     slot.replaced++;
     slot.sent = 0;
     slot.outbox = [];
-    // Restored before the failure is told: whoever hears of it may open the next episode at once.
-    const lost: Held[] = [];
+    // Restored before the failure is emitted: a listener may open the next episode at once.
+    const lost: OpenEpisode[] = [];
     for (const record of [...slot.episodes]) {
       if (culprits.includes(record)) continue;
       if (this.#mustNotRepeat(record)) lost.push(record);
@@ -349,11 +349,11 @@ class Pool implements EnvPool {
   }
 
   /** True for an action that was taken, or may have been, and that bringing the episode back would take again. */
-  #mustNotRepeat({ open, actions, pending }: Held): boolean {
+  #mustNotRepeat({ open, actions, pending }: OpenEpisode): boolean {
     return this.#unrepeatable.has(open.task.env) && (actions.length > 0 || pending === 'step');
   }
 
-  #restore(record: Held): void {
+  #restore(record: OpenEpisode): void {
     this.#restored++;
     if (!record.last) {
       this.#dispatch.ask(record, record.open);
@@ -385,7 +385,7 @@ class Pool implements EnvPool {
 
   #poll(): void {
     const now = this.#clock.now();
-    // This thread was busy itself: answers may be waiting unread, so nobody is late yet.
+    // This thread was busy itself: answers may be waiting unread, so no host is late yet.
     const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
     this.#polledAt = now;
     this.#dispatch.recount();

@@ -1,6 +1,6 @@
 /**
- * A trained policy for whoever asks, turn by turn: the batching inference actor in a thread of its own, and beside it
- * the actor that gets its answers and settles the promises of those who wait.
+ * Serves a trained policy turn by turn: the batching inference actor in a thread of its own, and beside it an actor
+ * that gets its replies and settles the promises of waiting requests.
  *
  * Admission is by bytes: a turn for which there is no room is refused at once, so neither mailbox can hold more. A turn
  * that was given up keeps its room until the policy's thread has read that it was.
@@ -21,7 +21,7 @@ export interface ServedPolicyOptions {
   readonly policy: LocalPolicySpec;
   readonly maxBatch: number;
   readonly maxWaitMs: number;
-  /** Milliseconds a decision may take, waiting included. Default 60000. */
+  /** Milliseconds that a decision may take, waiting included. Default 60000. */
   readonly deadlineMs?: number;
   /** Bytes of turns that may wait or be under way; the first one may have any size. Default 256 MiB. */
   readonly maxBytes?: number;

@@ -1,4 +1,4 @@
-/** Opening a policy from its specification: the one place that knows which kind is which class. */
+/** Opens policies from their specifications: the one place that maps each kind to its class. */
 import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EngineOptions } from '../engine/engine.ts';
@@ -30,13 +30,13 @@ export interface ServerPolicySpec extends Omit<ServerPolicyOptions, 'codec' | 'c
 /** Policy with weights of its own. */
 export interface LocalPolicySpec
   extends Pick<RunConfig['policy'], 'decoder' | 'masked' | 'maxTokens' | 'cacheOnUpdate'> {
-  readonly kind: 'small';
+  readonly kind: 'local';
   readonly engine: EngineOptions;
   readonly model: ModelConfig;
   /** URL of the world's module; the policy reads through its view, unless `chat` is given. */
   readonly envModule: string;
   readonly chat?: ChatReading | undefined;
-  /** Requests bring prompts that their clients rendered (`ActRequest.given`). */
+  /** True when requests bring prompts that their clients rendered (`ActRequest.given`). */
   readonly givenPrompts?: boolean | undefined;
   readonly params: ParamSet;
 }

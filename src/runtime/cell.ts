@@ -1,15 +1,18 @@
-/** One address: its mailbox, its present incarnation and what it owes. The incarnation itself is an `Executor`. */
+/**
+ * Cell of an address: its mailbox, its present incarnation and the asks it owes an answer. The incarnation itself is an
+ * `Executor`.
+ */
 import { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
+import type { Runnable } from './dispatcher.ts';
 import { type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
 import { Owed } from './owed.ts';
 import type { SystemPort } from './port.ts';
-import type { Runnable } from './scheduler.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';
 
-/** One incarnation, here or in a thread. */
+/** Executor of one incarnation, here or in a thread. */
 export interface Executor {
   readonly placement: 'local' | 'thread';
   /** True when one more message may be delivered now; control messages may have a way of their own. */
@@ -20,17 +23,17 @@ export interface Executor {
   /** Lets the running handler end, then ends. Resolves when it has. */
   stop(reason: StopReason): Promise<void>;
   /**
-   * Ends at once what may be ended at once. A thread that must not be is asked to end between two of its calls, and let
-   * go; the promise tells when it has.
+   * Kills the incarnation at once where that is allowed. A thread that must not be killed is asked to end between two
+   * of its calls; the promise resolves when it has.
    */
   kill(): void | Promise<void>;
-  /** Asks for a sign of life, where that is a question. */
+  /** Pings the thread; without one there is nothing to ask. */
   ping?(): void;
-  /** Milliseconds since one that was not answered. */
+  /** Milliseconds since a ping that was not answered. */
   readonly silentMs?: number;
 }
 
-/** Makes an incarnation; nobody waits for it any more once `gaveUp` fires. */
+/** Launches an incarnation; once `gaveUp` fires the result is no longer awaited. */
 export type Launch = (cell: ActorCell, incarnation: number, gaveUp: AbortSignal) => Promise<Executor>;
 
 /** Milliseconds a thread that must not be killed gets to come out of its call, at the very end. */
@@ -55,9 +58,9 @@ export class ActorCell implements Child, Runnable {
   readonly #control: ReadonlySet<string>;
   #stalled = false;
   #executor: Executor | undefined;
-  /** Told of each message before its handler runs here. */
+  /** Called before a message's handler runs here. */
   onBegin: ((cell: ActorCell, envelope: Envelope) => void) | undefined;
-  /** Told of each message handled here; a thread reports by it. */
+  /** Called after each message handled here; a thread acknowledges by it. */
   onHandled: ((cell: ActorCell, envelope: Envelope, busyMs: number) => void) | undefined;
 
   constructor(port: SystemPort, path: string, options: SpawnOptions, supervisor: Supervisor, launch: Launch) {
@@ -105,10 +108,10 @@ export class ActorCell implements Child, Runnable {
     else if (force) this.mailbox.force(envelope, 'data');
     else {
       const offered = this.mailbox.offer(envelope);
-      if (offered instanceof Promise) waiting = this.#port.scheduler.wait(offered);
+      if (offered instanceof Promise) waiting = this.#port.dispatcher.wait(offered);
       else if (offered) for (const one of offered.dropped) this.#dropped(one);
     }
-    this.#port.scheduler.wake(this);
+    this.#port.dispatcher.wake(this);
     return waiting;
   }
 
@@ -123,7 +126,7 @@ export class ActorCell implements Child, Runnable {
     this.#executor!.deliver(envelope);
   }
 
-  /** The first in line, or, in a run that is repeated, the one that was. */
+  /** Next message: the first in line, or in a replay the recorded one. */
   #next(): Envelope | undefined {
     const { replay } = this.#port;
     const next = replay?.next(this.path);
@@ -132,14 +135,16 @@ export class ActorCell implements Child, Runnable {
     return this.mailbox.take(({ message }) => message.type === next.type);
   }
 
-  /** The executor has handled `count` messages. */
+  /** Records that the executor has handled `count` messages. */
   progressed(executor: Executor, count: number, busyMs: number): void {
     this.handled += count;
     this.busyMs += busyMs;
-    if (executor === this.#executor) this.#port.scheduler.wake(this);
+    if (executor === this.#executor) this.#port.dispatcher.wake(this);
   }
 
-  /** The incarnation broke, or ended by its own wish. What it had not begun goes back into the mailbox. */
+  /**
+   * Handles the end of an incarnation that broke or stopped itself. Messages it had not begun go back into the mailbox.
+   */
   ended(executor: Executor, reason: StopReason, unbegun: readonly Envelope[] = []): void {
     if (executor !== this.#executor || this.state === 'stopping') return;
     this.#executor = undefined;
@@ -169,7 +174,7 @@ export class ActorCell implements Child, Runnable {
     }
     this.state = 'running';
     this.#port.emit({ type: 'started', path: this.path, incarnation: this.incarnation });
-    this.#port.scheduler.wake(this);
+    this.#port.dispatcher.wake(this);
   }
 
   async stop(reason: StopReason): Promise<void> {
@@ -192,7 +197,7 @@ export class ActorCell implements Child, Runnable {
     }
     this.#executor = undefined;
     this.state = 'down';
-    // After a kill nobody knows what had been begun: at most once means not again.
+    // After a kill it is unknown which messages had been begun: at most once means none of them again.
     const left = executor.unhandled();
     if (done) this.#putBack(left);
     else for (const envelope of left) this.#port.deadLetter(this.path, envelope, 'killed with its actor');
@@ -203,7 +208,7 @@ export class ActorCell implements Child, Runnable {
     if (this.state === 'running') this.#executor?.ping?.();
   }
 
-  /** The incarnation does not get on: it is ended, or, where that must not be, the system is. */
+  /** Breaks off an incarnation that has stalled; where it must not be killed, the system ends. */
   breakOff(error: Error): void {
     const executor = this.#executor;
     if (!executor || this.state !== 'running') return;
@@ -281,7 +286,7 @@ export class ActorCell implements Child, Runnable {
     this.#port.fatal(this.path, error);
   }
 
-  /** `work`'s value, or undefined after `ms`. */
+  /** Awaits `work`, or gives undefined after `ms`. */
   #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       const cancel = this.#port.clock.after(ms, () => resolve(undefined));

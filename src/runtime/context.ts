@@ -1,4 +1,4 @@
-/** The context of an incarnation: all it may do, as one object. */
+/** Context of an incarnation: everything it may do, as one object. */
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { ActorSystem, Context, Message } from './actor.ts';
 import type { ActorCell } from './cell.ts';
@@ -23,7 +23,7 @@ export function actorContext<M extends Message>(
   children: ActorSystem,
 ): Context<M> {
   const { path } = cell;
-  const { clock, scheduler } = port;
+  const { clock, dispatcher } = port;
   const own = (message: M) => ({ message, ask: undefined, transfer: undefined, at: clock.now(), self: true }) as const;
   const toSelf = (message: M) => {
     if (!life.dead) void cell.receive(own(message), true);
@@ -47,7 +47,7 @@ export function actorContext<M extends Message>(
         cancel();
       };
     },
-    sleep: (ms) => scheduler.wait(new Promise((resolve) => void clock.after(ms, resolve))),
+    sleep: (ms) => dispatcher.wait(new Promise((resolve) => void clock.after(ms, resolve))),
     reply(to, value, transfer) {
       cell.owed.settle(to);
       port.answer(to, { ok: true, value }, transfer);
@@ -67,6 +67,6 @@ export function actorContext<M extends Message>(
       };
     },
     stop: () => life.requestStop(),
-    outside: (work) => scheduler.outside(work),
+    outside: (work) => dispatcher.outside(work),
   };
 }

@@ -3,16 +3,16 @@ import { Subject } from 'rxjs';
 import type { Clock } from '../core/clock.ts';
 import type { ActorRef, AskOptions, Down, Message, ReplyTo, StopReason, SystemEvent } from './actor.ts';
 import { AskTable } from './ask.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import { type Address, type Answer, type Envelope, recordError } from './envelope.ts';
+import type { OrderPlayer, OrderSink } from './message-order.ts';
 import { plainEvent } from './plain.ts';
 import type { SystemPort } from './port.ts';
 import { Ref } from './ref.ts';
 import { Router } from './router.ts';
-import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
-import type { Scheduler } from './scheduler.ts';
 import type { ThreadSide } from './wire.ts';
 
-export interface KernelOptions extends Pick<SystemPort, 'clock' | 'seed' | 'scheduler' | 'record' | 'replay'> {
+export interface KernelOptions extends Pick<SystemPort, 'clock' | 'seed' | 'dispatcher' | 'record' | 'replay'> {
   /** Undefined in the main thread. */
   readonly thread: ThreadSide | undefined;
   /** Called once, with the error that must end the run. */
@@ -22,9 +22,9 @@ export interface KernelOptions extends Pick<SystemPort, 'clock' | 'seed' | 'sche
 export class Kernel implements SystemPort {
   readonly clock: Clock;
   readonly seed: number;
-  readonly scheduler: Scheduler;
-  readonly record: ScheduleSink | undefined;
-  readonly replay: SchedulePlayer | undefined;
+  readonly dispatcher: Dispatcher;
+  readonly record: OrderSink | undefined;
+  readonly replay: OrderPlayer | undefined;
   readonly inspect$ = new Subject<SystemEvent>();
   readonly counts: Record<SystemEvent['type'], number> = {
     started: 0,
@@ -43,10 +43,10 @@ export class Kernel implements SystemPort {
   #over = false;
   readonly #watchers = new Map<string, Set<(down: Down) => void>>();
 
-  constructor({ clock, seed, scheduler, record, replay, thread, onFatal }: KernelOptions) {
+  constructor({ clock, seed, dispatcher, record, replay, thread, onFatal }: KernelOptions) {
     this.clock = clock;
     this.seed = seed;
-    this.scheduler = scheduler;
+    this.dispatcher = dispatcher;
     this.record = record;
     this.replay = replay;
     this.thread = thread;
@@ -90,7 +90,7 @@ export class Kernel implements SystemPort {
     } catch (thrown) {
       this.#asks.settle(id, { ok: false, error: recordError(thrown) });
     }
-    return this.scheduler.wait(answered);
+    return this.dispatcher.wait(answered);
   }
 
   answer(to: Address, answer: Answer, transfer?: readonly ArrayBuffer[]): void {

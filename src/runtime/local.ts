@@ -26,7 +26,7 @@ export function launchLocal<M extends Message>(
     const executor = new LocalExecutor<M>(port, cell);
     const ctx = actorContext<M>(port, cell, incarnation, executor, scoped(executor));
     try {
-      executor.behavior = await port.scheduler.track(cell.path, () => factory(ctx));
+      executor.behavior = await port.dispatcher.track(cell.path, () => factory(ctx));
     } catch (thrown) {
       executor.release();
       throw thrown;
@@ -78,7 +78,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     const began = this.#port.clock.now();
     let result: unknown;
     try {
-      result = this.#port.scheduler.track(`${this.cell.path} ${message.type}`, () => handler.call(handlers, message));
+      result = this.#port.dispatcher.track(`${this.cell.path} ${message.type}`, () => handler.call(handlers, message));
     } catch (thrown) {
       this.#crash(thrown);
       return;
@@ -114,7 +114,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     void this.stopChildren?.();
   }
 
-  /** Nothing of this incarnation has effect any more. */
+  /** Releases timers and watches: nothing of this incarnation has effect any more. */
   release(): void {
     this.#dead = true;
     for (const cleanup of this.cleanups) cleanup();
@@ -156,7 +156,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     this.release();
     await this.stopChildren?.();
     try {
-      await this.#port.scheduler.track(`${this.cell.path} stopped`, () => this.behavior?.stopped?.(reason));
+      await this.#port.dispatcher.track(`${this.cell.path} stopped`, () => this.behavior?.stopped?.(reason));
     } catch (thrown) {
       this.#port.emit({
         type: 'dead-letter',

@@ -1,19 +1,19 @@
 /** Port of an actor system towards its own parts: what a cell, an incarnation, a context or a router calls of it. */
 import type { Clock } from '../core/clock.ts';
 import type { ActorRef, AskOptions, Down, Message, ReplyTo, StopReason, SystemEvent } from './actor.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import type { Address, Answer, Envelope } from './envelope.ts';
-import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
-import type { Scheduler } from './scheduler.ts';
+import type { OrderPlayer, OrderSink } from './message-order.ts';
 
 export interface SystemPort {
   readonly clock: Clock;
   /** Seed of every actor's rng and of every supervisor's jitter. */
   readonly seed: number;
-  readonly scheduler: Scheduler;
+  readonly dispatcher: Dispatcher;
   /** Sink of every message begun; undefined where no order is recorded. */
-  readonly record: ScheduleSink | undefined;
+  readonly record: OrderSink | undefined;
   /** Order to repeat; undefined where none is. */
-  readonly replay: SchedulePlayer | undefined;
+  readonly replay: OrderPlayer | undefined;
   /** Counts an event and publishes it. */
   emit(event: SystemEvent): void;
   /** Ends the run: everything stops, `terminated` rejects. Only the first call has an effect. */

@@ -20,12 +20,12 @@ import type {
   SystemEvent,
 } from './actor.ts';
 import { ActorCell, type Launch } from './cell.ts';
+import { AsyncDispatcher, type Dispatcher } from './dispatcher.ts';
 import { toError } from './envelope.ts';
 import { Kernel } from './kernel.ts';
 import { launchLocal, type Parent } from './local.ts';
-import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
-import { AsyncScheduler, type Scheduler } from './scheduler.ts';
-import { SerialScheduler } from './serial.ts';
+import type { OrderPlayer, OrderSink } from './message-order.ts';
+import { SerialDispatcher } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
 import { launchThread, localUrl } from './thread.ts';
 import type { ThreadSide } from './wire.ts';
@@ -40,9 +40,9 @@ export interface SystemOptions {
   /** Of the root supervisor, which escalates to a fatal error. */
   readonly supervision?: Omit<SupervisorOptions, 'supervisor'> | undefined;
   /** Hears of every message begun, here and in threads, for a record of the order. */
-  readonly record?: ScheduleSink | undefined;
+  readonly record?: OrderSink | undefined;
   /** A recorded order to repeat; serial mode only. */
-  readonly replay?: SchedulePlayer | undefined;
+  readonly replay?: OrderPlayer | undefined;
 }
 
 /** A running actor system. */
@@ -59,7 +59,7 @@ export class System implements ActorSystem {
   readonly counts: Readonly<Record<SystemEvent['type'], number>>;
   readonly terminated: Promise<void>;
   readonly kernel: Kernel;
-  readonly #scheduler: Scheduler;
+  readonly #dispatcher: Dispatcher;
   readonly #root: Supervisor;
   #rootCell: ActorCell | undefined;
   #stopped: Promise<void> | undefined;
@@ -68,16 +68,16 @@ export class System implements ActorSystem {
   /** @param thread present in a thread other than the main one, whose one actor is started by `spawnRoot` */
   constructor(options: SystemOptions, thread?: ThreadSide) {
     const { mode, seed = 0, record, replay, supervision = {} } = options;
-    const { clock, scheduler } = timeOf(options, seed);
+    const { clock, dispatcher } = timeOf(options, seed);
     this.mode = mode;
     this.clock = clock;
-    this.#scheduler = scheduler;
+    this.#dispatcher = dispatcher;
     const onFatal = (error: Error) => {
       this.#settleTerminated(error);
       this.#stopped ??= this.#stopAll();
       this.#stopped.catch(() => {});
     };
-    this.kernel = new Kernel({ clock, seed, scheduler, record, replay, thread, onFatal });
+    this.kernel = new Kernel({ clock, seed, dispatcher, record, replay, thread, onFatal });
     this.inspect$ = this.kernel.inspect$;
     this.counts = this.kernel.counts;
     this.#root = this.#supervisorAt(thread?.root ?? OUTSIDE, supervision, (reason) => {
@@ -124,7 +124,7 @@ export class System implements ActorSystem {
       await cell.stop({ kind: 'shutdown' });
       cell.finish({ kind: 'shutdown' });
     };
-    return this.#drive(this.#scheduler.wait(stopping()));
+    return this.#drive(this.#dispatcher.wait(stopping()));
   }
 
   stop(): Promise<void> {
@@ -148,15 +148,15 @@ export class System implements ActorSystem {
   }
 
   run<T>(until?: Promise<T>): Promise<T | undefined> {
-    return this.#scheduler.drive(until);
+    return this.#dispatcher.drive(until);
   }
 
   outside<T>(work: Promise<T>): Promise<T> {
-    return this.#scheduler.outside(work);
+    return this.#dispatcher.outside(work);
   }
 
   reorder(label: number): void {
-    this.#scheduler.reorder(Rng.fromSeed(seedFrom(this.kernel.seed, 'order', label)));
+    this.#dispatcher.reorder(Rng.fromSeed(seedFrom(this.kernel.seed, 'order', label)));
   }
 
   /** In a thread: starts the one actor it was made for. @param ended called with the end of its incarnation */
@@ -215,7 +215,7 @@ export class System implements ActorSystem {
       cell.finish({ kind: 'crashed', error: toError(thrown) });
       throw thrown;
     });
-    await this.#drive(this.#scheduler.wait(starting));
+    await this.#drive(this.#dispatcher.wait(starting));
     return this.resolve<M>(path);
   }
 
@@ -284,7 +284,7 @@ export class System implements ActorSystem {
   }
 
   #drive<T>(work: Promise<T>): Promise<T> {
-    return this.#scheduler.drive(work) as Promise<T>;
+    return this.#dispatcher.drive(work) as Promise<T>;
   }
 }
 
@@ -292,15 +292,15 @@ export class System implements ActorSystem {
 function timeOf(
   { mode, clock, replay }: SystemOptions,
   seed: number,
-): { readonly clock: Clock; readonly scheduler: Scheduler } {
+): { readonly clock: Clock; readonly dispatcher: Dispatcher } {
   if (mode === 'async') {
     if (replay) throw new LongplayError('BAD_ARGUMENT', 'a recorded order is repeated in serial mode');
-    return { clock: clock ?? systemClock, scheduler: new AsyncScheduler() };
+    return { clock: clock ?? systemClock, dispatcher: new AsyncDispatcher() };
   }
   const simulated = clock ?? new SimulatedClock();
   if (!(simulated instanceof SimulatedClock)) {
     throw new LongplayError('BAD_ARGUMENT', 'serial mode needs a SimulatedClock');
   }
   const rng = Rng.fromSeed(seedFrom(seed, 'order'));
-  return { clock: simulated, scheduler: new SerialScheduler(simulated, rng, replay) };
+  return { clock: simulated, dispatcher: new SerialDispatcher(simulated, rng, replay) };
 }

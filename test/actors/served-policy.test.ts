@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ServedPolicy, servePolicyActors } from '../../actors/inference/served-policy.ts';
 import { view } from '../../envs/textcraft/view.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { setUpSmallPolicy } from '../../src/policy/setup.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { renderedPrompt } from '../../src/reading/outside.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
@@ -20,13 +20,13 @@ afterEach(async () => {
 const raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 4 }, stop: { updates: 1 } };
 const tiny = ['policy.model={hiddenSize: 16, layers: 1, heads: 1, kvHeads: 1, intermediateSize: 16}'];
 const config = loadRunConfig(JSON.stringify(raw), 'test', tiny);
-const { codec, model, params } = setUpSmallPolicy(config, view, undefined);
+const { codec, model, params } = setUpLocalPolicy(config, view, undefined);
 
 async function served(maxBytes: number): Promise<ServedPolicy> {
   const { decoder, masked, maxTokens } = config.policy;
   const policy = await servePolicyActors({
     policy: {
-      kind: 'small',
+      kind: 'local',
       engine: { name: config.engine.name, device: config.engine.device, threads: 1 },
       model,
       envModule: workerUrl(worldUrl('textcraft')).href,

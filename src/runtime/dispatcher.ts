@@ -2,16 +2,17 @@
 import type { Rng } from '../core/rng.ts';
 import { Deque } from './mailbox.ts';
 
-/** Something with messages to deliver. */
+/** Runnable: an actor with messages to deliver. */
 export interface Runnable {
-  /** True while it stands in the scheduler's line. */
+  /** True while it stands in the dispatcher's line. */
   queued: boolean;
   readonly deliverable: boolean;
   /** Delivers one message. */
   step(): void;
 }
 
-export interface Scheduler {
+/** Chooses which actor takes its next message, and when. */
+export interface Dispatcher {
   /** Puts an actor in line if it has something to deliver and is not there yet. */
   wake(actor: Runnable): void;
   /** Runs user code so that serial mode knows when it waits. @param name for the message of a stall */
@@ -33,9 +34,10 @@ const QUANTUM = 32;
 /** Milliseconds of deliveries before timers, sockets and other threads get the event loop. */
 const SLICE_MS = 2;
 
-export class AsyncScheduler implements Scheduler {
+/** Dispatcher of async mode: first come, first served, in slices that leave the event loop room. */
+export class AsyncDispatcher implements Dispatcher {
   readonly #line = new Deque<Runnable>();
-  #scheduled = false;
+  #draining = false;
   #outside = 0;
   #outsideIdle: (() => void) | undefined;
 
@@ -43,8 +45,8 @@ export class AsyncScheduler implements Scheduler {
     if (actor.queued || !actor.deliverable) return;
     actor.queued = true;
     this.#line.push(actor);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
+    if (this.#draining) return;
+    this.#draining = true;
     queueMicrotask(this.#drain);
   }
 
@@ -90,7 +92,7 @@ export class AsyncScheduler implements Scheduler {
       }
       if (performance.now() >= end) break;
     }
-    this.#scheduled = this.#line.length > 0;
-    if (this.#scheduled) setImmediate(this.#drain);
+    this.#draining = this.#line.length > 0;
+    if (this.#draining) setImmediate(this.#drain);
   };
 }
