@@ -373,9 +373,9 @@ export const runConfigSchema = z.strictObject({
     everyUpdates: countFrom0.default(0),
     episodesPerTask: held.default(8),
     horizons: z.array(turns).min(1).max(100).default([24]),
-    /** Also evaluate with the best action instead of a sampled one. */
+    /** Evaluates with the best action, besides a sampled one. */
     greedy: z.boolean().default(true),
-    /** Also evaluate a uniform random policy over the same lists. */
+    /** Evaluates a uniform random policy over the same lists too. */
     randomBaseline: z.boolean().default(true),
   }),
   trace: section({

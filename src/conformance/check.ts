@@ -18,7 +18,7 @@ export interface LawResult {
   readonly ok: boolean;
   /** Scripts tried, the one that broke it included; 0 where the law is not asked of this world (`Env.replay`). */
   readonly cases: number;
-  /** Present where the law is broken. */
+  /** Counterexample, where the law is broken. */
   readonly broken?: Counterexample;
 }
 
