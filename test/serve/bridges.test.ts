@@ -8,7 +8,7 @@ import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
 const python = spawnSync('python3', ['--version']).status === 0;
 if (!python) console.log('skipped: no python3');
 
-it('the package holds the Python files', () => {
+it('the package holds the Python files', { timeout: 60_000 }, () => {
   const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8' });
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
   const shipped = files.map(({ path }) => path).filter((path) => path.endsWith('.py'));
