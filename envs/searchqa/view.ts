@@ -16,7 +16,7 @@ import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, Track, WindowView } from '../../src/core/view.ts';
 import { ANALYZERS } from '../../src/retrieval/analyzer.ts';
 import { parse } from './grammar.ts';
-import { mentionsOf } from './mentions.ts';
+import { cutAtMentions } from './mentions.ts';
 import { type ReadPassage, readPassages, readQuestion } from './text.ts';
 import { COMPARED, RELATIONS, SHARED } from './wiki/schema.ts';
 
@@ -71,10 +71,9 @@ export const view: WindowView<Read> = {
 };
 
 function begin({ observation }: First): Read {
-  const question = readQuestion(observation);
-  const asked = mentionsOf(question);
-  const words: string[] = [];
-  for (const piece of piecesOf(question, asked)) words.push(...(asked.has(piece) ? [markOf(piece)] : stemsOf(piece)));
+  const pieces = cutAtMentions(readQuestion(observation));
+  const asked = new Set(pieces.filter((_, i) => i % 2 === 1));
+  const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? [markOf(piece)] : stemsOf(piece)));
   return { ask: words.slice(0, MAX_QUESTION).join(' '), asked, readings: new Map(), searches: [] };
 }
 
@@ -142,21 +141,14 @@ function sentencesOf({ text }: ReadPassage): readonly Sentence[] {
   const kept = remembered.get(text);
   if (kept) return kept;
   const sentences = text.split('. ').map((sentence) => {
-    const names = mentionsOf(sentence);
-    const words = piecesOf(sentence, names).flatMap((piece) => (names.has(piece) ? [] : stemsOf(piece)));
+    const pieces = cutAtMentions(sentence);
+    const names = new Set(pieces.filter((_, i) => i % 2 === 1));
+    const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? [] : stemsOf(piece)));
     return { names, words: words.slice(0, MAX_SENTENCE).join(' ') || 'bare' };
   });
   if (remembered.size >= REMEMBERED) remembered.clear();
   remembered.set(text, sentences);
   return sentences;
-}
-
-/** A text cut at its names, which are pieces of their own. */
-function piecesOf(text: string, names: ReadonlySet<string>): readonly string[] {
-  if (names.size === 0) return [text];
-  const longFirst = [...names].sort((a, b) => b.length - a.length);
-  const escaped = longFirst.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return text.split(new RegExp(`(?<![\\p{L}\\p{N}])(${escaped.join('|')})(?![\\p{L}\\p{N}])`, 'u'));
 }
 
 /** Stems as BM25 reads them; `other` for those that no sentence of the embedded world has. */
