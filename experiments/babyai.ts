@@ -22,7 +22,7 @@ import { played, type Rates, type Trial, train } from './trial.ts';
 
 interface Options {
   readonly seeds: number;
-  /** Of training, per seed; the configuration's where absent. */
+  /** Minutes of training, per seed; the configuration's where absent. */
   readonly minutes?: number;
 }
 
