@@ -24,11 +24,11 @@ import { played, type Rates, type Trial, train } from './trial.ts';
 
 interface Options {
   readonly seeds: number;
-  /** Of training, per seed; the configuration's where absent. */
+  /** Budget of training, per seed; the configuration's where absent. */
   readonly envSteps?: number;
 }
 
-/** Everything measured so far under one configuration. */
+/** Figures so far, of one configuration. */
 interface Study {
   readonly format: 1;
   /** The configuration but for its seed. */
@@ -65,7 +65,7 @@ function configured(seed: number, envSteps: number | undefined): RunConfig {
   return loadRunConfig(text, 'searchqa.yaml', [`seed=${seed}`, 'trace.everyGroups=0', ...stop]);
 }
 
-/** What is kept of the same configuration; nothing of another one. */
+/** Reads what is kept of the same configuration; of another one nothing. */
 function readStudy(json: URL, config: RunConfig): Study {
   if (existsSync(json)) {
     const kept = JSON.parse(readFileSync(json, 'utf8')) as Study;

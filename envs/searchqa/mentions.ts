@@ -29,7 +29,7 @@ export function cutAtMentions(text: string): string[] {
   return pieces;
 }
 
-/** What a run of capitalised words names: its end. */
+/** Name at the end of a run of capitalised words. */
 function withoutStarters(run: string): string {
   let mention = run;
   for (let blank = mention.indexOf(' '); STARTERS.has(blank < 0 ? mention : mention.slice(0, blank)); ) {

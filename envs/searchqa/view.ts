@@ -52,7 +52,7 @@ interface Read {
   readonly ask: string;
   /** Names of the question. */
   readonly asked: ReadonlySet<string>;
-  /** By name: the words of the sentence it was last read in, and the way there. */
+  /** Readings by name: the words of the sentence it was last read in, and the way there. */
   readonly readings: ReadonlyMap<string, string>;
   /** Ways of the names searched for, in order. */
   readonly searches: readonly string[];
