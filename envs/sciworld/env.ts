@@ -5,6 +5,7 @@ import { type Simplification, Simulator } from './simulator.ts';
 import { Stages } from './stages.ts';
 import type { Registered } from './tasks/index.ts';
 import { type SciWorldTasks, TABLES } from './tasks.ts';
+import type { Thing } from './thing.ts';
 
 /** Rules a session goes by. */
 export interface Rules {
@@ -97,6 +98,11 @@ export class SciWorldSession implements Session {
     const asked = this.#stages.take(action);
     if (asked !== undefined) return { kind: 'mid', observation: asked, reward: 0, partial: true };
     return this.#original ? this.#stepOriginal(action) : this.#stepCorrected(action);
+  }
+
+  /** Name of a thing within reach, as the lists have it. */
+  nameOf(thing: Thing): string | undefined {
+    return this.#stages.nameOf(thing);
   }
 
   /** `original`: the whole list of valid actions as the original has it after this step, up to thousands of texts. */

@@ -1,10 +1,10 @@
 /** One episode of ScienceWorld: loading a variation, and steps. */
-import { ACTIONS, type Action, inventoryText, type Stage } from './actions.ts';
+import { type Action, inventoryText, type Stage } from './actions.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';
 import { candidates, chooseNames, listed, plain } from './names.ts';
-import { match, named, optionText, type Reading } from './parser.ts';
+import { match, type Nameable, nameable, optionText, type Reading } from './parser.ts';
 import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
 import { detailed } from './text.ts';
@@ -26,8 +26,6 @@ const UNKNOWN =
 const UNMATCHED = 'No known action matches that input.';
 const AMBIGUOUS = 'Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n';
 
-const ACTION_BY_NAME = new Map(ACTIONS.map((action) => [action.name, action]));
-
 export class Simulator implements Stage {
   readonly world: World;
   readonly description: string;
@@ -42,6 +40,9 @@ export class Simulator implements Stage {
   /** Readings to choose from, after an ambiguous command. */
   #pending: Reading<Action>[] | null = null;
   #valid: (() => string[]) | undefined;
+  /** What is within reach, as of this count of changes. */
+  #reach: Nameable | undefined;
+  #reachAt = -1;
 
   /** @param variation in [0, task.variations) */
   constructor(registered: Registered, variation: number, simplifications: readonly Simplification[] = []) {
@@ -86,6 +87,11 @@ export class Simulator implements Stage {
     return this.#pending?.length ?? 0;
   }
 
+  /** What each of these choices would be done to. */
+  get choices(): readonly (readonly Thing[])[] {
+    return this.#pending?.map(({ things }) => things) ?? [];
+  }
+
   /** Text of the agent's place. */
   look(): string {
     return detailed(this.world.agent.parent!, this.world.agent.parent);
@@ -121,9 +127,6 @@ export class Simulator implements Stage {
     if (command === 'help') return this.#help();
     if (command === 'objects') return this.#objects();
     if (command === 'task') return `Task description:\n${this.description}`;
-    const free = (name: string) => this.#history.push({ action: ACTION_BY_NAME.get(name)!, things: [] });
-    free('look around');
-    free('view inventory');
     if (this.#pending) {
       const options = this.#pending;
       this.#pending = null;
@@ -136,14 +139,30 @@ export class Simulator implements Stage {
     return this.#run(readings[0]!);
   }
 
+  /** Things a command can speak of now, in id order, with their names. */
+  reach(): Nameable {
+    const { agent, changes } = this.world;
+    if (this.#reachAt !== changes.count) {
+      this.#reach = nameable(candidates(agent), agent.parent!);
+      this.#reachAt = changes.count;
+    }
+    return this.#reach!;
+  }
+
+  /** Number of ways in which a command can be understood now. */
+  understood(text: string): number {
+    return this.#read(plain(text)).length;
+  }
+
   #read(text: string): Reading<Action>[] {
     const { agent } = this.world;
-    const near = named(candidates(agent), agent.parent!);
+    const near = this.reach();
     const readings: Reading<Action>[] = [];
     for (const action of this.actions) {
       const words = action.pattern[0]!;
       if (!words.some((word) => text.startsWith(word))) continue;
-      const things = action.when === 'teleport' ? named([...descendants(this.world.universe)], agent.parent!) : near;
+      const things =
+        action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
       for (const tuple of match(action.pattern, text, things)) readings.push({ action, things: tuple });
     }
     return readings;
