@@ -56,7 +56,11 @@ function sameOpening(task: Task, first: First): SciWorldSession | undefined {
 }
 
 function taskPanel(description: string, lines: readonly string[]): TextPanel {
-  return { kind: 'text', title: 'Task', lines: [...(description.match(/[^.]+\.?/g) ?? []).map((s) => s.trim()), ...lines] };
+  return {
+    kind: 'text',
+    title: 'Task',
+    lines: [...(description.match(/[^.]+\.?/g) ?? []).map((s) => s.trim()), ...lines],
+  };
 }
 
 /** Ordered goals, then those of the optional ones that are met. */
@@ -78,7 +82,16 @@ function toldOf(first: First, { place, look, held, focus, doors }: Memory): Draw
   return {
     panels: [
       taskPanel(description, [`focus  ${focus || 'nothing'}`]),
-      { kind: 'text', title: place, lines: bounded(look.split('\n').slice(1).filter((line) => line.trim() !== '')) },
+      {
+        kind: 'text',
+        title: place,
+        lines: bounded(
+          look
+            .split('\n')
+            .slice(1)
+            .filter((line) => line.trim() !== ''),
+        ),
+      },
       { kind: 'list', title: 'Inventory', items: held.map((name) => ({ name })) },
       { kind: 'text', title: 'Ways', lines: [...doors].map(([to, open]) => `${to}: ${open ? 'open' : 'closed'}`) },
     ],
@@ -86,5 +99,7 @@ function toldOf(first: First, { place, look, held, focus, doors }: Memory): Draw
 }
 
 function bounded(lines: readonly string[]): readonly string[] {
-  return lines.length <= MAX_LINES ? lines : [...lines.slice(0, MAX_LINES - 1), `… ${lines.length - MAX_LINES + 1} more`];
+  return lines.length <= MAX_LINES
+    ? lines
+    : [...lines.slice(0, MAX_LINES - 1), `… ${lines.length - MAX_LINES + 1} more`];
 }

@@ -79,7 +79,7 @@ export class SciWorldSession implements Session {
   /** Points after the last step; `original`. */
   #score = 0;
   /** Best score so far, in [0, 1]; `corrected`. */
-  #best: number;
+  #best = 0;
   #over: EnvStep | undefined;
 
   constructor(simulator: Simulator, fidelity: Rules['fidelity']) {
@@ -90,7 +90,6 @@ export class SciWorldSession implements Session {
     this.first = { kind: 'first', observation: `${simulator.description}\n${look}` };
     if (this.#original) simulator.drawValid();
     this.#score = points(simulator.goals.score);
-    this.#best = Math.max(0, simulator.goals.score);
   }
 
   step(action: string): EnvStep {

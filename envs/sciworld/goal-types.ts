@@ -159,9 +159,7 @@ export function inContainer(name: string, description: string, extra?: Extra): G
 }
 
 export function sameRoom(name: string, description: string, extra?: Extra): Goal {
-  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) =>
-    verdict(sight.named(name).length > 0),
-  );
+  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) => verdict(sight.named(name).length > 0));
 }
 
 /** Some container shows these things and no others. */

@@ -149,8 +149,18 @@ export class Goals {
   }
 
   /** Goals with their state, the ordered ones first. */
-  get states(): { readonly kind: string; readonly description: string; readonly ordered: boolean; readonly met: boolean }[] {
-    const state = ({ kind, description }: Goal, ordered: boolean, met: boolean) => ({ kind, description, ordered, met });
+  get states(): {
+    readonly kind: string;
+    readonly description: string;
+    readonly ordered: boolean;
+    readonly met: boolean;
+  }[] {
+    const state = ({ kind, description }: Goal, ordered: boolean, met: boolean) => ({
+      kind,
+      description,
+      ordered,
+      met,
+    });
     return [
       ...this.ordered.map((goal, i) => state(goal, true, i < this.#done)),
       ...this.optional.map((goal, i) => state(goal, false, this.#met[i]!)),

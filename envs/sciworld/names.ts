@@ -128,7 +128,8 @@ const table = {
   texts: [] as string[],
   /** Names as the parser compares them: `plain`. */
   plain: new Map<string, number>(),
-  longestPlain: 0,
+  /** Those by their first two characters. */
+  beginnings: new Map<string, string[]>(),
   era: 0,
 };
 const TABLE_LIMIT = 200_000;
@@ -155,7 +156,7 @@ function forget(): void {
   table.numbers.clear();
   table.texts = [];
   table.plain.clear();
-  table.longestPlain = 0;
+  table.beginnings.clear();
   table.era++;
   ownSets.clear();
   fullSets.clear();
@@ -228,7 +229,10 @@ function plainNumber(name: string): number {
   if (known !== undefined) return known;
   const number = table.plain.size;
   table.plain.set(name, number);
-  table.longestPlain = Math.max(table.longestPlain, name.length);
+  const beginning = name.slice(0, 2);
+  const alike = table.beginnings.get(beginning);
+  if (alike) alike.push(name);
+  else table.beginnings.set(beginning, [name]);
   return number;
 }
 
@@ -241,13 +245,11 @@ export function ownSetsOf(things: readonly Thing[], viewer: Thing | null): OwnSe
   }
 }
 
-/** Names that `text` begins with, of all that anything seen in this era has; shorter first. */
+/** Names that `text` begins with, of all that anything seen in this era has. */
 export function namesBeginning(text: string): string[] {
   const found: string[] = [];
-  const longest = Math.min(text.length, table.longestPlain);
-  for (let length = 0; length <= longest; length++) {
-    const start = text.slice(0, length);
-    if (table.plain.has(start)) found.push(start);
+  for (let length = 0; length <= 2 && length <= text.length; length++) {
+    for (const name of table.beginnings.get(text.slice(0, length)) ?? []) if (text.startsWith(name)) found.push(name);
   }
   return found;
 }
@@ -418,7 +420,7 @@ function portalChoice(portal: Thing, viewer: Thing): string {
 }
 
 /**
- * Things a command can speak of, in id order: the agent's place, its doors, the places behind them and all that is not
+ * Things a command can speak of, in no order: the agent's place, its doors, the places behind them and all that is not
  * shut away, and the same for the agent itself.
  */
 export function candidates(agent: Thing): Thing[] {
@@ -433,7 +435,7 @@ export function candidates(agent: Thing): Thing[] {
     }
     reach(top, found, walk);
   }
-  return found.sort((a, b) => a.id - b.id);
+  return found;
 }
 
 function reach(container: Thing, found: Thing[], walk: number): void {

@@ -90,7 +90,9 @@ const find =
   (choose: (thing: Thing) => boolean, where: string): Strategy =>
   (player, { boxes, boxPlace }) => {
     player.go(where);
-    const thing = player.find((one) => choose(one) && (one.parent === player.place || one.parent?.parent === player.place));
+    const thing = player.find(
+      (one) => choose(one) && (one.parent === player.place || one.parent?.parent === player.place),
+    );
     player.do('focus on', thing);
     const carried = thing.parent === player.place ? thing : thing.parent!;
     player.take(carried);
@@ -113,7 +115,10 @@ const mix: Strategy = (player, { target, place }) => {
   const pot = others.length < inputs.length ? player.water().pot : player.pot();
   for (const thing of found) player.put(thing, pot);
   player.do('mix', pot);
-  player.do('focus on', player.find(({ name, parent }) => name === target && parent === pot, target));
+  player.do(
+    'focus on',
+    player.find(({ name, parent }) => name === target && parent === pot, target),
+  );
 };
 
 const paints: Strategy = (player, { target }) => {
@@ -132,7 +137,10 @@ const paints: Strategy = (player, { target }) => {
     player.reach(source);
     player.do('pour', source, cup);
     player.do('mix', cup);
-    player.do('focus on', player.find(({ name, parent }) => name === `${product} paint` && parent === cup));
+    player.do(
+      'focus on',
+      player.find(({ name, parent }) => name === `${product} paint` && parent === cup),
+    );
   };
   mixIn(one, second);
   if (target === `${third} paint`) mixIn(partOne === second ? partTwo : partOne, third);
@@ -156,14 +164,6 @@ const animalStages: Strategy = (player, { target }) => {
       player.do(left > 12 ? 'wait' : 'wait1');
     }
     player.do('focus on', animal);
-  }
-};
-
-const plantStages: Strategy = (player, { target }) => {
-  player.go('outside');
-  for (const stage of ['seed', 'seedling', 'adult', 'reproducing']) {
-    const plant = player.find(({ life }) => life?.species === target && life.stage === stage, `${target} as ${stage}`);
-    player.do('focus on', plant);
   }
 };
 
@@ -191,7 +191,9 @@ const power: Strategy = (player, { goal, target }) => {
   player.do('focus on', part);
   const sources = goal === 'power' ? ['battery'] : renewable ? RENEWABLE : ['gas generator', 'nuclear generator'];
   const source = player.find(({ name }) => sources.includes(name), 'source of power');
-  const [one, other] = player.things().filter(({ kind, parent }) => kind.id.endsWith(' wire') && parent?.name === 'table');
+  const [one, other] = player
+    .things()
+    .filter(({ kind, parent }) => kind.id.endsWith(' wire') && parent?.name === 'table');
   const parts = [part, source, one!, other!];
   if (renewable) {
     for (const thing of parts) player.take(thing);
@@ -230,7 +232,6 @@ const STRATEGIES: Readonly<Record<string, Strategy>> = {
   'lifespan-shortest-lived': lifespan,
   'lifespan-longest-lived-then-shortest-lived': lifespan,
   'identify-life-stages-1': animalStages,
-  'identify-life-stages-2': plantStages,
   'inclined-plane-determine-angle': plane,
   'inclined-plane-friction-named-surfaces': plane,
   'inclined-plane-friction-unnamed-surfaces': plane,

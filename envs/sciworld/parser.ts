@@ -60,9 +60,10 @@ export function match(pattern: Pattern, text: string, { things, sets, viewer }: 
     if (rest === '') return;
     const known = namesBeginning(rest);
     if (known.length === 0) return;
-    for (const [i, { plain }] of sets.entries()) {
+    for (let i = 0; i < sets.length; i++) {
+      const { plain } = sets[i]!;
+      if (!known.some((name) => plain.has(name))) continue;
       const beginning = known.filter((name) => plain.has(name));
-      if (beginning.length === 0) continue;
       const thing = things[i]!;
       for (const name of prefixes(thing, beginning, rest, viewer)) {
         go(at + 1, rest.slice(name.length).trim(), [...chosen, thing]);

@@ -102,7 +102,8 @@ export class Player {
     if (this.#holds(thing)) return;
     this.go(placeOf(thing)!.name);
     const shut: Thing[] = [];
-    for (let at = thing.parent; at && !at.kind.location; at = at.parent) if (at.container && !at.isOpen) shut.unshift(at);
+    for (let at = thing.parent; at && !at.kind.location; at = at.parent)
+      if (at.container && !at.isOpen) shut.unshift(at);
     for (const container of shut) this.do('open', container);
   }
 

@@ -133,13 +133,13 @@ export class Simulator implements Stage {
       const chosen = /^[+-]?\d+$/.test(text) ? options[Number(text)] : undefined;
       return this.#run(chosen ?? null);
     }
-    const readings = this.#read(plain(text));
+    const readings = this.#read(plain(text), this.reach());
     if (readings.length === 0) return UNMATCHED;
-    if (readings.length > 1) return this.#ask(readings);
+    if (readings.length > 1) return this.#ask(this.#read(plain(text), this.#inOrder()));
     return this.#run(readings[0]!);
   }
 
-  /** Things a command can speak of now, in id order, with their names. */
+  /** Things a command can speak of now, with their names. */
   reach(): Nameable {
     const { agent, changes } = this.world;
     if (this.#reachAt !== changes.count) {
@@ -151,18 +151,25 @@ export class Simulator implements Stage {
 
   /** Number of ways in which a command can be understood now. */
   understood(text: string): number {
-    return this.#read(plain(text)).length;
+    return this.#read(plain(text), this.reach()).length;
   }
 
-  #read(text: string): Reading<Action>[] {
+  /** The same in id order: readings are told in it where there are several. */
+  #inOrder(): Nameable {
     const { agent } = this.world;
-    const near = this.reach();
+    return nameable(
+      candidates(agent).sort((a, b) => a.id - b.id),
+      agent.parent!,
+    );
+  }
+
+  #read(text: string, near: Nameable): Reading<Action>[] {
+    const { agent } = this.world;
     const readings: Reading<Action>[] = [];
     for (const action of this.actions) {
       const words = action.pattern[0]!;
       if (!words.some((word) => text.startsWith(word))) continue;
-      const things =
-        action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
+      const things = action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
       for (const tuple of match(action.pattern, text, things)) readings.push({ action, things: tuple });
     }
     return readings;

@@ -203,7 +203,10 @@ const LIVING = 'living thing';
 
 /** A text as words between blanks, so that whole words are found in it. */
 function inWords(text: string): string {
-  return ` ${text.toLowerCase().replace(/[^a-z0-9]+/g, ' ').trim()} `;
+  return ` ${text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, ' ')
+    .trim()} `;
 }
 
 /**

@@ -120,7 +120,9 @@ function toldPlace(place: string, { asked, visited }: Memory): string {
 /** What was measured of the task's own thing, and seen of the circuit. */
 function readings({ asked, degrees, state, power }: Memory): string {
   const reads =
-    degrees === null || asked.limit === null ? '' : `reads ${degrees > asked.limit ? 'above' : 'below'} ${state}`.trim();
+    degrees === null || asked.limit === null
+      ? ''
+      : `reads ${degrees > asked.limit ? 'above' : 'below'} ${state}`.trim();
   return [reads, asked.goal === 'conductive' ? power : ''].filter((text) => text !== '').join(' ');
 }
 
@@ -144,7 +146,9 @@ function renderPrompt(memory: Memory): Rendered {
     focus: words(asked.goal),
     mentions(action) {
       const told = candidate(action, memory).split(' ');
-      const found = ['target', 'place', 'boxes'].filter((key) => told.includes(key) || (key === 'boxes' && told.includes('box')));
+      const found = ['target', 'place', 'boxes'].filter(
+        (key) => told.includes(key) || (key === 'boxes' && told.includes('box')),
+      );
       return found.flatMap((key) => places.get(key) ?? []).sort((a, b) => a - b);
     },
   };
@@ -155,7 +159,8 @@ function seenText(memory: Memory): string {
   const { asked, seen, look } = memory;
   if (seen.length === 0) return '';
   const roles = showsTarget(asked, look) ? ['target'] : [];
-  for (const { name, means } of asked.boxes) if (look.includes(name)) roles.push(means === 'box' ? 'box' : `box ${means}`);
+  for (const { name, means } of asked.boxes)
+    if (look.includes(name)) roles.push(means === 'box' ? 'box' : `box ${means}`);
   const others = seen.filter((name) => name !== 'agent' && name !== 'air' && !roles.includes(named(name, memory)));
   return ['see', ...roles, ...others.slice(0, MAX_SEEN).map((name) => named(name, memory))].join(' ');
 }

@@ -20,7 +20,10 @@ const claimed = [...REGISTRY.keys()].filter(claims);
 /** Indices spread over a task's variations, the first and the last among them. */
 function chosen(indices: readonly number[]): readonly number[] {
   const count = Math.min(SOME, indices.length);
-  return Array.from({ length: count }, (_, i) => indices[Math.round((i * (indices.length - 1)) / Math.max(1, count - 1))]!);
+  return Array.from(
+    { length: count },
+    (_, i) => indices[Math.round((i * (indices.length - 1)) / Math.max(1, count - 1))]!,
+  );
 }
 
 interface Played {

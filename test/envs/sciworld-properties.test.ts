@@ -113,10 +113,11 @@ describe('simplifications', () => {
     const opened = simulator('boil', ['openDoors']);
     expect(doorsOf(opened).every((door) => door.portal!.open)).toBe(true);
     expect(doorsOf(simulator('boil', [])).some((door) => door.portal!.open)).toBe(false);
-    const [door] = opened.world.agent.parent!.portals;
-    opened.step(`close ${/door to .*?(?= \()/.exec(opened.look())![0]}`);
+    const told = /door to (.*?) \(/.exec(opened.look())![1]!;
+    opened.step(`close door to ${told}`);
     opened.step('wait1');
-    expect(door!.portal!.open).toBe(false);
+    expect(opened.look()).toContain(`door to the ${told.replace('the ', '')} (that is closed)`);
+    expect(new Set(doorsOf(opened).filter((door) => !door.portal!.open)).size).toBe(1);
   });
 
   it('openContainers opens what can be closed, once', () => {
@@ -148,7 +149,11 @@ describe('simplifications', () => {
     expect(one.look()).toMatch(/^This room is called the foundry\./);
     expect(one.step('teleport to blast furnace')).toBe('Its not clear how to go to blast furnace.');
     expect(one.valid()).toContain('teleport to kitchen');
-    expect(simulator('boil', []).valid().some((text) => text.startsWith('teleport'))).toBe(false);
+    expect(
+      simulator('boil', [])
+        .valid()
+        .some((text) => text.startsWith('teleport')),
+    ).toBe(false);
   });
 
   it('noElectricalAction neither understands nor lists what connects', () => {
@@ -166,8 +171,6 @@ describe('simplifications', () => {
     one.step('teleport to greenhouse');
     expect(one.look()).toContain('a flower pot 1 (containing soil, a substance called water)');
     one.step('pour flower pot 1 into flower pot 2');
-    expect(one.look()).toContain('a flower pot 1 (containing nothing)');
-    one.step('wait1');
     expect(one.look()).toContain('a flower pot 1 (containing a substance called water)');
   });
 
