@@ -1,6 +1,6 @@
 /** The task as its description states it: what kind it is, what it is about, where, and which box stands for what. */
 
-/** What a description says; '' where it says nothing of the sort. */
+/** A description taken apart; '' where it says nothing of the sort. */
 export interface Asked {
   /** Words for the kind of task: "temperature", "conductive", "find animal". */
   readonly goal: string;

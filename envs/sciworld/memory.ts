@@ -24,7 +24,7 @@ export interface Memory {
   readonly degrees: number | null;
   /** State that its name told at that time. */
   readonly state: 'solid' | 'liquid' | 'gas' | '';
-  /** Of the components seen in the last look: one is on, or all are off. */
+  /** Circuit in the last look: a component is on, or all are off. */
   readonly power: 'on' | 'off' | '';
   /** Inputs that a recipe named. */
   readonly needed: readonly string[];

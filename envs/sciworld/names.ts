@@ -162,7 +162,7 @@ function forget(): void {
   fullSets.clear();
 }
 
-/** Everything that own names depend on besides kind and name, as one text. */
+/** Detail that own names depend on besides kind and name, as one text. */
 function detail(thing: Thing): string {
   const matter = thing.matter;
   const fire = matter ? (matter.burning ? 'f' : matter.burned ? 'b' : '') : '';
@@ -254,7 +254,7 @@ export function namesBeginning(text: string): string[] {
   return found;
 }
 
-/** How many of these sets have each name, by its number; good until the next call. */
+/** Counts of the sets that have each name, by its number; good until the next call. */
 export function countPlain(sets: readonly OwnSet[]): Int32Array {
   if (plainCounts.length < table.plain.size) plainCounts = new Int32Array(2 * table.plain.size);
   else plainCounts.fill(0, 0, table.plain.size);
@@ -317,7 +317,10 @@ function spelled(own: readonly string[], within: readonly string[]): string[] {
   return [...names].sort();
 }
 
-/** Everything the valid list speaks of, in its order: `top`, the doors and places behind, the contents, closed or not. */
+/**
+ * Listed things: those that the valid list speaks of, in its order: `top`, the doors and places behind, the contents,
+ * closed or not.
+ */
 export function listed(top: Thing, hidden: boolean): Thing[] {
   const found: Thing[] = [];
   collect(top, hidden, found, ++top.changes.walks);

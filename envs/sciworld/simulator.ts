@@ -40,7 +40,7 @@ export class Simulator implements Stage {
   /** Readings to choose from, after an ambiguous command. */
   #pending: Reading<Action>[] | null = null;
   #valid: (() => string[]) | undefined;
-  /** What is within reach, as of this count of changes. */
+  /** Reach of commands as of this count of changes. */
   #reach: Nameable | undefined;
   #reachAt = -1;
 
@@ -87,7 +87,7 @@ export class Simulator implements Stage {
     return this.#pending?.length ?? 0;
   }
 
-  /** What each of these choices would be done to. */
+  /** Things that each of these choices would be done to. */
   get choices(): readonly (readonly Thing[])[] {
     return this.#pending?.map(({ things }) => things) ?? [];
   }

@@ -322,7 +322,7 @@ export function inserted(list: readonly Thing[], thing: Thing): readonly Thing[]
 
 const TERMINAL = makeKind('terminal', { form: 'terminal', fixed: true, references: ['terminal'] });
 
-/** Everything one session's world consists of. */
+/** World of one session. */
 export class World {
   readonly random: JavaRandom;
   nextId = 1;

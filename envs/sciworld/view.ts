@@ -1,5 +1,5 @@
 /**
- * World in few tokens, for the small policy: the task, then what came of each turn, the state of things last. Names that
+ * World in few tokens, for the local policy: the task, then what came of each turn, the state of things last. Names that
  * the task gives a part are told by that part, so that tasks of a kind read alike; each listed action says what was read
  * of what it is about: the place was visited, the thing is held, the last temperature lies above the limit.
  *
@@ -117,7 +117,7 @@ function toldPlace(place: string, { asked, visited }: Memory): string {
   return [words(place), ...roles, visited.includes(place) ? 'visited' : 'new'].filter((text) => text !== '').join(' ');
 }
 
-/** What was measured of the task's own thing, and seen of the circuit. */
+/** Measurements of the task's own thing, and the state of the circuit as seen. */
 function readings({ asked, degrees, state, power }: Memory): string {
   const reads =
     degrees === null || asked.limit === null

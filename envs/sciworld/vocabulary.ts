@@ -1,4 +1,4 @@
-/** Words of the world, for the small policy's tokens: verbs, places, things, materials, species and stages. */
+/** Words of the world, for the local policy's tokens: verbs, places, things, materials, species and stages. */
 import { ACTIONS } from './actions.ts';
 import { allKinds } from './kinds.ts';
 import { ANIMALS, TRAITS } from './life-tables.ts';
