@@ -80,28 +80,31 @@ function isStage(text: string): boolean {
 /** Clicks and typings in the page's order; of an opened select its options, and the select that closes it. */
 function onPage(choices: Choices): string[] {
   const { tree, expanded } = choices;
-  const entries = [...tree.nodes];
-  if (expanded !== undefined && entries.some(([, { role }]) => role === 'option')) {
-    return entries
-      .filter(([, { id, role }]) => role === 'option' || id === expanded)
-      .map(([number]) => `click [${number}]`);
+  const { ids, nodes } = tree;
+  if (expanded !== undefined && nodes.some(({ role }) => role === 'option')) {
+    return ids.filter((_, i) => nodes[i]!.role === 'option' || nodes[i]!.id === expanded).map((id) => `click [${id}]`);
   }
-  const fields = entries.filter(([, { role = '' }]) => TYPABLE.has(role));
-  const texts = typed(choices);
-  const inStages = fields.length * texts.length > MAX_TYPINGS;
-  return entries.flatMap(([number, node], i) => {
-    const role = node.role ?? '';
-    if (CLICKABLE.has(role)) return [`click [${number}]`];
-    if (!TYPABLE.has(role)) return [];
-    if (inStages) return [`type [${number}]`];
-    const enter = role === 'searchbox' || isBeforeButton(node, entries, i) ? 1 : 0;
-    return texts.map((text) => `type [${number}] [${text}] [${enter}]`);
-  });
+  const typable = nodes.reduce((sum, { role = '' }) => sum + Number(TYPABLE.has(role)), 0);
+  const given = typable === 0 ? [] : typed(choices);
+  const inStages = typable * given.length > MAX_TYPINGS;
+  const texts: string[] = [];
+  for (let i = 0; i < nodes.length; i++) {
+    const role = nodes[i]!.role ?? '';
+    if (CLICKABLE.has(role)) texts.push(`click [${ids[i]}]`);
+    else if (!TYPABLE.has(role)) continue;
+    else if (inStages) texts.push(`type [${ids[i]}]`);
+    else {
+      const enter = role === 'searchbox' || isBeforeButton(nodes, i) ? 1 : 0;
+      for (const text of given) texts.push(`type [${ids[i]}] [${text}] [${enter}]`);
+    }
+  }
+  return texts;
 }
 
 /** True for a field with a button right of it in the same line: Enter there presses that button. */
-function isBeforeButton({ rect }: AxNode, entries: readonly (readonly [string, AxNode])[], at: number): boolean {
-  const next = entries.slice(at + 1).find(([, { role = '' }]) => CLICKABLE.has(role) || TYPABLE.has(role))?.[1];
+function isBeforeButton(nodes: readonly AxNode[], at: number): boolean {
+  const { rect } = nodes[at]!;
+  const next = nodes.find(({ role = '' }, i) => i > at && (CLICKABLE.has(role) || TYPABLE.has(role)));
   return next?.role === 'button' && rect !== null && next.rect?.[1] === rect[1];
 }
 
@@ -191,8 +194,7 @@ function values({ tree }: Choices): string[] {
   return [...found];
 }
 
-function mainPart(tree: PrintedTree): AxNode[] {
-  const nodes = [...tree.nodes.values()];
+function mainPart({ nodes }: PrintedTree): readonly AxNode[] {
   const start = nodes.findIndex(({ role }) => role === 'main' || role === 'heading');
   return start < 0 ? nodes : nodes.slice(start);
 }

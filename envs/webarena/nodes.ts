@@ -2,7 +2,17 @@
  * View tree → the accessibility nodes that Chromium gives for the same tree as HTML (html.ts). About twenty rules, each
  * checked against a real browser by the two-driver property.
  */
-import { type Block, type Cell, type Group, type Layout, type Page, type Placed, ROW, type Row, SCREEN } from './page.ts';
+import {
+  type Block,
+  type Cell,
+  type Group,
+  type Layout,
+  type Page,
+  type Placed,
+  ROW,
+  type Row,
+  SCREEN,
+} from './page.ts';
 import { type AxNode, type AxProperty, type Rect, shapedAs } from './tree.ts';
 
 /** Changes a user made to a page since it was loaded. */

@@ -127,7 +127,7 @@ export class WebSession implements Session {
     const parsed = parseAction(toLocal(strip(written), this.#options.bases), this.#options.fidelity);
     if ('error' in parsed) return mid(await this.#refused(parsed.error.message));
     const action = parsed.ok;
-    const described = describeAction(bounded(action), this.#tree!.lines);
+    const described = describeAction(bounded(action), this.#tree!);
     const error = await this.#act(action);
     this.#previous = described;
     const observation = await this.#look(error);
@@ -227,7 +227,7 @@ export class WebSession implements Session {
 
   async #onElement(action: Extract<Action, { id: string }>, wasExpanded: string | undefined): Promise<string> {
     const corrected = this.#options.fidelity === 'corrected';
-    const node = this.#tree!.nodes.get(action.id);
+    const node = this.#tree!.nodeOf(action.id);
     if (!node) return ERRORS.element;
     if (action.type === 'CLICK' && corrected) {
       if (node.role === 'combobox' && node.childIds.length > 0) {

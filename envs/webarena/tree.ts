@@ -43,12 +43,40 @@ export interface PrintOptions {
   readonly scrolled?: number;
 }
 
-export interface PrintedTree {
+/** Lines by printed id. */
+export interface Lines {
+  get(id: string): string | undefined;
+  has(id: string): boolean;
+}
+
+/** What is printed of a page, the lines that the duplicate filter removes included: what was filtered can still be clicked. */
+export class PrintedTree {
   readonly text: string;
-  /** Line of every printed element by printed id, before the duplicate filter: what was filtered can still be clicked. */
-  readonly lines: ReadonlyMap<string, string>;
-  /** Node behind each printed id. */
-  readonly nodes: ReadonlyMap<string, AxNode>;
+  /** Printed ids, and the node behind each. */
+  readonly ids: readonly string[];
+  readonly nodes: readonly AxNode[];
+  readonly #lines: readonly Line[];
+
+  constructor(text: string, ids: readonly string[], nodes: readonly AxNode[], lines: readonly Line[]) {
+    this.text = text;
+    this.ids = ids;
+    this.nodes = nodes;
+    this.#lines = lines;
+  }
+
+  /** Line of a printed element, with its number and without its depth. */
+  get(id: string): string | undefined {
+    const line = this.#lines[this.ids.indexOf(id)];
+    return line && `[${id}] ${line.text}`;
+  }
+
+  has(id: string): boolean {
+    return this.ids.includes(id);
+  }
+
+  nodeOf(id: string): AxNode | undefined {
+    return this.nodes[this.ids.indexOf(id)];
+  }
 }
 
 const DROPPED = new Set(['focusable', 'editable', 'readonly', 'level', 'settable', 'multiline', 'invalid']);
@@ -63,9 +91,6 @@ interface Line {
   /** Texts are numbered after all elements. */
   readonly isText: boolean;
 }
-
-/** Lines by fidelity and dialect, then by node: most nodes of a page are the same objects after an action. */
-const knownLines = new Map<string, WeakMap<AxNode, Line | null>>();
 
 /** The line of a node, or `undefined` where it prints nothing and its children take its depth. */
 function makeLine(node: AxNode, { fidelity, dialect }: Pick<PrintOptions, 'fidelity' | 'dialect'>): Line | undefined {
@@ -91,18 +116,40 @@ interface Shape {
   readonly parents: Int32Array;
 }
 
-const knownShapes = new WeakMap<readonly AxNode[], Shape>();
+/** All that is kept of an array of nodes: a page's array comes again after most actions. */
+interface Kept {
+  readonly shape: Shape;
+  /** Lines in the order of the shape, by fidelity and dialect. */
+  readonly lines: Map<string, readonly (Line | undefined)[]>;
+  /** Trees by options; a few, since pages are short. */
+  readonly printed: Map<string, PrintedTree>;
+  /** Nodes of which most are the same, at the same places. */
+  readonly like: readonly AxNode[] | undefined;
+}
 
-/** Declares that `nodes` have the ids and children of `other`, at the same places: its shape is then not looked for again. */
+const kept = new WeakMap<readonly AxNode[], Kept>();
+const MAX_PRINTED = 8;
+
+function keptOf(nodes: readonly AxNode[]): Kept {
+  let known = kept.get(nodes);
+  if (!known) {
+    known = { shape: shapeOf(nodes), lines: new Map(), printed: new Map(), like: undefined };
+    kept.set(nodes, known);
+  }
+  return known;
+}
+
+/**
+ * Declares that `nodes` have the ids and children of `other`, at the same places: shape and lines are then not made again
+ * but of what differs.
+ */
 export function shapedAs(other: readonly AxNode[], nodes: readonly AxNode[]): readonly AxNode[] {
-  knownShapes.set(nodes, shapeOf(other));
+  kept.set(nodes, { shape: keptOf(other).shape, lines: new Map(), printed: new Map(), like: other });
   return nodes;
 }
 
 /** Stops at cycles; of nodes with one id the first counts. */
 function shapeOf(nodes: readonly AxNode[]): Shape {
-  const known = knownShapes.get(nodes);
-  if (known) return known;
   const byId = new Map<string, number>();
   for (let i = 0; i < nodes.length; i++) if (!byId.has(nodes[i]!.id)) byId.set(nodes[i]!.id, i);
   const order: number[] = [];
@@ -124,46 +171,37 @@ function shapeOf(nodes: readonly AxNode[]): Shape {
       if (child !== undefined && !seen[child]) stack.push(child, place);
     }
   }
-  const shape = { order: Int32Array.from(order), parents: Int32Array.from(parents) };
-  knownShapes.set(nodes, shape);
-  return shape;
+  return { order: Int32Array.from(order), parents: Int32Array.from(parents) };
 }
-
-/** Trees of the scroll positions of one array of nodes; a few, since pages are short. */
-const printedTrees = new WeakMap<readonly AxNode[], Map<string, PrintedTree>>();
-const MAX_PRINTED = 8;
 
 /** Prints the part of the page that is in view. The same array of nodes and options give the same object. */
 export function printTree(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
   const { fidelity, dialect, screen, numbered = false, scrolled = 0 } = options;
+  const { printed } = keptOf(nodes);
   const key = `${fidelity} ${dialect} ${screen} ${numbered} ${scrolled}`;
-  let known = printedTrees.get(nodes);
-  if (!known) printedTrees.set(nodes, (known = new Map()));
-  let tree = known.get(key);
+  let tree = printed.get(key);
   if (!tree) {
     tree = print(nodes, options);
-    if (known.size >= MAX_PRINTED) known.clear();
-    known.set(key, tree);
+    if (printed.size >= MAX_PRINTED) printed.clear();
+    printed.set(key, tree);
   }
   return tree;
 }
 
 /** Lines of the nodes in the order of the shape. */
-function linesOf(nodes: readonly AxNode[], order: Int32Array, options: PrintOptions): (Line | undefined)[] {
+function linesOf(nodes: readonly AxNode[], options: PrintOptions): readonly (Line | undefined)[] {
+  const { shape, lines, like } = keptOf(nodes);
   const key = `${options.fidelity} ${options.dialect}`;
-  let known = knownLines.get(key);
-  if (!known) knownLines.set(key, (known = new WeakMap()));
-  const lines: (Line | undefined)[] = [];
-  for (const at of order) {
-    const node = nodes[at]!;
-    let line = known.get(node);
-    if (line === undefined) {
-      line = makeLine(node, options) ?? null;
-      known.set(node, line);
-    }
-    lines.push(line ?? undefined);
+  const known = lines.get(key);
+  if (known) return known;
+  const others = like && linesOf(like, options);
+  const made: (Line | undefined)[] = [];
+  for (let i = 0; i < shape.order.length; i++) {
+    const at = shape.order[i]!;
+    made.push(others && like[at] === nodes[at] ? others[i] : makeLine(nodes[at]!, options));
   }
-  return lines;
+  lines.set(key, made);
+  return made;
 }
 
 /**
@@ -173,16 +211,18 @@ function linesOf(nodes: readonly AxNode[], order: Int32Array, options: PrintOpti
 function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
   const { fidelity, numbered = false, scrolled = 0, screen } = options;
   const inView = fidelity === 'original' ? inViewBySlip : inViewByShare;
-  const { order, parents } = shapeOf(nodes);
-  const lines = linesOf(nodes, order, options);
+  const { order, parents } = keptOf(nodes).shape;
+  const lines = linesOf(nodes, options);
   let element = 0;
-  let text = lines.reduce((sum, line) => sum + Number(line !== undefined && !line.isText), 0);
+  let text = 0;
+  for (const line of lines) if (line !== undefined && !line.isText) text++;
   /** Of a node's children: their depth, and the place of the printed node above them. */
   const depths = new Int32Array(order.length);
   const above = new Int32Array(order.length);
-  const byNumber = new Map<string, string>();
-  const printed = new Map<string, AxNode>();
-  const kept: string[] = [];
+  const ids: string[] = [];
+  const shownNodes: AxNode[] = [];
+  const shownLines: Line[] = [];
+  const texts: string[] = [];
   for (let i = 0; i < order.length; i++) {
     const node = nodes[order[i]!]!;
     const line = lines[i];
@@ -195,14 +235,14 @@ function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
     above[i] = isShown ? i : from;
     if (!isShown) continue;
     const id = numbered ? String(number) : node.id;
-    const said = `[${id}] ${line.text}`;
-    byNumber.set(id, said);
-    printed.set(id, node);
+    ids.push(id);
+    shownNodes.push(node);
+    shownLines.push(line);
     if (fidelity === 'original' || !repeatsParent(node, from < 0 ? undefined : nodes[order[from]!]))
-      kept.push(TABS[depth] === undefined ? '\t'.repeat(depth) + said : TABS[depth] + said);
+      texts.push(`${TABS[depth] ?? '\t'.repeat(depth)}[${id}] ${line.text}`);
   }
-  const shown = fidelity === 'original' ? withoutRepeats(kept.join('\n').split('\n')) : kept;
-  return { text: shown.join('\n'), lines: byNumber, nodes: printed };
+  const shown = fidelity === 'original' ? withoutRepeats(texts.join('\n').split('\n')) : texts;
+  return new PrintedTree(shown.join('\n'), ids, shownNodes, shownLines);
 }
 
 const TABS = Array.from({ length: 16 }, (_, depth) => '\t'.repeat(depth));

@@ -150,7 +150,9 @@ function inWords(lower: string, slots: readonly string[]): readonly string[] {
   let text = lower;
   for (const [i, slot] of slots.entries()) if (slot.length > 2) text = text.replaceAll(slot, ` ${slotWord(i)} `);
   const words = text.match(/q\d\b|[a-z]+|\d+/g) ?? [];
-  const said = words.map((word) => (slotOf(word) >= 0 || WORDS.has(word) ? word : /\d/.test(word) ? 'number' : 'other'));
+  const said = words.map((word) =>
+    slotOf(word) >= 0 || WORDS.has(word) ? word : /\d/.test(word) ? 'number' : 'other',
+  );
   if (!said.includes('other')) return said.slice(0, MAX_WORDS);
   const found = said.filter((word) => slotOf(word) >= 0);
   return found.length > 0 ? ['other', 'with', ...found] : ['other'];
@@ -353,7 +355,7 @@ const WORDS: ReadonlySet<string> = new Set(
   what how many has got it which did i spend complete canceled processing cheapest best selling have mention word
   raise percent set change newest often used birthday who wrote negative written most expensive make made command
   assigned far does take can get within minutes longer than nearest entrance fee whose architect founded thanks its as
-  repository warranty long and or at one between count`
+  repository warranty me sorted result about long contributor an much spend assigned nobody email called author person who customer own wish yes no its than between and or at one between count`
     .split(/\s+/)
     .filter((word) => word !== ''),
 );

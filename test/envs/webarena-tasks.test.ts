@@ -152,7 +152,11 @@ describe('tasks', () => {
         const page = episode.get(url);
         const readable = `${readableOf(page, url)}\n${url}`.toLowerCase();
         if (readable.includes(said.toLowerCase())) continue;
-        const source = decodeURIComponent(decodeHTML(htmlOf(page)).replaceAll('+', ' ').replace(/%(?![0-9a-f]{2})/gi, '%25'));
+        const source = decodeURIComponent(
+          decodeHTML(htmlOf(page))
+            .replaceAll('+', ' ')
+            .replace(/%(?![0-9a-f]{2})/gi, '%25'),
+        );
         if ([said, slug(said)].some((text) => source.toLowerCase().includes(text.toLowerCase())))
           leaks.push(`${drawn.template.id} ${index}: ${said} at ${url}`);
       }

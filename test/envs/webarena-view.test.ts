@@ -56,11 +56,14 @@ async function player(index: number, seed: number, rng: Rng, rule: Rule): Promis
   return false;
 }
 
-const EPISODES = process.env.LONGPLAY_LONG === '1' ? 40 : 4;
+const long = process.env.LONGPLAY_LONG === '1';
+const EPISODES = long ? 40 : 1;
+/** Test tasks, a third of them in a short run. */
+const TESTED = env.tasks.split('test').filter((_, i) => long || i % 3 === 0);
 
 async function success(rule: Rule): Promise<{ all: number; bySite: ReadonlyMap<string, number> }> {
   const won = new Map<string, number>();
-  const test = env.tasks.split('test');
+  const test = TESTED;
   for (const index of test) {
     const label = env.tasks.label(index);
     for (let n = 0; n < EPISODES; n++) {
@@ -87,8 +90,8 @@ describe('a rule on the view’s fields, without learning', () => {
     const line = (values: Iterable<readonly [string, number]>) =>
       Array.from(values, ([name, value]) => `${name} ${value.toFixed(1)}`).join(', ');
     console.log(`random ${blind.all.toFixed(1)} (${line(blind.bySite)}); on the view: ${line(rules)}`);
-    expect(Math.max(...rules.values())).toBeLessThanOrEqual(blind.all + 5);
-    expect(Math.max(...blind.bySite.values())).toBeLessThanOrEqual(EPISODES > 4 ? 5 : 10);
+    expect(Math.max(...rules.values())).toBeLessThanOrEqual(blind.all + (long ? 5 : 12)); // an episode of the short run is six points
+    if (long) expect(Math.max(...blind.bySite.values())).toBeLessThanOrEqual(5);
   });
 });
 

@@ -62,7 +62,12 @@ it('the routes answer as the original’s do', { timeout: 120_000 }, async () =>
   const { intent } = drawTask({ index: 0, seed: 0 }).instance;
   expect(reset).toMatchObject({ sites: ['shopping'], object: intent });
   const invalid = await send('/step', { env_idx, action: '```dance [1]```' });
-  expect(invalid.answer).toMatchObject({ observation: 'Invalid action dance [1]', reward: 0, terminated: false, info: null });
+  expect(invalid.answer).toMatchObject({
+    observation: 'Invalid action dance [1]',
+    reward: 0,
+    terminated: false,
+    info: null,
+  });
   const stepped = await send('/step', { env_idx, action: 'I scroll. ```scroll [down]```' });
   expect(stepped.answer).toMatchObject({ reward: 1, terminated: false, truncated: false });
   const { answer: seen } = await send(`/observation?env_idx=${env_idx}`);

@@ -296,7 +296,11 @@ export class ChromiumDriver implements Driver {
       } catch (thrown) {
         // The page was left while it was asked: the next one is asked instead.
         if (page.isClosed()) return false;
-        if (thrown instanceof PageTooLarge || !/context was destroyed|navigat|Cannot find context/i.test(String(thrown))) throw thrown;
+        if (
+          thrown instanceof PageTooLarge ||
+          !/context was destroyed|navigat|Cannot find context/i.test(String(thrown))
+        )
+          throw thrown;
       }
       await page.waitForLoadState('load').catch(() => {});
     }
