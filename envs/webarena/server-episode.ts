@@ -95,7 +95,7 @@ export class ServerEpisode {
   }
 }
 
-/** Why an action fails before a browser is asked: the original's `fail_error`, empty where it does not. */
+/** Reason why an action fails before a browser is asked: the original's `fail_error`, empty where it does not. */
 export function failsBeforehand(action: Action, lines: Lines, tabs: number): string {
   switch (action.type) {
     case 'CLICK':

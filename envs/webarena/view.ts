@@ -1,5 +1,5 @@
 /**
- * Text that the small policy reads. Names of things are left out: what the objective quotes is `q1`, `q2`, … wherever it
+ * Text that the local policy reads. Names of things are left out: what the objective quotes is `q1`, `q2`, … wherever it
  * stands, words of the sites' own labels stay, everything else is `other`, `number`, `money`, … So nothing is learnt of a
  * world by heart. The prompt tells the objective, the page's title, what its fields hold and the last actions; each
  * listed action says what it acts on, where that stands, and how often the same was done before.
