@@ -49,7 +49,7 @@ export interface Lines {
   has(id: string): boolean;
 }
 
-/** What is printed of a page, the lines that the duplicate filter removes included: what was filtered can still be clicked. */
+/** Printed part of a page, the lines that the duplicate filter removes included: what was filtered can still be clicked. */
 export class PrintedTree {
   readonly text: string;
   /** Printed ids, and the node behind each. */
@@ -216,7 +216,7 @@ function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
   let element = 0;
   let text = 0;
   for (const line of lines) if (line !== undefined && !line.isText) text++;
-  /** Of a node's children: their depth, and the place of the printed node above them. */
+  /** Depth of a node's children, and the place of the printed node above them. */
   const depths = new Int32Array(order.length);
   const above = new Int32Array(order.length);
   const ids: string[] = [];

@@ -289,7 +289,7 @@ function otherWords(action: string, { slots }: Reading): string[] {
   return (action.toLowerCase().match(/[a-z]+|\d+/g) ?? []).map((word) => (/\d/.test(word) ? 'number' : word));
 }
 
-/** Where an answer stands on the page: the first place that shows it, and how many values come before it there. */
+/** Place of an answer on the page: the first place that shows it, and how many values come before it there. */
 function placeOfAnswer(action: string, { elements, slots }: Reading): readonly string[] {
   const given = /^stop \[([\s\S]+)\]$/.exec(action)?.[1];
   if (given === undefined) return [];
