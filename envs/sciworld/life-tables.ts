@@ -53,6 +53,32 @@ export const ANIMALS: Readonly<Record<string, Course>> = {
   ant: mammal,
 };
 
+/** Typical life spans in years. */
+export const SPANS: Readonly<Record<string, number>> = {
+  'giant tortoise': 150,
+  parrot: 80,
+  elephant: 70,
+  crocodile: 45,
+  'brown bear': 30,
+  turtle: 30,
+  beaver: 16,
+  wolf: 14,
+  chipmunk: 12,
+  'common toad': 10,
+  rabbit: 9,
+  'blue jay': 7,
+  frog: 6,
+  hedgehog: 5,
+  mouse: 4,
+  chameleon: 3,
+  dove: 2,
+  dragonfly: 0.4,
+  moth: 0.2,
+  ant: 0.1,
+  butterfly: 0.1,
+  bee: 0.1,
+};
+
 /** Name an animal of this species is told by in this stage. */
 export function stageName(species: string, stage: string): string {
   const name = ANIMALS[species]?.names?.[stage];

@@ -10,7 +10,7 @@ export type SiteId = (typeof SITES)[number];
 export type SiteBases = Readonly<Partial<Record<SiteId, string>>>;
 
 /** Public names under which addresses are shown. */
-const PUBLIC: Readonly<Record<SiteId, string>> = {
+export const PUBLIC: Readonly<Record<SiteId, string>> = {
   reddit: 'http://reddit.com',
   shopping: 'http://onestopmarket.com',
   shopping_admin: 'http://luma.com/admin',
@@ -25,13 +25,14 @@ export function toPublic(text: string, bases: SiteBases): string {
   let out = text;
   for (const site of SITES) {
     const base = bases[site];
-    if (base) out = out.replaceAll(base, PUBLIC[site]);
+    if (base && out.includes(base)) out = out.replaceAll(base, PUBLIC[site]);
   }
   return out;
 }
 
 /** The text with every public name (also as https) as the base address. */
 export function toLocal(text: string, bases: SiteBases): string {
+  if (!text.includes('://')) return text;
   let out = text;
   for (const site of SITES) {
     const base = bases[site];

@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 over `node:http`: loopback by default, a token for every other address, and bounds on bodies, heads,
- * connections, rate and patience, so that a client's mistake never grows without end.
+ * HTTP server, version 1.1 over `node:http`: loopback by default, a token for every other address, and limits on body,
+ * head, connections, rate and idle time.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -11,55 +11,63 @@ import { Connections } from './http-connections.ts';
 
 export interface HttpRequest {
   readonly method: string;
-  /** Without the query, percent-encoded as it came. */
+  /** Path without the query, percent-encoded as it came. */
   readonly path: string;
-  /** Behind the `?`; empty without one. */
+  /** Query behind the `?`; empty without one. */
   readonly query: string;
   readonly contentType: string | undefined;
-  /** UTF-8; empty without a body. */
+  /** Body as UTF-8; empty without one. */
   readonly body: string;
-  /** Aborted when the client has gone. */
+  /** Signal that aborts when the client has gone. */
   readonly gone: AbortSignal;
 }
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Default `application/json`; empty for none. */
+  /** Content type. Default `application/json`; empty for none. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A whole body, or its pieces as they come. */
+  /** Body as a whole, or its pieces as they come. */
   readonly body: string | AsyncIterable<string>;
 }
+
+/**
+ * Takes a WebSocket's connection over, after the access rules let it in.
+ * @returns false for a path where there is none
+ */
+export type UpgradeHandler = (path: string, request: IncomingMessage, socket: Socket, head: Buffer) => boolean;
 
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 
 export interface HttpLimits {
-  /** Default 1 MiB. */
+  /** Bytes of the longest body. Default 1 MiB. */
   readonly maxBodyBytes?: number;
   /** Connections at once. Default 1024. */
   readonly maxConnections?: number;
-  /** Of one client address, sustained; bursts of a second's worth pass. Default 100000. */
+  /** Requests per second of one client address, sustained; bursts of a second's worth pass. Default 100000. */
   readonly requestsPerSecond?: number;
-  /** Milliseconds a client gets to send a request, its head and its body. Default 30000. */
+  /** Milliseconds that a client has to send a request, its head and its body. Default 30000. */
   readonly receiveMs?: number;
 }
 
 export interface ListenOptions extends HttpLimits {
-  /** Default `127.0.0.1`. */
+  /** Host. Default `127.0.0.1`. */
   readonly host?: string;
-  /** 0 takes a free one. */
+  /** Port; 0 takes a free one. */
   readonly port: number;
-  /** Asked of every request as `Authorization: Bearer …`. Needed off loopback. */
+  /** Token that every request must carry as `Authorization: Bearer …`. Needed off loopback. */
   readonly token?: string | undefined;
-  /** Of rates and times counted; the waits of connections are node's own. Default: the machine's. */
+  /** WebSockets; without it there are none. */
+  readonly upgrade?: UpgradeHandler;
+  /** Clock of rates and times counted; the waits of connections are node's own. Default: the machine's. */
   readonly clock?: Clock | undefined;
 }
 
 export interface HttpServer {
-  /** `http://127.0.0.1:36001` */
+  /** URL, e.g. `http://127.0.0.1:36001`. */
   readonly url: string;
   readonly counts: HttpCounts;
-  /** Ends open connections too. */
+  /** Closes the server, and open connections too. */
   close(): Promise<void>;
 }
 
@@ -68,12 +76,12 @@ export interface HttpCounts {
   requests: number;
   /** Milliseconds from a whole request to its answer. */
   busyMs: number;
-  /** Refused before a handler saw them: form, rate, size, token, origin. */
+  /** Requests refused before a handler saw them: form, rate, size, token, origin. */
   refused: number;
   readonly byStatus: Map<number, number>;
 }
 
-/** Longest head of a request, bytes. */
+/** Bytes of the longest head of a request. */
 const MAX_HEAD_BYTES = 16 * 1024;
 /** Milliseconds that a connection without a request is kept. */
 const KEEP_ALIVE_MS = 60_000;
@@ -84,7 +92,7 @@ const LINGER_MS = 500;
 
 const EMPTY = Buffer.alloc(0);
 
-/** A JSON answer. */
+/** Makes a JSON answer. */
 export function json(value: unknown, status = 200): HttpAnswer {
   return { status, body: JSON.stringify(value) };
 }
@@ -116,6 +124,8 @@ export async function listen(handler: HttpHandler, options: ListenOptions): Prom
   server.on('connection', (socket) => connections.add(socket));
   server.on('request', (request, response) => front.take(request, response));
   server.on('checkContinue', (request, response) => front.take(request, response));
+  const { upgrade } = options;
+  if (upgrade) server.on('upgrade', (request, socket, head) => front.upgrade(request, socket as Socket, head, upgrade));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => front.refuseUnread(error, socket as Socket));
   await bind(server, host, port);
   const at = (server.address() as AddressInfo).port;
@@ -146,7 +156,7 @@ class Front {
   readonly #counts: HttpCounts;
   readonly #maxBodyBytes: number;
   readonly #clock: Clock;
-  /** Settles with the last answer of a connection that has one under way: requests sent ahead wait for it. */
+  /** Last answer of a connection that has one under way: requests sent ahead wait for it. */
   readonly #last = new WeakMap<Socket, Promise<void>>();
   /** Requests of a connection that are not answered yet. */
   readonly #ahead = new WeakMap<Socket, number>();
@@ -194,7 +204,29 @@ class Front {
     return ahead;
   }
 
-  /** Tells a client why its bytes are no request. Where its next request would begin is unknown, so it ends there. */
+  /** Hands a connection over to a WebSocket; it counts as one with a request under way until it closes. */
+  upgrade(request: IncomingMessage, socket: Socket, head: Buffer, handler: UpgradeHandler): void {
+    const now = this.#clock.now();
+    socket.on('error', () => socket.destroy());
+    const refuse = ({ status, message }: Refusal) => {
+      this.#count(status, now, true);
+      sendRefusal(socket, status, message);
+    };
+    const refusal = badForm(request) ?? this.#access.refusalOf(request, now);
+    if (refusal) {
+      refuse(refusal);
+      return;
+    }
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      refuse({ status: 501, message: 'of upgrades only websocket is spoken here; ask without one' });
+      return;
+    }
+    this.#connections.begin(socket);
+    if (handler(pathOf(request.url ?? '/').split('?', 1)[0]!, request, socket, head)) this.#count(101, now, false);
+    else refuse({ status: 404, message: 'no WebSocket here' });
+  }
+
+  /** Refuses unreadable bytes with the reason. The start of the next request is unknown, so the connection ends. */
   refuseUnread(error: NodeJS.ErrnoException, socket: Socket): void {
     const before = this.#last.get(socket);
     if (before && !this.#reading.has(socket)) {
@@ -208,12 +240,7 @@ class Front {
     }
     const { status, message } = unread(error);
     this.#count(status, this.#clock.now(), true);
-    const { body } = refused(status, message);
-    const length = Buffer.byteLength(body as string);
-    socket.end(
-      `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
-    );
-    linger(socket);
+    sendRefusal(socket, status, message);
   }
 
   #tooLong({ headers }: IncomingMessage): Refusal | undefined {
@@ -291,7 +318,7 @@ class Asked implements HttpRequest {
     this.#response = response;
   }
 
-  /** Made when asked for: most handlers answer before a client could leave. */
+  /** Signal made when it is first read: most handlers answer before a client could leave. */
   get gone(): AbortSignal {
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController());
@@ -369,6 +396,16 @@ function drained(response: ServerResponse): Promise<void> {
     };
     response.on('drain', done).on('close', done);
   });
+}
+
+/** Ends a connection that no response object belongs to with a refusal. */
+function sendRefusal(socket: Socket, status: number, message: string): void {
+  const { body } = refused(status, message);
+  const length = Buffer.byteLength(body as string);
+  socket.end(
+    `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
+  );
+  linger(socket);
 }
 
 /** Reads and drops what a client still sends for a while: a closed window would lose it the answer. */

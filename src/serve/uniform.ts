@@ -1,8 +1,9 @@
 /**
- * One protocol for all worlds, with true status codes:
+ * Uniform protocol for all worlds, with true status codes:
  *
  *     GET    /v1/envs                                    the worlds, their tasks and bounds
  *     GET    /v1/envs/{env}/tasks/{index}                label and split of a task
+ *     GET    /v1/envs/{env}/splits/{train | test}        the indices of a split's tasks
  *     POST   /v1/sessions                                {env, index, seed?, actions?} → 201 {session, env, turn, step, actions}
  *     POST   /v1/sessions/{session}/step                 {turn, action} → 200 {session, turn, step, actions}
  *     GET    /v1/sessions/{session}                      the last answer again
@@ -23,12 +24,12 @@ import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgy
 import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
 import { type HttpAnswer, type HttpRequest, json } from './http-server.ts';
 
-/** A session over HTTP. */
+/** Session over HTTP. */
 interface Session {
   readonly id: string;
   readonly env: string;
   answer: EpisodeAnswer;
-  /** The action that led to `answer`. */
+  /** Action that led to `answer`. */
   lastAction: string | undefined;
   readonly listed: boolean;
   over: boolean;
@@ -40,20 +41,31 @@ const openBody = z.strictObject({
   env: z.string(),
   index: z.int().min(0),
   seed: z.int().min(0).max(0xffffffff).optional(),
-  /** Answers list the actions. */
+  /** True when answers list the actions. */
   actions: z.boolean().default(true),
 });
 const stepBody = z.strictObject({ turn: z.int().min(1), action: z.string() });
 
+/** A world and its instructions for language models that answer with the bare action. */
+export interface InstructedEnv {
+  readonly env: Env;
+  readonly instructions: string;
+}
+
 export class UniformProtocol {
-  readonly #worlds: ReadonlyMap<string, Env>;
+  readonly #worlds: ReadonlyMap<string, InstructedEnv>;
   readonly #episodes: Episodes;
   readonly #limits: SessionLimits;
   readonly #now: () => number;
   readonly #sessions = new Map<string, Session>();
   #opening = 0;
 
-  constructor(worlds: ReadonlyMap<string, Env>, episodes: Episodes, limits: SessionLimits, now: () => number) {
+  constructor(
+    worlds: ReadonlyMap<string, InstructedEnv>,
+    episodes: Episodes,
+    limits: SessionLimits,
+    now: () => number,
+  ) {
     this.#worlds = worlds;
     this.#episodes = episodes;
     this.#limits = limits;
@@ -64,7 +76,10 @@ export class UniformProtocol {
     return this.#sessions.size;
   }
 
-  /** @param path begins with `/v1/` */
+  /**
+   * Handles a request.
+   * @param path begins with `/v1/`
+   */
   handle(path: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
     const [, , what, name, ...rest] = path.split('/');
     if (what === 'sessions') {
@@ -84,15 +99,16 @@ export class UniformProtocol {
       const refusal = allowed(request, 'GET');
       if (refusal) return refusal;
       if (name === undefined) return json({ envs: [...this.#worlds.values()].map(described) });
-      const env = this.#worlds.get(name);
-      if (!env) return this.#unknownEnv(name);
-      if (rest.length === 0) return json(described(env));
-      if (rest[0] === 'tasks' && rest.length === 2) return task(env, Number(rest[1]));
+      const world = this.#worlds.get(name);
+      if (!world) return this.#unknownEnv(name);
+      if (rest.length === 0) return json(described(world));
+      if (rest[0] === 'tasks' && rest.length === 2) return task(world.env, Number(rest[1]));
+      if (rest[0] === 'splits' && rest.length === 2) return split(world.env, rest[1]!);
     }
     return notFound(path);
   }
 
-  /** Closes what nobody has used for too long. @returns how many */
+  /** Sweeps sessions that were idle for too long. @returns how many were closed */
   sweep(now: number): number {
     let closed = 0;
     for (const session of this.#sessions.values()) {
@@ -106,7 +122,7 @@ export class UniformProtocol {
   async #open(request: HttpRequest): Promise<HttpAnswer> {
     const body = readJson(request, openBody);
     if ('status' in body) return body;
-    const env = this.#worlds.get(body.env);
+    const env = this.#worlds.get(body.env)?.env;
     if (!env) return this.#unknownEnv(body.env);
     if (body.index >= env.tasks.count) {
       return problem(400, 'BAD_ARGUMENT', `index: ${env.id} has tasks 0 … ${env.tasks.count - 1}, got ${body.index}`);
@@ -129,7 +145,7 @@ export class UniformProtocol {
         usedAt: this.#now(),
       };
       if (request.gone.aborted) {
-        this.#episodes.close(answer.episode); // nobody would ever learn its name
+        this.#episodes.close(answer.episode); // no client would ever learn its name
         return problem(499, 'GONE', 'the client left');
       }
       this.#sessions.set(session.id, session);
@@ -184,12 +200,12 @@ export class UniformProtocol {
   }
 }
 
-/** An error answer. */
+/** Makes an error answer. */
 export function problem(status: number, code: string, message: string, more: object = {}): HttpAnswer {
   return json({ error: { code, message, ...more } }, status);
 }
 
-/** A JSON body that fits the schema, or the answer that refuses it. */
+/** Reads a JSON body that fits the schema, or makes the answer that refuses it. */
 export function readJson<T>(request: HttpRequest, schema: z.ZodType<T>): T | HttpAnswer {
   let raw: unknown;
   try {
@@ -224,10 +240,12 @@ function actionsOf(session: Session): HttpAnswer {
   return json({ session: session.id, turn: session.answer.turn, actions: session.answer.actions });
 }
 
-function described({ id, description, tasks, rewardRange, maxObservationChars }: Env) {
+function described({ env, instructions }: InstructedEnv) {
+  const { id, description, tasks, rewardRange, maxObservationChars } = env;
   return {
     id,
     description,
+    instructions,
     rewardRange,
     maxObservationChars,
     tasks: {
@@ -250,6 +268,12 @@ function task(env: Env, index: number): HttpAnswer {
       ? 'train'
       : null;
   return json({ env: env.id, index, label: env.tasks.label(index), split });
+}
+
+function split(env: Env, name: string): HttpAnswer {
+  if (name !== 'train' && name !== 'test')
+    return problem(404, 'UNKNOWN_SPLIT', `expected train or test, got '${name}'`);
+  return json({ env: env.id, split: name, indices: [...env.tasks.split(name)] });
 }
 
 function broken(thrown: unknown): HttpAnswer {

@@ -1,8 +1,9 @@
-/** A run folder (or a bare trace) as the viewer reads it; follows a run that is still writing. */
+/** Run source: a run folder (or a bare trace) as the viewer reads it; follows a run that is still writing. */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import type { Draw, Drawing } from '../core/draw.ts';
+import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import type { TraceLine } from '../record/trace.ts';
@@ -10,19 +11,19 @@ import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
 import type { Curves, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo } from './api.ts';
 import { CurveBuffer } from './curve-buffer.ts';
 
-/** The parts of a world that the viewer needs. */
+/** World tools: the parts of a world that the viewer needs. */
 export interface WorldTools {
   readonly draw?: Draw;
   /** Text of a token id. */
   readonly spell?: (id: number) => string;
 }
 
-/** Finds a world by id; nothing for one that is not installed. */
+/** Lookup of a world by id; undefined for one that is not installed. */
 export type WorldsOf = (env: string) => Promise<WorldTools>;
 
-/** Turns of one episode that are drawn; beyond, the text has to do. */
+/** Most turns of an episode that are drawn; later ones show their text alone. */
 const MAX_DRAWINGS = 200;
-/** Members of a group that are put side by side. */
+/** Most members of a group that are put side by side. */
 const MAX_MEMBERS = 32;
 
 export class RunSource {
@@ -53,7 +54,7 @@ export class RunSource {
     this.refresh();
   }
 
-  /** Takes in what was written since. */
+  /** Refreshes: reads what was written since. */
   refresh(): void {
     this.#store.refresh();
     for (let at = this.#rows.length; at < this.#store.size; at++) this.#rows.push(rowOf(this.#store.episodes[at]!));
@@ -84,14 +85,17 @@ export class RunSource {
     return this.#rows;
   }
 
-  /** @throws {RangeError} outside the list; {UserError} BAD_TRACE when it was rotated away meanwhile */
+  /**
+   * Episode at a place.
+   * @throws {RangeError} outside the list; {UserError} BAD_TRACE when it was rotated away meanwhile
+   */
   async episode(at: number): Promise<EpisodeView> {
     const episode = this.#store.read(at);
     const tools = await this.#worlds(episode.task.env);
     return {
       at,
       episode: plain(episode),
-      drawings: drawings(tools.draw, episode),
+      drawings: drawings(tools.draw, episode, this.#envOptions()),
       spelling: spelling(tools.spell, episode),
     };
   }
@@ -106,7 +110,14 @@ export class RunSource {
     return Object.keys(value).length > 0 ? value : ((this.#store.config as Record<string, unknown> | undefined) ?? {});
   }
 
-  /** Whole new lines of metrics.jsonl; a damaged one is left out, and a last one being written comes next time. */
+  #envOptions(): EnvOptions {
+    const { env } = this.#configValue() as { env?: { options?: EnvOptions } };
+    return env?.options ?? {};
+  }
+
+  /**
+   * Reads whole new lines of metrics.jsonl; a damaged one is left out, and a last one being written comes next time.
+   */
   #readMetrics(path: string): void {
     if (!existsSync(path)) return;
     const fd = openSync(path, 'r');
@@ -168,7 +179,7 @@ function rowOf(stored: StoredEpisode): EpisodeRow {
   };
 }
 
-/** As JSON has it. */
+/** Converts to the form that JSON has. */
 function plain(episode: TraceLine): Plain<TraceLine> {
   const turns = episode.turns.map(({ actions, decision, ...turn }) => ({
     ...turn,
@@ -190,13 +201,17 @@ function plain(episode: TraceLine): Plain<TraceLine> {
   return { ...episode, turns } as Plain<TraceLine>;
 }
 
-function drawings(draw: Draw | undefined, { task, turns, finalObservation }: TraceLine): (Drawing | null)[] {
+function drawings(
+  draw: Draw | undefined,
+  { task, turns, finalObservation }: TraceLine,
+  options: EnvOptions,
+): (Drawing | null)[] {
   if (!draw) return [];
   const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;
   const seen = turns.map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
   return Array.from({ length: Math.min(turns.length + 1, MAX_DRAWINGS) }, (_, t) => {
     try {
-      return draw(task, first, seen.slice(0, t));
+      return draw(task, first, seen.slice(0, t), options);
     } catch {
       return null; // recorded under another version of the world
     }

@@ -1,10 +1,11 @@
-/** `longplay replay`: steps through recorded episodes, or plays them again and says where they differ. */
+/** Command `longplay replay`: steps through recorded episodes, or plays them again and shows where they differ. */
 import { emitKeypressEvents } from 'node:readline';
 import type { Command } from 'commander';
 import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
 import { Painter } from '../../console/painter.ts';
 import { render } from '../../console/text.ts';
 import type { Draw, Drawing } from '../../core/draw.ts';
+import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import { taskName } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
@@ -52,7 +53,10 @@ function find(store: TraceStore, id: string, path: string): number {
   throw new UserError('BAD_TRACE', `${path} has no episode ${id}${range}`);
 }
 
-/** Prints the first differences and a last line with the counts. Sets the exit code to 1 when there is one. */
+/**
+ * Checks episodes: prints the first differences and a last line with the counts. Sets the exit code to 1 when there is
+ * one.
+ */
 async function check(store: TraceStore, only: number | undefined): Promise<void> {
   const changed = moduleChange(tracedEnv(store.config, ''));
   if (changed !== undefined) process.stderr.write(`${changed}\n`);
@@ -96,7 +100,7 @@ function tracedEnv(config: unknown, named: string): ConfiguredEnv {
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */
-function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number): Drawing | undefined {
+function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number, options: EnvOptions): Drawing | undefined {
   if (!draw) return undefined;
   const { turns, finalObservation, task } = episode;
   const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;
@@ -104,7 +108,7 @@ function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number): Dr
     .slice(0, turn)
     .map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
   try {
-    return draw(task, first, seen);
+    return draw(task, first, seen, options);
   } catch {
     return undefined; // a trace of another version of the world: the text is still there
   }
@@ -125,7 +129,7 @@ async function step(store: TraceStore, start: number): Promise<void> {
       );
       worlds.set(env, found);
     }
-    const drawing = drawingOf(worlds.get(env)?.draw, episode, turn);
+    const drawing = drawingOf(worlds.get(env)?.draw, episode, turn, options);
     const { columns: width, rows: height } = process.stdout;
     painter.paint(episodeFrame(episode, turn, drawing, { width, height }));
   };
