@@ -125,6 +125,19 @@ export function loadNewest(dir: string, disk: Disk = nodeDisk): LoadedCheckpoint
   throw new UserError('BAD_CHECKPOINT', `${dir}: ${tried}; nothing was started over`);
 }
 
+/**
+ * Loads the checkpoint of one update.
+ * @throws {UserError} BAD_CHECKPOINT when it is not there, or damaged
+ */
+export function loadCheckpoint(dir: string, update: number, disk: Disk = nodeDisk): LoadedCheckpoint {
+  const path = join(dir, String(update));
+  try {
+    return { update, path, ...verify(disk, path, update), warnings: [] };
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', `${path}: ${messageOf(thrown)}`);
+  }
+}
+
 /** Updates that have a checkpoint, newest first; not verified. */
 export function listCheckpoints(dir: string, disk: Disk = nodeDisk): number[] {
   return candidates(disk.list(dir)).map(({ update }) => update);
