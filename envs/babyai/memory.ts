@@ -27,7 +27,7 @@ export interface Remembered {
   readonly name: string;
   /** Place from where the agent is now; unknown once a macro action has moved it by an untold way. */
   readonly place: Place | undefined;
-  /** Turns since it was in sight. */
+  /** Turns since it was in sight, refused ones left out. */
   readonly age: number;
 }
 
@@ -42,7 +42,7 @@ export interface Memory {
 export const track: Track<Memory> = {
   begin: ({ observation }) => ({ things: lookedAt(new Map(), observation), done: new Map() }),
   after: ({ things, done }, { action, observation }: SeenTurn) => ({
-    things: lookedAt(moved(things, action, describes(observation)), observation),
+    things: describes(observation) ? lookedAt(moved(things, action), observation) : things, // refused: nothing moved
     done: new Map(done).set(action, (done.get(action) ?? 0) + 1),
   }),
 };
@@ -73,12 +73,12 @@ export function thingsIn(observation: string): SeenThing[] {
   });
 }
 
-/** One turn later, seen from where the action has brought the agent. @param done the action was carried out */
-function moved(things: ReadonlyMap<string, Remembered>, action: string, done: boolean): Map<string, Remembered> {
+/** Things a turn later, seen from where the action has brought the agent. */
+function moved(things: ReadonlyMap<string, Remembered>, action: string): Map<string, Remembered> {
   const command = parse(action);
   const step = command.type === 'plain' ? command.action : undefined;
   const seenFrom = (place: Place): Place | undefined => {
-    if (!done || step === 'drop' || step === 'toggle') return place;
+    if (step === 'drop' || step === 'toggle') return place;
     if (step === 'turn left') return { front: -place.right, right: place.front };
     if (step === 'turn right') return { front: place.right, right: -place.front };
     if (step === 'move forward') return { front: place.front - 1, right: place.right };
@@ -89,9 +89,8 @@ function moved(things: ReadonlyMap<string, Remembered>, action: string, done: bo
   );
 }
 
-/** With what is in sight now put first; the thing in the hand is no longer anywhere. */
+/** Memory with what is in sight now put first; the thing in the hand is no longer anywhere. */
 function lookedAt(things: ReadonlyMap<string, Remembered>, observation: string): ReadonlyMap<string, Remembered> {
-  if (!describes(observation)) return things;
   const now = new Map<string, Remembered>();
   for (const { name, front, right } of thingsIn(observation)) {
     const key = keyOf(name);

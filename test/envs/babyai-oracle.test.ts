@@ -145,7 +145,7 @@ describe('view and drawing', () => {
     }
   });
 
-  it('render goal first, the last three actions, then the scene', () => {
+  it('render goal first, the last three actions, then the scene, then what was seen before', () => {
     const first = { kind: 'first' as const, observation: new CorrectedSession(4).first.observation };
     const observation =
       'Your goal: go to a green key\nIn front of you in this room, you can see several objects: There is a green key 1 right in front of you 1 steps away.  There is a red box 1 2 steps in front of you and 2 steps to your left.  The room has walls around you. You are carrying a blue ball.\nAvailable actions: ["turn left"]';
@@ -156,7 +156,7 @@ describe('view and drawing', () => {
     const all = [...turns, { action: 'jump', observation: 'Your goal: x\nNo.' }];
     const rendered = view.render(first, all, remember(first, all));
     expect(rendered.segments.join('')).toBe(
-      'go to green key | turn right move forward refused refused see green key 1 ahead red box 2 left 2 clear carrying blue ball',
+      'go to green key | turn right move forward refused refused see green key 1 ahead red box 2 left 2 clear carrying blue ball was yellow key 4 ago grey ball 4 ago purple key 4 ago',
     );
     expect(rendered.focus).toBe('green key');
     expect(rendered.mentions('toggle')).toEqual(rendered.mentions('go to green key 1'));

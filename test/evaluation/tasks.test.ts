@@ -67,7 +67,7 @@ describe('a task that training has seen in part', () => {
         expect(ways.some(({ ingredients, output }) => output === item && ingredients.length > 0)).toBe(true);
       }
       console.log(`${order}: ${seen.length} of the 100 test goals are crafted on the way to a train goal`);
-      expect(seen.length).toBeGreaterThanOrEqual(12);
+      expect(seen.length).toBeGreaterThanOrEqual(10);
     }
   });
 
