@@ -1,4 +1,4 @@
-/** First module of a child process that is a host. */
+/** Entry module of a child process that is a host. */
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../src/core/errors.ts';
 import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
@@ -21,7 +21,7 @@ process.on('disconnect', () => {
 });
 const guarded: OrphanGuardData = { parent: process.ppid, mark };
 new Worker(workerUrl(new URL('./orphan-guard.ts', import.meta.url)), { workerData: guarded, execArgv: [] }).unref();
-/** Says why, and ends. */
+/** Exits after reporting the reason. */
 function die(message: string): void {
   send([ports.setUp, message], () => exit(UNCAUGHT));
 }

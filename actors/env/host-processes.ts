@@ -1,7 +1,7 @@
 /**
- * Hosts in child processes: what untrusted environments get. Whatever one does to its memory, its heap or its buffers,
- * ends a process of its own, and the processes that it started end with it. Costs two system calls a step and
- * serialisation instead of shared memory.
+ * Host processes, for untrusted environments. An env that exhausts its memory, its heap or its buffers ends a process
+ * of its own, and the processes that it started end with it. Costs two system calls a step and serialisation instead of
+ * shared memory.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -27,7 +27,7 @@ import { endProcessTree, HAS_GROUPS, HOST_MARK } from './process-tree.ts';
 const LAST_WORDS_MS = 500;
 /** Characters of a child's stderr that are kept for the report of its end. */
 const STDERR_KEPT = 4000;
-/** Memory of a process beside its JavaScript heap: code, stacks, buffers of messages. MiB. */
+/** Mebibytes of a process beside its JavaScript heap: code, stacks, buffers of messages. */
 const BESIDE_HEAP_MB = 256;
 const PAGE_BYTES = 4096;
 
@@ -37,6 +37,7 @@ export class HostProcesses implements HostFactory {
   readonly #children = new Set<ChildProcess>();
 
   /**
+   * Makes a factory.
    * @param heapMb of each process, MiB; V8's own default where absent
    * @param variables environment variables of each process
    */

@@ -6,7 +6,11 @@ import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locatedEnv } from '../run/find-world.ts';
 
-/** @param overrides `key.path=value` strings @throws {UserError} BAD_CONFIG for a file that cannot be read, or is wrong */
+/**
+ * Reads a configuration file; names of earlier versions are accepted, and said on stderr.
+ * @param overrides `key.path=value` strings
+ * @throws {UserError} BAD_CONFIG for a file that cannot be read, or is wrong
+ */
 export function readConfigFile(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
@@ -14,6 +18,6 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
   } catch (thrown) {
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
   }
-  const config = loadRunConfig(text, path, overrides);
+  const config = loadRunConfig(text, path, overrides, (line) => void process.stderr.write(`${line}\n`));
   return { ...config, env: locatedEnv(config.env, dirname(path)) };
 }

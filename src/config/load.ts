@@ -1,25 +1,33 @@
-/** Reading a configuration: YAML text, overrides from the command line, the schema, and messages a person can act on. */
+/** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
 import { closest } from 'fastest-levenshtein';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 
 /**
+ * Reads a configuration.
  * @param text YAML
  * @param source where it came from, for messages
  * @param overrides `key.path=value` strings; values are YAML
+ * @param onNotice gets a line for each name of an earlier version; by default they are accepted silently
  * @throws {UserError} BAD_CONFIG: one line per mistake
  */
-export function loadRunConfig(text: string, source: string, overrides: readonly string[] = []): RunConfig {
+export function loadRunConfig(
+  text: string,
+  source: string,
+  overrides: readonly string[] = [],
+  onNotice?: (line: string) => void,
+): RunConfig {
   const document = parseDocument(text, { uniqueKeys: true });
   const [error] = document.errors;
   if (error) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${error.message.split('\n')[0]}`);
   const raw = plainValue(document, source) ?? {};
   if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
-  return checkRunConfig(raw, source);
+  return checkRunConfig(raw, source, onNotice);
 }
 
 /** Aliases that a document may expand to; more of them are an attack or a mistake. */
@@ -44,8 +52,13 @@ const REPEATED_CHARS = 120;
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
 const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
-/** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
-export function checkRunConfig(raw: unknown, source: string): RunConfig {
+/**
+ * Checks a configuration and fills in its defaults.
+ * @param onNotice gets a line for each name of an earlier version; by default they are accepted silently
+ * @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value
+ */
+export function checkRunConfig(given: unknown, source: string, onNotice?: (line: string) => void): RunConfig {
+  const raw = withPresentNames(given, (line) => onNotice?.(`${source}: ${line}`));
   const result = runConfigSchema.safeParse(withKindDefaults(raw));
   if (!result.success) {
     const all = result.error.issues.flatMap((issue) => explain(issue, raw));

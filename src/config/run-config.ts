@@ -1,6 +1,6 @@
 /**
- * A run's configuration: YAML, checked by a schema, every key with a default where one makes sense. The schedule keeps
- * the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
+ * Configuration of a run: YAML, checked by a schema, every key with a default where one makes sense. The horizon
+ * schedule keeps the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
  */
 import { z } from 'zod';
 import {
@@ -148,7 +148,7 @@ export const runConfigSchema = z.strictObject({
     /** Id of a world, or the path of a module, relative to the configuration's file. */
     id: z.string().min(1),
     options: z.record(z.string(), z.unknown()).default({}),
-    /** Of a user's module, written when a run is made: a change since then is said. */
+    /** Hash of a user's module, written when a run is made: a change since then is reported. */
     sha256: z.string().exactOptional(),
   }),
   tasks: section({
@@ -162,17 +162,17 @@ export const runConfigSchema = z.strictObject({
   horizon,
   policy: section({
     /**
-     * `small`: trained from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
+     * `local`: trained here from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
      * behind a server; `server`: a vLLM or SGLang that generates under the adapters that the learner here trains.
      */
-    kind: z.enum(['small', 'random', 'openai', 'checkpoint', 'server']).default('small'),
+    kind: z.enum(['local', 'random', 'openai', 'checkpoint', 'server']).default('local'),
     /** With `kind: checkpoint` or `server`: the model's folder (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */
     quantize: z.enum(['none', 'int8', 'int4']).default('none'),
     /** Train every weight instead of an adapter. */
     full: z.boolean().default(false),
-    /** The low-rank adapter that is trained. */
+    /** Adapter (low-rank) that is trained. */
     adapter: section({
       rank: width.default(16),
       alpha: rate.default(32),
@@ -182,7 +182,7 @@ export const runConfigSchema = z.strictObject({
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
       init: z.string().exactOptional(),
     }),
-    /** With `kind: server`. */
+    /** Server that generates, with `kind: server`. */
     server: section({
       api: z.enum(['vllm', 'sglang']).default('vllm'),
       /** Root of the server. */
@@ -217,7 +217,7 @@ export const runConfigSchema = z.strictObject({
     masked: z.boolean().default(true),
     /** Longest run of tokens of one turn. */
     maxTokens: positions.default(32),
-    /** The effect of a weight update on the cache of running episodes. */
+    /** Effect of a weight update on the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
     /** Folder of a run whose newest weights training starts from; random ones where absent. */
     init: z.string().exactOptional(),
@@ -283,7 +283,9 @@ export const runConfigSchema = z.strictObject({
     /** Groups in flight at most. */
     concurrentGroups: held.default(16),
     envThreads: threads.default(1),
-    /** The place of envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    /**
+     * Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones.
+     */
     isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
@@ -337,7 +339,7 @@ export const runConfigSchema = z.strictObject({
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
     oversampling: repeats.default(1),
-    /** The correction of decisions that older weights made (src/learner/options.ts). */
+    /** Correction of decisions that older weights made (src/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
@@ -399,6 +401,6 @@ export const runConfigSchema = z.strictObject({
 });
 
 export type RunConfig = z.infer<typeof runConfigSchema>;
-/** `policy.openai`. */
+/** Configuration of a model behind an OpenAI-compatible server, `policy.openai`. */
 export type OpenAIConfig = RunConfig['policy']['openai'];
 export type RunConfigInput = z.input<typeof runConfigSchema>;

@@ -3,7 +3,10 @@ import type { Drawing, Panel } from '../core/draw.ts';
 
 const COLORS = { red: 31, green: 32, yellow: 33, blue: 34, purple: 35, grey: 90, white: 37 } as const;
 
-/** @param color false where escape codes are unwelcome (`NO_COLOR`, a pipe) */
+/**
+ * Draws as text.
+ * @param color false where escape codes are unwelcome (`NO_COLOR`, a pipe)
+ */
 export function drawingText(
   { panels }: Drawing,
   color = process.stdout.isTTY === true && !process.env.NO_COLOR,

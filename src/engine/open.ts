@@ -59,7 +59,7 @@ async function openWeb(threads: number, reason: string): Promise<Engine> {
   return (await import('./onnxruntime-web.ts')).openOrtWeb(ort, { threads, reason });
 }
 
-/** The package, or why it is absent. */
+/** Loads a package. @returns it, or the reason why it is absent */
 async function load<T>(imported: () => Promise<T>): Promise<T | string> {
   try {
     return await imported();

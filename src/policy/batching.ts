@@ -1,6 +1,6 @@
 /** Batching rule: starts a call when it is full, complete, or waited for long enough. */
 
-/** Moment at which a call may start. */
+/** State of the queue at a moment when a call may start. */
 export interface BatchState {
   /** Turns that wait for a call. */
   readonly waiting: number;

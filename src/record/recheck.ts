@@ -1,19 +1,22 @@
-/** Plays a recorded episode again in its env and says where the two differ. */
+/** Rechecks a recorded episode: plays it again in its env and finds where the two differ. */
 import type { Env, Session } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { withHorizon } from '../core/horizon.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 
-/** The first place where the env answers otherwise than recorded. */
+/** Difference: the first place where the env answers otherwise than recorded. */
 export interface Difference {
-  /** 0 for the opening, else the number of the action. */
+  /** Turn, 0 for the opening, else the number of the action. */
   readonly turn: number;
   readonly what: 'observation' | 'reward' | 'end' | 'success' | 'answer';
   readonly recorded: string;
   readonly now: string;
 }
 
-/** @returns the first difference, or `undefined` when the env gives the very same episode; an env that throws differs */
+/**
+ * Plays an episode again.
+ * @returns the first difference, or `undefined` when the env gives the very same episode; an env that throws differs
+ */
 export async function recheck(env: Env, trajectory: Trajectory): Promise<Difference | undefined> {
   let turn = 0;
   try {

@@ -1,4 +1,4 @@
-/** The part of a checkpoint that is the run's, and the way back. */
+/** Run checkpoints: the content that a run keeps, and reading it back. */
 import { join } from 'node:path';
 import { UserError } from '../core/errors.ts';
 import type { Moments, TrainerState } from '../learner/trainer.ts';
@@ -9,7 +9,7 @@ import { type CheckpointContent, type Json, type LoadedCheckpoint, loadNewest } 
 import { checkRunContent, RUN_STATE_FORMAT } from './run-state-schema.ts';
 import type { StoredTensors } from './safetensors.ts';
 
-/** The conditions that weights are only valid under. */
+/** Identity of weights: the conditions under which they are valid. */
 export interface Identity {
   readonly env: string;
   readonly view: string;
@@ -18,26 +18,29 @@ export interface Identity {
   readonly model: ModelConfig;
 }
 
-/** A learner's state besides weights and moments; plain JSON. */
+/** State of a learner besides weights and moments; plain JSON. */
 export interface LearnerState {
   readonly trainer: TrainerState;
   /** Updates in a row that were taken back. */
   readonly brokenInARow: number;
 }
 
-/** A run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
+/** State of a run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
 export interface RunState<R, H> {
   readonly identity: Identity;
   readonly params: ParamSet;
   readonly moments: Moments;
-  /** The reference policy's weights, where the run has one. */
+  /** Reference policy's weights, where the run has one. */
   readonly reference?: ParamSet;
   readonly learner: LearnerState;
   readonly rollout: R;
   readonly horizon: H;
 }
 
-/** Tensors `<name>`, `m/<name>`, `v/<name>` and, of a reference policy, `reference/<name>`; everything else as JSON. */
+/**
+ * Content of a checkpoint: tensors `<name>`, `m/<name>`, `v/<name>` and, of a reference policy, `reference/<name>`;
+ * everything else as JSON.
+ */
 export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent {
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
   for (const { name, shape } of parameterSpecs(run.identity.model)) {
@@ -69,6 +72,7 @@ export function loadNewestOf(run: string, disk: Disk = nodeDisk): LoadedCheckpoi
 }
 
 /**
+ * Reads the state of a run.
  * @param checkpoint as `loadNewestOf` gave it
  * @param expected what the configuration asks for; absent to take the checkpoint as it is
  * @throws {UserError} BAD_CHECKPOINT when it belongs to another world, view, vocabulary, decoder or model

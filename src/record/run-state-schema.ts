@@ -177,7 +177,7 @@ export function checkRunContent({ state, tensors }: CheckpointContent, update: n
   const format = (state as { readonly format?: unknown } | null)?.format;
   if (format !== RUN_STATE_FORMAT) {
     throw senseless(
-      `expected run state format ${RUN_STATE_FORMAT}, got ${String(format)}; another version of longplay wrote it`,
+      `expected run state format ${RUN_STATE_FORMAT}, got ${JSON.stringify(format)?.slice(0, 60)}; another version of longplay wrote it`,
     );
   }
   const checked = runStateSchema.safeParse(state);
@@ -243,7 +243,7 @@ function oddGroups({ running, delivered, nextGroup, nextEpisode, accounting }: S
     const { finished, running: open, task, horizon, group } = saved;
     const members = [...finished, ...open].map(({ member }) => member);
     if (open.length === 0 || [...members].sort((a, b) => a - b).some((member, i) => member !== i)) {
-      return `rollout.running: group ${group} has members ${members.join(', ')}`;
+      return `rollout.running: group ${group} has members ${members.join(', ').slice(0, 60)}`;
     }
     const own = finished.map(({ trajectory }) => trajectory);
     if (own.some((one) => !isOf(one, { group, task, horizon })))

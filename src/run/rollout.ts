@@ -77,7 +77,7 @@ export interface RunningRollout extends RunStreams {
 export function rollout(options: RolloutOptions): RunningRollout {
   const { episodes, horizon, split = 'train', temperature = 1, seed = 1, policyRun } = options;
   const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
-  const checked = checkRunConfig(raw, 'config');
+  const checked = checkRunConfig(raw, 'config', options.onNotice);
   const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', `rollout-${envLabel(config.env.id)}`));

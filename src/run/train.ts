@@ -20,9 +20,9 @@ import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
+import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
-import { readSchedule, type Schedule, ScheduleRecorder } from './schedule-file.ts';
 import { markEnded, markStarted } from './started-mark.ts';
 
 /** The run to train, and the place for it. */
@@ -41,9 +41,9 @@ export interface TrainOptions {
   /** Faults to inject. */
   readonly chaos?: ChaosSpec | undefined;
   /** Keeps the order of messages in this file. */
-  readonly recordSchedule?: string | undefined;
+  readonly recordOrder?: string | undefined;
   /** Repeats the run recorded there; `mode` must be `serial`. */
-  readonly replaySchedule?: string | undefined;
+  readonly replayOrder?: string | undefined;
   /** Gets how far the run is, a few times a second. */
   readonly onProgress?: ((status: RunStatus) => void) | undefined;
   /** Gets what a person should know, one line each. Default: nobody does. */
@@ -87,7 +87,10 @@ export function train(options: TrainOptions): TrainingRun {
   const { resume = false, interrupt } = options;
   if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
   if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
-  const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
+  const checked =
+    options.config === undefined
+      ? readRunConfig(options.dir!)
+      : checkRunConfig(options.config, 'config', options.onNotice);
   const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(config.env.id)));
@@ -160,9 +163,9 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
-  const { recordSchedule, replaySchedule } = request;
-  const record = recordSchedule === undefined ? undefined : new ScheduleRecorder(recordSchedule, config);
-  const replay = replaySchedule === undefined ? undefined : scheduleOf(replaySchedule, config);
+  const { recordOrder, replayOrder } = request;
+  const record = recordOrder === undefined ? undefined : new OrderRecorder(recordOrder, config);
+  const replay = replayOrder === undefined ? undefined : orderOf(replayOrder, config);
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => {
     request.onMetrics?.(row);
@@ -236,12 +239,14 @@ function initialWeights(run: string, onNotice: (message: string) => void): Loade
 }
 
 /** @throws {UserError} BAD_CONFIG when it was recorded under another configuration */
-function scheduleOf(path: string, config: RunConfig): Schedule {
-  const schedule = readSchedule(path);
-  if (!isDeepStrictEqual(schedule.config, JSON.parse(JSON.stringify(config)))) {
-    throw new UserError('BAD_CONFIG', `--replay-schedule ${path}: it was recorded under another configuration`);
+function orderOf(path: string, config: RunConfig): RecordedOrder {
+  const order = readOrder(path);
+  // Through the check, so that names of earlier versions compare as the present ones.
+  const recorded = checkRunConfig(order.config, path);
+  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(recorded)), JSON.parse(JSON.stringify(config)))) {
+    throw new UserError('BAD_CONFIG', `--replay-order ${path}: it was recorded under another configuration`);
   }
-  return schedule;
+  return order;
 }
 
 /** SHA-256 of the weights and moments of a checkpoint. */
@@ -252,7 +257,7 @@ function weightsDigest(folder: string): string {
 }
 
 /** @throws {LongplayError} BAD_TRACE when the repetition ended elsewhere */
-function compared({ weights }: Schedule, sha256: string): string {
+function compared({ weights }: RecordedOrder, sha256: string): string {
   if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
   if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
   throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);

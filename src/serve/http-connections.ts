@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 
-interface Held {
+interface Connection {
   proven: boolean;
   /** Requests under way. */
   busy: number;
@@ -14,7 +14,7 @@ interface Held {
 export class Connections {
   readonly #max: number;
   /** Last answered last. */
-  readonly #held = new Map<Socket, Held>();
+  readonly #held = new Map<Socket, Connection>();
   /** Unproven connections, oldest first. */
   readonly #unproven = new Set<Socket>();
 

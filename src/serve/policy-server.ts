@@ -95,7 +95,7 @@ type Common = z.infer<z.ZodObject<typeof common>>;
 /** @throws {UserError} BAD_ARGUMENT when it cannot listen */
 export async function servePolicy(options: PolicyServerOptions): Promise<HttpServer> {
   const { decisions, model } = options;
-  const desk = new Desk(model, decisions);
+  const completions = new Completions(model, decisions);
   let server: HttpServer | undefined;
   server = await listen(
     (request) => {
@@ -107,11 +107,11 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
         const gauges = { decisions_waiting: decisions.waiting };
         return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
       }
-      if (path === '/v1/models') return json({ object: 'list', data: [desk.described] });
-      if (path === `/v1/models/${encodeURIComponent(model.name)}`) return json(desk.described);
+      if (path === '/v1/models') return json({ object: 'list', data: [completions.described] });
+      if (path === `/v1/models/${encodeURIComponent(model.name)}`) return json(completions.described);
       if (path === '/v1/completions' || path === '/v1/chat/completions') {
         if (method !== 'POST') return problem(405, `expected POST, got ${method}`);
-        return desk.answer(path === '/v1/completions' ? 'completions' : 'chat', request);
+        return completions.answer(path === '/v1/completions' ? 'completions' : 'chat', request);
       }
       return problem(404, `nothing at ${path}`);
     },
@@ -120,7 +120,7 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
   return server;
 }
 
-class Desk {
+class Completions {
   readonly #model: ServedModelOptions;
   readonly #decisions: Decisions;
   #next = 1;

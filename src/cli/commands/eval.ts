@@ -46,7 +46,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   ];
   const isRun = existsSync(target) && statSync(target).isDirectory();
   const config = isRun ? readRunConfig(target, overrides) : readConfig(target, overrides);
-  if (!isRun && config.policy.kind === 'small') {
+  if (!isRun && config.policy.kind === 'local') {
     throw new UserError(
       'BAD_ARGUMENT',
       `eval: ${target} is a configuration of a policy that has to be trained first; give the run's folder`,
@@ -89,7 +89,7 @@ function readConfig(path: string, overrides: readonly string[]): RunConfig {
   } catch {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration`);
   }
-  const config = loadRunConfig(text, path, overrides);
+  const config = loadRunConfig(text, path, overrides, (line) => void process.stderr.write(`${line}\n`));
   return { ...config, env: locatedEnv(config.env, dirname(path)) };
 }
 

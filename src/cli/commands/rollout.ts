@@ -126,7 +126,12 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     `seed=${flags.seed}`,
     ...flags.set,
   ];
-  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
+  const config = loadRunConfig(
+    JSON.stringify(raw),
+    'rollout',
+    settings,
+    (line) => void process.stderr.write(`${line}\n`),
+  );
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
   const dir = join(flags.runs, name);
   worldUrl(id, config.env.options);

@@ -2,7 +2,7 @@
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
-import { setUpSmallPolicy } from '../../policy/setup.ts';
+import { setUpLocalPolicy } from '../../policy/setup.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { findWorld, moduleChange } from '../../run/find-world.ts';
@@ -49,11 +49,11 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
   if (changed !== undefined) process.stderr.write(`${changed}\n`);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewestOf(dir);
-  const { codec, model, params } = setUpSmallPolicy(config, world.view, checkpoint);
+  const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
     policy: {
-      kind: 'small',
+      kind: 'local',
       engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
       model,
       envModule: workerUrl(url).href,

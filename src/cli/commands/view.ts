@@ -5,9 +5,9 @@ import { messageOf, UserError } from '../../core/errors.ts';
 import type { World } from '../../core/world.ts';
 import { codecOf } from '../../reading/codec-of.ts';
 import { findWorld } from '../../run/find-world.ts';
-import { reportHtml } from '../../view/report.ts';
-import { RunSource, type WorldsOf, type WorldTools } from '../../view/run-source.ts';
-import { serveViewer } from '../../view/server.ts';
+import { reportHtml } from '../../viewer/report.ts';
+import { RunSource, type WorldsOf, type WorldTools } from '../../viewer/run-source.ts';
+import { serveViewer } from '../../viewer/server.ts';
 import { runCommand } from '../fail.ts';
 
 interface ViewFlags {

@@ -1,6 +1,7 @@
 /**
- * An OpenAI-compatible server: `/models`, `/completions`, `/chat/completions`. Answers are checked by hand, field by
- * field: what a server leaves out stays out, and what has another shape is a `malformed` answer, which is asked for again.
+ * OpenAI client, for compatible servers: `/models`, `/completions`, `/chat/completions`. Answers are checked by hand,
+ * field by field: what a server leaves out stays out, and what has another shape is a `malformed` answer, which is
+ * asked for again.
  *
  * @see https://platform.openai.com/docs/api-reference; `token_ids`, `prompt_token_ids` as vLLM gives them
  */
@@ -12,7 +13,7 @@ export type Api = 'chat' | 'completions';
 
 export interface Completion {
   readonly text: string;
-  /** `stop`, `length`, … as the server calls it. */
+  /** Reason of the end: `stop`, `length`, … as the server calls it. */
   readonly finish: string;
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -27,7 +28,7 @@ export interface Completion {
 
 export interface ServedModel {
   readonly id: string;
-  /** Of our own policy server: what its token ids mean. */
+  /** View of our own policy server: the meaning of its token ids. */
   readonly view?: string;
   readonly vocabulary?: string;
   readonly decoder?: string;
@@ -42,13 +43,13 @@ export class OpenAIClient {
     this.#http = new HttpClient(options);
   }
 
-  /** One attempt. @throws {RemoteError} */
+  /** Makes one attempt. @throws {RemoteError} */
   async complete(api: Api, body: object, deadlineMs: number): Promise<Completion> {
     const answer = await this.#http.send('POST', PATHS[api], JSON.stringify(body), deadlineMs);
     return readCompletion(api, parseAnswer(answer.body));
   }
 
-  /** One attempt. @throws {RemoteError} */
+  /** Makes one attempt. @throws {RemoteError} */
   async models(deadlineMs: number): Promise<readonly ServedModel[]> {
     const answer = await this.#http.send('GET', 'models', undefined, deadlineMs);
     const { data } = (parseAnswer(answer.body) ?? {}) as { data?: unknown };
@@ -61,7 +62,10 @@ export class OpenAIClient {
   }
 }
 
-/** @throws {RemoteError} malformed */
+/**
+ * Reads a completion.
+ * @throws {RemoteError} malformed
+ */
 export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);

@@ -10,7 +10,7 @@ export interface RemoteUsage {
   readonly formatErrors: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** In the currency of the configured prices. */
+  /** Cost in the currency of the configured prices. */
   readonly cost: number;
   /** Milliseconds from the first attempt to the answer, summed over the requests. */
   readonly latencyMs: number;
