@@ -27,7 +27,7 @@ import { resultFiles } from './results.ts';
 
 interface Options {
   readonly seeds: number;
-  /** Of training, per seed; the configuration's where absent. */
+  /** Minutes of training, per seed; the configuration's where absent. */
   readonly minutes?: number;
 }
 

@@ -37,7 +37,7 @@ import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 import { median } from './median.ts';
 
-/** Of one update. */
+/** Groups of one update. */
 const GROUPS = 8;
 /** Measured updates of each algorithm, after one that warms up. */
 const REPEATS = 3;

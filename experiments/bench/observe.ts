@@ -31,7 +31,7 @@ export interface ObserveOptions {
   readonly pairs?: number;
   /** Length of each run. */
   readonly seconds?: number;
-  /** Of the run that the viewer opens. */
+  /** Episodes of the run that the viewer opens. */
   readonly episodes?: number;
 }
 

@@ -1,4 +1,4 @@
-/** The configuration file that a command was given. */
+/** Configuration file of a command. */
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';

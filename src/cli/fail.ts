@@ -1,12 +1,12 @@
-/** The end of a failed command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
+/** Failure of a command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
-/** 2 for a user's mistake, 1 for everything else. */
+/** Exit code: 2 for a user's mistake, 1 for everything else. */
 export function exitCodeOf(thrown: unknown): number {
   return isUserMistake(thrown) ? 2 : 1;
 }
 
-/** Text for stderr. A bug of ours keeps its stack: whoever reports it needs it. A full disk is none. */
+/** Failure text for stderr. A bug of ours keeps its stack, which a bug report needs; a full disk is no bug. */
 export function failureText(thrown: unknown): string {
   if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
   if (isSystemError(thrown)) return `longplay: the system refused: ${messageOf(thrown)}`;

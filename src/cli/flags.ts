@@ -1,7 +1,7 @@
-/** Reading flags, and waiting for the signal that ends a server. */
+/** Flag parsers, and the wait for the signal that ends a server. */
 import { InvalidArgumentError } from 'commander';
 
-/** A parser of whole numbers of at least `least`. */
+/** Parser of whole numbers of at least `least`. */
 export function wholeNumber(least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -10,7 +10,7 @@ export function wholeNumber(least: number): (text: string) => number {
   };
 }
 
-/** A parser of numbers of at least `least`. */
+/** Parser of numbers of at least `least`. */
 export function number(least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);

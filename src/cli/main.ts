@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line. */
+/** Command line `longplay`. */
 import { Command } from 'commander';
 import { checkEnv } from './commands/check-env.ts';
 import { doctor } from './commands/doctor.ts';

@@ -33,7 +33,7 @@ export function loadRunConfig(
 /** Aliases that a document may expand to; more of them are an attack or a mistake. */
 const MAX_ALIASES = 100;
 
-/** The document as plain data. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
+/** Plain value of a document. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
 function plainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
   let value: unknown;
   try {
@@ -141,7 +141,7 @@ const MAX_EPISODES = 1_000_000;
 const MAX_TURNS = 100_000_000;
 const MAX_WEIGHTS = 2e9;
 
-/** Products that no key shows by itself. @throws {UserError} BAD_CONFIG */
+/** Refuses excess in products of keys, which no key shows by itself. @throws {UserError} BAD_CONFIG */
 function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConfig, source: string): void {
   const refuse = (keys: string, product: number, most: number, what: string) => {
     if (product <= most) return;
@@ -165,7 +165,7 @@ function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConf
 /** Text of an URL with a name or a password in front of its host. */
 const CREDENTIALS = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]*@/i;
 
-/** Credentials are refused: a configuration is written into its run and its traces. @throws {UserError} BAD_CONFIG */
+/** Refuses credentials, since a configuration is written into its run and its traces. @throws {UserError} BAD_CONFIG */
 function refuseCredentials(value: unknown, source: string, path = ''): void {
   if (typeof value === 'string' && CREDENTIALS.test(value)) {
     throw new UserError(
@@ -217,7 +217,7 @@ function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
   return [`${shortened(at) || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
 }
 
-/** The keys the schema knows at a path; of a union, those of the variant that the value names. */
+/** Keys that the schema knows at a path; of a union, those of the variant that the value names. */
 function keysAt(path: readonly PropertyKey[], raw: unknown): string[] {
   let schema: unknown = runConfigSchema;
   let value: unknown = raw;

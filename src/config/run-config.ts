@@ -142,7 +142,7 @@ function section<S extends z.ZodRawShape>(shape: S) {
 }
 
 export const runConfigSchema = z.strictObject({
-  /** uint32; everything random in the run follows from it (async runs also depend on timing). */
+  /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
   env: z.strictObject({
     /** Id of a world, or the path of a module, relative to the configuration's file. */
@@ -162,15 +162,16 @@ export const runConfigSchema = z.strictObject({
   horizon,
   policy: section({
     /**
-     * `local`: trained here from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
-     * behind a server; `server`: a vLLM or SGLang that generates under the adapters that the learner here trains.
+     * Kind of policy. `local`: trained here from random weights; `checkpoint`: a pretrained language model from a
+     * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
+     * learner here trains.
      */
     kind: z.enum(['local', 'random', 'openai', 'checkpoint', 'server']).default('local'),
-    /** With `kind: checkpoint` or `server`: the model's folder (config.json, safetensors, tokenizer.json). */
+    /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */
     quantize: z.enum(['none', 'int8', 'int4']).default('none'),
-    /** Train every weight instead of an adapter. */
+    /** Trains every weight instead of an adapter when true. */
     full: z.boolean().default(false),
     /** Adapter (low-rank) that is trained. */
     adapter: section({
@@ -187,7 +188,7 @@ export const runConfigSchema = z.strictObject({
       api: z.enum(['vllm', 'sglang']).default('vllm'),
       /** Root of the server. */
       url: z.url().default('http://127.0.0.1:8000'),
-      /** The base model as the server calls it; the folder's path where absent. */
+      /** Base model as the server calls it; the folder's path where absent. */
       model: z.string().exactOptional(),
       /** Folder for adapters that the server sees under the same path; beside the run where absent. */
       adapters: z.string().exactOptional(),
@@ -205,7 +206,7 @@ export const runConfigSchema = z.strictObject({
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
       /** Tell the model the available actions in every turn. */
       listActions: z.boolean().default(false),
-      /** A system message before everything else. */
+      /** System message before everything else. */
       system: z.string().exactOptional(),
       /** Texts at which an answer ends, besides the model's end tokens. */
       stop: z.array(z.string().min(1)).default([]),
@@ -235,7 +236,7 @@ export const runConfigSchema = z.strictObject({
     /** With `kind: openai`: a model behind an OpenAI-compatible server. */
     openai: section({
       baseUrl: z.string().default('http://127.0.0.1:8000/v1'),
-      /** Empty: the one model the server has. */
+      /** Model as the server calls it; empty: the one model it has. */
       model: z.string().default(''),
       api: z.enum(['chat', 'completions']).default('chat'),
       /** `tokens`: token ids of the world's view, for our own policies behind `serve-policy` (with `api: completions`). */
@@ -244,7 +245,7 @@ export const runConfigSchema = z.strictObject({
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
       /** The form an answer must have; `world`: as the original asks for in that world. */
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
-      /** A system message before everything else. */
+      /** System message before everything else. */
       system: z.string().exactOptional(),
       /** Tell the model the available actions in every turn. */
       listActions: z.boolean().default(false),
@@ -377,9 +378,9 @@ export const runConfigSchema = z.strictObject({
     everyUpdates: countFrom0.default(0),
     episodesPerTask: held.default(8),
     horizons: z.array(turns).min(1).max(100).default([24]),
-    /** Also evaluate with the best action instead of a sampled one. */
+    /** Evaluates with the best action, besides a sampled one. */
     greedy: z.boolean().default(true),
-    /** Also evaluate a uniform random policy over the same lists. */
+    /** Evaluates a uniform random policy over the same lists too. */
     randomBaseline: z.boolean().default(true),
   }),
   trace: section({

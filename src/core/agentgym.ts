@@ -10,7 +10,7 @@ import type { TaskTable } from './task.ts';
 
 /** AgentGym dialect of one world. */
 export interface AgentGymDialect {
-  /** Absent where only the client is known. */
+  /** Server side; absent where only the client is known. */
   readonly server?: AgentGymServer;
   readonly client: AgentGymClient;
 }
@@ -51,14 +51,14 @@ export type AgentGymValues = Readonly<Record<string, number | string | null>>;
 /** Reply with a status or text of its own; a plain JSON value is sent under HTTP 200. */
 export interface AgentGymReply {
   readonly status: number;
-  /** Sent as it is, `text/plain`; else `json`. */
+  /** Text sent as it is, `text/plain`; else `json`. */
   readonly text?: string;
   readonly json?: unknown;
 }
 
 /** Mistake in a request, or an environment that broke. */
 export type AgentGymMistake =
-  /** No environment has the id; `closed` where one had it. */
+  /** Unknown id: no environment has it; `closed` where one had it. */
   | { readonly kind: 'unknown-id'; readonly path: string; readonly id: number; readonly closed: boolean }
   /** `index` threw this message. */
   | { readonly kind: 'bad-index'; readonly path: string; readonly message: string }
@@ -180,6 +180,6 @@ export interface AgentGymClient {
   readonly tasks: TaskTable;
   /** Least and largest reward of a step. */
   readonly rewardRange: readonly [min: number, max: number];
-  /** As `Env.replay`: `never` where the server's actions have effects that a second time would repeat. */
+  /** Replay, as `Env.replay`: `never` where repeating the server's actions would repeat their effects. */
   readonly replay?: 'exact' | 'never';
 }

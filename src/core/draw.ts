@@ -35,7 +35,7 @@ export interface GridPanel {
 }
 
 export interface Cell {
-  /** At most two characters. */
+  /** Glyph of at most two characters. */
   readonly glyph: string;
   /** A colour name of the terminal palette. */
   readonly color?: 'red' | 'green' | 'blue' | 'purple' | 'yellow' | 'grey' | 'white';

@@ -13,7 +13,7 @@ export interface Difference {
 }
 
 export interface ParityCounts {
-  /** Whatever has no steps (a layout, a row, a query, a string) counts as an episode of 0 steps. */
+  /** Episodes compared; a record without steps (a layout, a row, a query, a string) counts as an episode of 0 steps. */
   readonly episodes: number;
   readonly steps: number;
 }
@@ -21,7 +21,7 @@ export interface ParityCounts {
 /** Request of a recording. */
 export interface RecordedRequest {
   readonly method: string;
-  /** Below the world's root, with its query. */
+  /** Path below the world's root, with its query. */
   readonly path: string;
   /** Body as it was sent; absent without one. */
   readonly body?: string;
@@ -32,7 +32,7 @@ export interface RecordedRequest {
 /** Answer of the served world. */
 export interface ServedAnswer {
   readonly status: number;
-  /** Absent where the answer has none. */
+  /** Content type; absent where the answer has none. */
   readonly contentType: string | undefined;
   readonly body: string;
 }

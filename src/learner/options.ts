@@ -34,7 +34,7 @@ export interface ReferenceKl {
   readonly control: KlControl;
 }
 
-/** Everything an update depends on besides weights and data. */
+/** Trainer options: everything that an update depends on besides weights and data. */
 export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;

@@ -5,7 +5,7 @@ export interface BatchState {
   /** Turns that wait for a call. */
   readonly waiting: number;
   readonly maxBatch: number;
-  /** No other turn can join the call: see `Policy.complete`. */
+  /** True when no other turn can join the call: see `Policy.complete`. */
   readonly complete: boolean;
   /** Age of the oldest waiting turn, in milliseconds. */
   readonly oldestMs: number;

@@ -1,4 +1,4 @@
-/** Evaluations of a started run: the plans a configuration asks for, and what came of them. */
+/** Evaluations of a started run: the plans of a configuration, and their results. */
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
@@ -9,7 +9,7 @@ import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 
-/** All evaluations a configuration asks for, of the run's present weights. */
+/** Evaluates a run's present weights by all evaluations of its configuration. */
 export async function evaluateRun(
   run: Run,
   config: RunConfig,
@@ -42,7 +42,7 @@ export function evaluationPlans(
   );
 }
 
-/** Every task of the evaluated split or set, under the seed that all evaluations share. */
+/** Plan of one evaluation: every task of the evaluated split or set, under the seed that all evaluations share. */
 export function evaluationPlan(
   env: Env,
   config: RunConfig,

@@ -12,14 +12,14 @@ export const ORDER_FORMAT = 2;
 /** First words of the file; the second is that of files written before the name changed. */
 const FORMATS = ['longplay-order', 'longplay-schedule'];
 
-/** An answer of the env hosts: only of which episode, because what it says follows from the actions; or a failure. */
+/** Answer of the env hosts: only its episode, because the content follows from the actions; or a failure. */
 export type Answered = number | { readonly episode: number; readonly failure: Failure };
 
-/** The order in which a run's messages were delivered, and what else a repetition needs. */
+/** Recorded order of a run's messages, and what else a replay needs. */
 export interface RecordedOrder {
-  /** The run's resolved configuration. */
+  /** Configuration of the run, resolved. */
   readonly config: unknown;
-  /** By actor. */
+  /** Orders by actor. */
   readonly orders: ReadonlyMap<string, readonly Begun[]>;
   /** Answers that reached the rollouts together, in order. */
   readonly batches: readonly (readonly Answered[])[];
@@ -82,7 +82,10 @@ export class OrderRecorder {
   }
 }
 
-/** @throws {UserError} BAD_TRACE for a file that is no recorded order, of another version, or damaged */
+/**
+ * Reads a recorded order.
+ * @throws {UserError} BAD_TRACE for a file that is no recorded order, of another version, or damaged
+ */
 export function readOrder(path: string): RecordedOrder {
   const orders = new Map<string, Begun[]>();
   const batches: (readonly Answered[])[] = [];

@@ -25,7 +25,7 @@ import { createRunFolder, discard, freeRunName, readRunConfig } from './run-fold
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
 import { markEnded, markStarted } from './started-mark.ts';
 
-/** The run to train, and the place for it. */
+/** Options of training: the run to train, and the place for it. */
 export interface TrainOptions {
   /**
    * Configuration, as a YAML file would hold it; keys left out have their defaults. `env.id` is the id of a world or the
@@ -34,23 +34,23 @@ export interface TrainOptions {
   readonly config?: RunConfigInput | RunConfig | undefined;
   /** Folder of the run: new, or with `resume` that of the run. Default `runs/<world>`, numbered where it exists. */
   readonly dir?: string | undefined;
-  /** Goes on from the newest good checkpoint in `dir`. Default false. */
+  /** Resumes from the newest good checkpoint in `dir`. Default false. */
   readonly resume?: boolean | undefined;
-  /** `serial`: one event loop, bit for bit repeatable. Default `async`. */
+  /** Mode. `serial`: one event loop, bit for bit repeatable. Default `async`. */
   readonly mode?: 'async' | 'serial' | undefined;
   /** Faults to inject. */
   readonly chaos?: ChaosSpec | undefined;
-  /** Keeps the order of messages in this file. */
+  /** File to record the order of messages in. */
   readonly recordOrder?: string | undefined;
-  /** Repeats the run recorded there; `mode` must be `serial`. */
+  /** File of a recorded run to repeat; `mode` must be `serial`. */
   readonly replayOrder?: string | undefined;
-  /** Gets how far the run is, a few times a second. */
+  /** Called with the progress of the run, a few times a second. */
   readonly onProgress?: ((status: RunStatus) => void) | undefined;
-  /** Gets what a person should know, one line each. Default: nobody does. */
+  /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
-  /** Gets every row of metrics in the middle of the run's work; `metrics$` is for everybody else. */
+  /** Called with every row of metrics in the middle of the run's work; other users take `metrics$`. */
   readonly onMetrics?: ((row: MetricsRow) => void) | undefined;
-  /** Gets the actors' face of the run once it is up. */
+  /** Called with the actors' handle of the run once it is up. */
   readonly onStarted?: ((run: Run) => void) | undefined;
   /** Awaited between training and evaluation. */
   readonly beforeEvaluation?: (() => Promise<unknown>) | undefined;
@@ -58,7 +58,7 @@ export interface TrainOptions {
   readonly interrupt?: AbortSignal | undefined;
 }
 
-/** The outcome of a training run; also in the folder's `results.json`. */
+/** Outcome of a training run; also in the folder's `results.json`. */
 export interface TrainOutcome {
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
@@ -66,13 +66,13 @@ export interface TrainOutcome {
   readonly chaos?: ChaosReport;
 }
 
-/** A run that trains. */
+/** Training run. */
 export interface TrainingRun extends RunStreams {
   /** Folder of the run. */
   readonly dir: string;
   /** Configuration with all defaults. */
   readonly config: RunConfig;
-  /** Ends it early: the update under way is finished and a checkpoint written; evaluations are left out. */
+  /** Stops it early: the update under way is finished and a checkpoint written; evaluations are left out. */
   stop(): Promise<TrainOutcome>;
   /** Settles with the run, after its streams. Rejects with what ended it: `UserError` where the caller can mend it. */
   readonly done: Promise<TrainOutcome>;
@@ -141,7 +141,7 @@ interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly onNotice: (message: string) => void;
 }
 
-/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+/** Trains under a mark. A fresh run that a user's mistake kept from starting leaves nothing behind. */
 async function marked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, resume } = request;
   const left = markStarted(dir);
@@ -230,7 +230,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   }
 }
 
-/** The newest good weights of another run. */
+/** Initial weights: the newest good ones of another run. */
 function initialWeights(run: string, onNotice: (message: string) => void): LoadedCheckpoint {
   const checkpoint = loadNewestOf(run);
   for (const warning of checkpoint.warnings) onNotice(warning);
@@ -238,7 +238,10 @@ function initialWeights(run: string, onNotice: (message: string) => void): Loade
   return checkpoint;
 }
 
-/** @throws {UserError} BAD_CONFIG when it was recorded under another configuration */
+/**
+ * Recorded order of a file.
+ * @throws {UserError} BAD_CONFIG when it was recorded under another configuration
+ */
 function orderOf(path: string, config: RunConfig): RecordedOrder {
   const order = readOrder(path);
   // Through the check, so that names of earlier versions compare as the present ones.
@@ -249,21 +252,24 @@ function orderOf(path: string, config: RunConfig): RecordedOrder {
   return order;
 }
 
-/** SHA-256 of the weights and moments of a checkpoint. */
+/** Digest (SHA-256) of the weights and moments of a checkpoint. */
 function weightsDigest(folder: string): string {
   return createHash('sha256')
     .update(readFileSync(join(folder, 'tensors.safetensors')))
     .digest('hex');
 }
 
-/** @throws {LongplayError} BAD_TRACE when the repetition ended elsewhere */
+/**
+ * Compares the weights of a replay.
+ * @throws {LongplayError} BAD_TRACE when it ended with other weights
+ */
 function compared({ weights }: RecordedOrder, sha256: string): string {
   if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
   if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
   throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);
 }
 
-/** The evaluations, or none once the run is interrupted: what they have under way ends with the run. */
+/** Evaluations, or none once the run is interrupted: those under way end with the run. */
 async function unlessInterrupted(
   interrupt: AbortSignal,
   evaluate: () => Promise<EvaluationSummary[]>,
@@ -277,7 +283,7 @@ async function unlessInterrupted(
   return Promise.race([evaluations, cut]);
 }
 
-/** An evaluation made while training went on: its episodes may span several versions from `version` on. */
+/** Records an evaluation made while training went on: its episodes may span several versions from `version` on. */
 function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summary: EvaluationSummary): void {
   const { name, all } = summary;
   onNotice(
@@ -293,7 +299,7 @@ function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summ
   }
 }
 
-/** The same evaluations for a uniform random policy over the same lists. */
+/** Random baseline: the same evaluations for a uniform random policy over the same lists. */
 async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[]> {
   const config: RunConfig = {
     ...request.config,

@@ -103,7 +103,7 @@ export interface HorizonState {
   readonly config: HorizonConfig;
   /** Updates seen. */
   readonly updates: number;
-  /** Present for `adaptive` alone. */
+  /** Ladder state of `adaptive`; absent for others. */
   readonly ladder?: LadderState;
 }
 

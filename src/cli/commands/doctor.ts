@@ -1,4 +1,4 @@
-/** `longplay doctor`: what this machine has, and what each engine lacks. */
+/** Command `longplay doctor`: reports what this machine has and what each engine lacks. */
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
 import { messageOf, UserError } from '../../core/errors.ts';
@@ -84,7 +84,7 @@ export function doctor(program: Command): void {
     );
 }
 
-/** A model's checks, as a table to send back. */
+/** Table of a model's checks, to send back. */
 async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
   const engine = { name: 'auto' } as const;
   const options =
@@ -99,7 +99,7 @@ async function modelTable(folder: string, { quantize, server, api, servedModel, 
   if (checks.some(({ ok }) => !ok)) process.exitCode = 1;
 }
 
-/** Compiles and runs a two-by-two product: an engine that loads may still not compute. */
+/** Tries an engine on a two-by-two product: an engine that loads may still not compute. */
 async function tryEngine(options: EngineOptions): Promise<Finding> {
   const name = `${options.name}/${options.device}`;
   try {

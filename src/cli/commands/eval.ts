@@ -1,4 +1,4 @@
-/** `longplay eval`. */
+/** Command `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';

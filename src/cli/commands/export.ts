@@ -1,4 +1,4 @@
-/** `longplay export`: episodes for other trainers and tools. */
+/** Command `longplay export`: episodes for other trainers and tools. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { messageOf, UserError } from '../../core/errors.ts';
@@ -76,7 +76,7 @@ function exportCommand(path: string, flags: ExportFlags): void {
   process.stdout.write(`${chosen.length} episodes, ${turns} turns → ${flags.out}\n`);
 }
 
-/** AgentTraj is one JSON list, ChatML one object per line; both are written episode by episode. */
+/** Writes text forms episode by episode: AgentTraj as one JSON list, ChatML as one object per line. */
 function writeText(path: string, format: 'agenttraj' | 'chatml', episodes: Iterable<TraceLine>): void {
   const file = openSync(path, 'w');
   try {

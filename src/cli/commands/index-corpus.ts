@@ -1,4 +1,4 @@
-/** `longplay index`. */
+/** Command `longplay index`. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { duration, percent, whole } from '../../console/numbers.ts';
@@ -52,7 +52,7 @@ async function build(corpus: string, { out: given, segmentMb, ...options }: Inde
 
 const EVERY_MS = 500;
 
-/** One line on a terminal, redrawn; without a terminal, a line every ten seconds. */
+/** Progress line, redrawn on a terminal; without one, a line every ten seconds. */
 class ProgressLine {
   readonly #began: number;
   readonly #isTerminal = process.stderr.isTTY === true;

@@ -1,4 +1,4 @@
-/** `longplay rollout`. */
+/** Command `longplay rollout`. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';

@@ -1,4 +1,4 @@
-/** `longplay serve-policy`. */
+/** Command `longplay serve-policy`. */
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';

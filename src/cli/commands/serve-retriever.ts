@@ -1,4 +1,4 @@
-/** `longplay serve-retriever`. */
+/** Command `longplay serve-retriever`. */
 import type { Command } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import type { Bm25Index } from '../../retrieval/bm25-index.ts';

@@ -1,4 +1,4 @@
-/** `longplay train`. */
+/** Command `longplay train`. */
 import { basename, join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { Subject } from 'rxjs';
@@ -58,7 +58,7 @@ export function trainCommand(program: Command): void {
     );
 }
 
-/** The flags under their present names; an earlier name is accepted, and said. */
+/** Flags under their present names; an earlier name is accepted, and the present one is said. */
 function withPresentFlags({ recordSchedule, replaySchedule, ...flags }: TrainFlags): TrainFlags {
   const say = (old: string, now: string) => process.stderr.write(`${old} is called ${now} now\n`);
   if (recordSchedule !== undefined) say('--record-schedule', '--record-order');
@@ -94,7 +94,10 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
   });
 }
 
-/** @throws {UserError} for what an order of messages alone does not determine */
+/**
+ * Checks the flags of recording and replay.
+ * @throws {UserError} for a run that an order of messages alone does not determine
+ */
 function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
   const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-order and --replay-order: ${why}`);
   if (flags.recordOrder !== undefined && flags.replayOrder !== undefined) throw refuse('give one of them');
@@ -125,7 +128,7 @@ function resumed(dir: string, flags: TrainFlags) {
   return { config, dir, resume: true };
 }
 
-/** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
+/** Trains with progress on the console and prints the table at the end. The quickstart calls it too. */
 export async function trainAndReport(request: {
   readonly config: RunConfig;
   readonly dir: string;

@@ -1,4 +1,4 @@
-/** `longplay view`: a page over runs, served on this machine or written as one file. */
+/** Command `longplay view`: a page over runs, served on this machine or written as one file. */
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { messageOf, UserError } from '../../core/errors.ts';

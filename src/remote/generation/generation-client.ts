@@ -159,7 +159,7 @@ function sglang(options: GenerationOptions): GenerationClient {
   };
 }
 
-/** What a server said, as an object; whatever else it is has no fields. */
+/** Reads an answer as an object; anything else has no fields. */
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
