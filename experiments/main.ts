@@ -5,12 +5,14 @@ import { UserError } from '../src/core/errors.ts';
 import { babyai } from './babyai.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
+import { searchqa } from './searchqa.ts';
 
 type Flags = ReturnType<typeof flags>;
 
 const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
   horizon: ({ cells, minutes }) => horizon({ cells, minutes }),
   'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
+  searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
   babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
 };
 
@@ -29,7 +31,12 @@ await runCommand(async () => {
 function flags() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { seeds: { type: 'string' }, cells: { type: 'string' }, minutes: { type: 'string' } },
+    options: {
+      seeds: { type: 'string' },
+      'env-steps': { type: 'string' },
+      cells: { type: 'string' },
+      minutes: { type: 'string' },
+    },
   });
   const number = (flag: keyof typeof values, whole: boolean) => {
     const text = values[flag];
@@ -45,6 +52,7 @@ function flags() {
   return {
     name: positionals[0],
     seeds: number('seeds', true),
+    envSteps: number('env-steps', true),
     cells: number('cells', true),
     minutes: number('minutes', false),
   };

@@ -1,6 +1,6 @@
 /** Command `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
@@ -8,7 +8,7 @@ import type { RunConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { readTaskIds } from '../../evaluation/tasks.ts';
-import { loadNewest } from '../../record/checkpoint.ts';
+import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { evaluateRun } from '../../run/evaluate-run.ts';
 import { locatedEnv, moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
@@ -54,7 +54,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   }
   const changed = moduleChange(config.env);
   if (changed !== undefined) process.stderr.write(`${changed}\n`);
-  const checkpoint = isRun ? loadNewest(join(target, 'checkpoints')) : undefined;
+  const checkpoint = isRun ? loadNewestOf(target) : undefined;
   for (const warning of checkpoint?.warnings ?? []) process.stderr.write(`${warning}\n`);
   const run = await startRun({
     config: { ...config, trace: { ...config.trace, everyGroups: isRun ? config.trace.everyGroups : 0 } },
