@@ -41,7 +41,7 @@ export interface Evaluated {
   readonly wins: readonly (number | null)[];
 }
 
-/** How far training was at one point of its curve. */
+/** Progress of training at one point of its curve. */
 export interface Mark {
   readonly update: number;
   readonly envSteps: number;
@@ -60,7 +60,7 @@ export interface CellRow extends CellKey {
   readonly tasks: readonly number[];
   readonly minutes: number;
   readonly curve: readonly (Mark & { readonly evaluated: Evaluated })[];
-  /** Of the last weights. */
+  /** Evaluations of the last weights. */
   readonly final: readonly Evaluated[];
 }
 
@@ -224,10 +224,10 @@ function folderOf(cell: CellKey): string {
   return cellName(cell).replaceAll(/[^\w.-]+/g, '-');
 }
 
-/** What a cell's folder keeps beside its checkpoints. */
+/** State that a cell's folder keeps beside its checkpoints. */
 interface Progress {
   readonly marks: readonly Mark[];
-  /** Of training so far, and the tokens of it, over all its parts. */
+  /** Minutes of training so far, and the tokens of it, over all its parts. */
   readonly minutes: number;
   readonly tokens: number;
 }

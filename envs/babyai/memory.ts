@@ -6,7 +6,7 @@
 import type { SeenTurn, Track } from '../../src/core/view.ts';
 import { parse } from './grammar.ts';
 
-/** Something that an observation tells of. */
+/** Thing that an observation tells of. */
 export interface SeenThing {
   /** `red ball`, `blue closed door` */
   readonly name: string;
@@ -21,9 +21,9 @@ interface Place {
   readonly right: number;
 }
 
-/** Something that was in sight. */
+/** Thing that was in sight. */
 export interface Remembered {
-  /** Its last name: a door's says whether it was open. */
+  /** Last name: a door's says whether it was open. */
   readonly name: string;
   /** Place from where the agent is now; unknown once a macro action has moved it by an untold way. */
   readonly place: Place | undefined;
@@ -33,7 +33,7 @@ export interface Remembered {
 
 /** State of the memory: plain data, never changed in place. */
 export interface Memory {
-  /** By colour and kind, the latest seen first; of namesakes the nearest. */
+  /** Things by colour and kind, the latest seen first; of namesakes the nearest. */
   readonly things: ReadonlyMap<string, Remembered>;
   /** Times that each action was taken. */
   readonly done: ReadonlyMap<string, number>;

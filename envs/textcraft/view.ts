@@ -59,7 +59,7 @@ function heldAfter(held: Held, { action, observation }: SeenTurn): Held {
   return after;
 }
 
-/** What is held, in one order: the rest of an episode depends on nothing else. */
+/** Inventory as text, in one order: the rest of an episode depends on nothing else. */
 function inventoryOf(held: Held): string {
   const entries = [...held].filter(([, n]) => n > 0).map(([item, n]) => `${n} ${item}`);
   return entries.sort().join(', ');

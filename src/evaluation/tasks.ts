@@ -26,7 +26,7 @@ function listed({ id, tasks }: Table, indices: readonly number[]): readonly numb
 
 /**
  * Task indices in the text of a file: numbers apart by blanks, commas or lines, ranges as `31-139`, or AgentGym's JSON
- * (`[{ "item_id": "textcraft_31" }]`, or the numbers themselves).
+ * (`[{ "item_id": "world_31" }]`, or the numbers themselves).
  * @throws {UserError} BAD_ARGUMENT naming the file and what is no index
  */
 export function readTaskIds(text: string, path: string): number[] {

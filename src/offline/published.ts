@@ -9,7 +9,7 @@ import type { DemonstratedTurn, Demonstration } from './demonstrations.ts';
 export interface PlayAgainOptions {
   /** A reply that is not among the listed actions is context of what follows, and not learnt. */
   readonly onlyListed: boolean;
-  /** Told each episode that is left out, with the reason, and the counts at the end. */
+  /** Gets each episode that is left out, with the reason, and the counts at the end. */
   readonly onNotice: (message: string) => void;
 }
 
