@@ -15,6 +15,7 @@ import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
 import { Dispatch } from './dispatch.ts';
+import { type HostVariables, hostEnvironment } from './host-environment.ts';
 import { HostProcesses } from './host-processes.ts';
 import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
@@ -35,10 +36,15 @@ export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' |
   /** False where the policy does not need the list of actions. Default true. */
   readonly listActions?: boolean | undefined;
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
+  /** Environment variables that hosts inherit, or do not, whatever their names look like; inline hosts have all. */
+  readonly variables?: HostVariables | undefined;
   readonly clock?: Clock | undefined;
-  /** Faults to inject, and where what becomes of them is counted. */
+  /** Faults to inject, and the ledger that counts their outcomes. */
   readonly chaos?: ChaosLedger | undefined;
-  /** `ActorSystem.outside`, where the pool is inline in a serial system and its envs do real waiting. */
+  /**
+   * Declares outside work (`ActorSystem.outside`), where the pool is inline in a serial system and its envs wait in
+   * real time.
+   */
   readonly outside?: (<T>(work: Promise<T>) => Promise<T>) | undefined;
 }
 
@@ -118,8 +124,13 @@ class Pool implements EnvPool {
     const inline = options.isolation === 'inline';
     const { threads, resourceLimits = {} } = options;
     if (options.hosts) this.#factory = options.hosts;
-    else if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
-    else if (!inline) this.#factory = new HostProcesses(resourceLimits.maxOldGenerationSizeMb);
+    else if (!inline) {
+      const variables = hostEnvironment(process.env, options.variables);
+      this.#factory =
+        options.isolation === 'thread'
+          ? new HostThreads(threads, resourceLimits, variables)
+          : new HostProcesses(resourceLimits.maxOldGenerationSizeMb, variables);
+    }
     this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
     this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#clock, this.#factory === undefined);
