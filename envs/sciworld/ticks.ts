@@ -105,7 +105,7 @@ function touchAll(matter: Substance | null, contents: readonly Thing[]): void {
 }
 
 /** Turn of one thing and of all it holds. */
-function tick(thing: Thing, world: World): void {
+export function tick(thing: Thing, world: World): void {
   const { kind } = thing;
   OWN[kind.index]?.(thing, world);
   if (kind.heat !== null || kind.cool !== null) source(thing);

@@ -25,7 +25,7 @@ export interface TextCraftOptions {
   readonly listInventory: boolean;
 }
 
-const DEFAULTS: TextCraftOptions = {
+export const DEFAULTS: TextCraftOptions = {
   fidelity: 'corrected',
   order: 'sorted',
   names: 'true',

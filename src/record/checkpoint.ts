@@ -16,7 +16,7 @@ import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { type Disk, nodeDisk, quietly } from './atomic-file.ts';
 import { decodeSafetensors, encodeSafetensors, type StoredTensors } from './safetensors.ts';
 
-const CHECKPOINT_FORMAT = 1;
+export const CHECKPOINT_FORMAT = 1;
 
 const ABANDONED = '.abandoned-';
 
