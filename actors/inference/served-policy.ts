@@ -84,9 +84,9 @@ class Served implements ServedPolicy {
   readonly #maxBytes: number;
   readonly #deadlineMs: number;
   #next = 0;
-  /** Of turns that wait, and of those given up whose release the policy has not read. */
+  /** Bytes of turns that wait, and of those given up whose release the policy has not read. */
   #bytes = 0;
-  /** Of turns given up since the policy was last asked whether it has read that. */
+  /** Bytes of turns given up since the policy was last asked whether it has read that. */
   #givenUp = 0;
   #asking = false;
   #broken: string | undefined;

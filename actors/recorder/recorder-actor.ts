@@ -79,7 +79,7 @@ class Recorder {
   readonly #metrics: MetricsFile;
   readonly #traces: TraceFiles;
   readonly #budget: TraceBudget;
-  /** What could not be written and was reported. */
+  /** Troubles that were reported: files and sinks that could not be written. */
   readonly #troubles = new Set<string>();
   /** Groups whose advantages are still to come. */
   readonly #traced = new Set<number>();

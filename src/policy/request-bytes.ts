@@ -2,9 +2,9 @@
 import type { RenderedPrompt } from '../reading/outside.ts';
 import type { ActRequest } from './policy.ts';
 
-/** Of a turn with its fields: no request is smaller. */
+/** Bytes of a turn with its fields: no request is smaller. */
 export const LEAST_REQUEST_BYTES = 1000;
-/** Of an entry of a map or a list of objects. */
+/** Bytes of an entry of a map or a list of objects. */
 const ENTRY = 100;
 
 /** Approximate bytes of turns in memory. */

@@ -1,4 +1,4 @@
-/** The order in which actors run. In async mode it is that of arrival, many messages per turn of the event loop. */
+/** Dispatchers: the order in which actors run. In async mode it is that of arrival, many messages per turn of the event loop. */
 import type { Rng } from '../core/rng.ts';
 import { Deque } from './mailbox.ts';
 

@@ -1,4 +1,4 @@
-/** The actor system of one thread: spawns, supervises and stops actors. What they see of it is the `Kernel`. */
+/** Actor system of one thread: spawns, supervises and stops actors. What they see of it is the `Kernel`. */
 import type { Observable } from 'rxjs';
 import { type Clock, SimulatedClock, systemClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
@@ -35,17 +35,17 @@ export interface SystemOptions {
   readonly mode: 'async' | 'serial';
   /** Default: the machine's clock, or in serial mode a new `SimulatedClock`, which it must be. */
   readonly clock?: Clock | undefined;
-  /** Of every actor's rng, of the order in serial mode and of back-off jitter. Default 0. */
+  /** Seed of every actor's rng, of the order in serial mode and of back-off jitter. Default 0. */
   readonly seed?: number | undefined;
-  /** Of the root supervisor, which escalates to a fatal error. */
+  /** Supervision by the root supervisor, which escalates to a fatal error. */
   readonly supervision?: Omit<SupervisorOptions, 'supervisor'> | undefined;
-  /** Hears of every message begun, here and in threads, for a record of the order. */
+  /** Sink of every message begun, here and in threads, for a record of the order. */
   readonly record?: OrderSink | undefined;
-  /** A recorded order to repeat; serial mode only. */
+  /** Replay of a recorded order; serial mode only. */
   readonly replay?: OrderPlayer | undefined;
 }
 
-/** A running actor system. */
+/** Creates an actor system, which runs at once. */
 export function createSystem(options: SystemOptions): ActorSystem {
   return new System(options);
 }
@@ -159,7 +159,7 @@ export class System implements ActorSystem {
     this.#dispatcher.reorder(Rng.fromSeed(seedFrom(this.kernel.seed, 'order', label)));
   }
 
-  /** In a thread: starts the one actor it was made for. @param ended called with the end of its incarnation */
+  /** Starts the one actor that a thread was made for. @param ended called with the end of its incarnation */
   async spawnRoot<M extends Message>(
     factory: BehaviorFactory<M>,
     incarnation: number,
