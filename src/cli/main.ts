@@ -2,4 +2,5 @@
 /** Entry of the command line. */
 import { commandLine } from './program.ts';
 
-await commandLine().parseAsync();
+const program = await commandLine(process.argv[2]);
+await program.parseAsync();
