@@ -92,11 +92,16 @@ function told({ episode, task }: TraceLine, { turn, what, recorded, now }: Diffe
   ].join('\n');
 }
 
-/** World of a trace: the run's own, with its options, else the one that the task names. */
+/** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
 function tracedEnv(config: unknown, named: string): ConfiguredEnv {
-  const { env } = (config ?? {}) as { env?: Partial<ConfiguredEnv> };
-  if (typeof env?.id !== 'string') return { id: named, options: {} };
-  return { id: env.id, options: env.options ?? {}, sha256: env.sha256 };
+  const { env } = recordOf(config);
+  const { id, options, sha256 } = recordOf(env);
+  if (typeof id !== 'string') return { id: named, options: {} };
+  return { id, options: recordOf(options), ...(typeof sha256 === 'string' ? { sha256 } : {}) };
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */
