@@ -318,7 +318,7 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
   const put = (...words: readonly string[]) => segments.push(` | ${words.join(' ')}`);
   put('at', ...title);
   if (notices.length > 0) put('note', ...notices);
-  const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && holds.length > 0);
+  const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && (holds[0] ?? 'off') !== 'off');
   for (const { said, holds } of fields.slice(0, MAX_FIELDS)) put('holds', ...said, ...holds);
   for (const text of memory.trail) put('did', text);
   if (memory.inStage) put('choose');
