@@ -296,12 +296,18 @@ function placeOfAnswer(action: string, { elements, slots }: Reading): readonly s
   let inside: Element | undefined;
   for (const element of elements.values()) {
     if (element.name === given && element.place.length > 0) return element.place;
-    if (!inside && element.name.includes(given)) inside = element;
+    if (!inside && standsAlone(given, element.name)) inside = element;
   }
   if (!inside) return [];
   if (inside.name === given) return [inside.role === 'heading' ? 'heading' : 'link'];
   const at = (inside.name.slice(0, inside.name.indexOf(given)).match(/\d+/g) ?? []).length;
   return ['of', ...sayName(inside.name, slots), String(at + 1)];
+}
+
+/** True if a text has another in it, and not as a piece of a longer number or word. */
+function standsAlone(part: string, text: string): boolean {
+  const at = text.indexOf(part);
+  return at >= 0 && !/[\w.$-]/.test(text[at - 1] ?? '') && !/[\w-]/.test(text[at + part.length] ?? '');
 }
 
 function candidate(action: string, memory: Memory): string {
