@@ -45,6 +45,10 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
   return value;
 }
 
+/** Mistakes of one configuration that are told at once, and UTF-16 units of what is repeated of each. */
+const MOST_MISTAKES = 20;
+const REPEATED_CHARS = 120;
+
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
 const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
@@ -57,7 +61,9 @@ export function checkRunConfig(given: unknown, source: string, onNotice?: (line:
   const raw = withPresentNames(given, (line) => onNotice?.(`${source}: ${line}`));
   const result = runConfigSchema.safeParse(withKindDefaults(raw));
   if (!result.success) {
-    const lines = result.error.issues.flatMap((issue) => explain(issue, raw));
+    const all = result.error.issues.flatMap((issue) => explain(issue, raw));
+    const more = all.length > MOST_MISTAKES ? [`and ${all.length - MOST_MISTAKES} more`] : [];
+    const lines = [...all.slice(0, MOST_MISTAKES), ...more];
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
   }
   const config = result.data;
@@ -130,19 +136,27 @@ function withKindDefaults(raw: unknown): unknown {
   };
 }
 
-/** Episodes in memory at once, and weights of a model, at most. */
+/** Episodes and turns in memory at once, and weights of a model, at most. */
 const MAX_EPISODES = 1_000_000;
+const MAX_TURNS = 100_000_000;
 const MAX_WEIGHTS = 2e9;
 
 /** Refuses excess in products of keys, which no key shows by itself. @throws {UserError} BAD_CONFIG */
-function refuseExcess({ rollout, learner, policy }: RunConfig, source: string): void {
+function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConfig, source: string): void {
   const refuse = (keys: string, product: number, most: number, what: string) => {
     if (product <= most) return;
     throw new UserError('BAD_CONFIG', `${source}: ${keys} make ${product} ${what}; at most ${most} are held at once`);
   };
   const { groupSize, concurrentGroups } = rollout;
   refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');
-  refuse('learner.groupsPerUpdate × rollout.groupSize', learner.groupsPerUpdate * groupSize, MAX_EPISODES, 'episodes');
+  const waiting = (learner.maxLag + 1) * mostGroups(learner) * groupSize;
+  refuse('(learner.maxLag + 1) × groupsPerUpdate × oversampling × groupSize', waiting, MAX_EPISODES, 'episodes');
+  const evaluated = concurrentGroups * evaluation.episodesPerTask;
+  refuse('rollout.concurrentGroups × evaluation.episodesPerTask', evaluated, MAX_EPISODES, 'episodes');
+  const turns = Math.max(...[horizon.rounds].flat()) * concurrentGroups * groupSize;
+  refuse('horizon.rounds × rollout.concurrentGroups × groupSize', turns, MAX_TURNS, 'turns');
+  const evaluatedTurns = Math.max(...evaluation.horizons) * evaluated;
+  refuse('evaluation.horizons × episodesPerTask × rollout.concurrentGroups', evaluatedTurns, MAX_TURNS, 'turns');
   const { hiddenSize = 64, layers = 2, intermediateSize = 4 * hiddenSize } = policy.model;
   const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * intermediateSize);
   refuse('policy.model.layers × hiddenSize²', weights, MAX_WEIGHTS, 'weights');
@@ -168,18 +182,21 @@ const INHERITED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pro
 
 function applyOverride(raw: Record<string, unknown>, override: string): void {
   const cut = override.indexOf('=');
-  if (cut < 1) throw new UserError('BAD_CONFIG', `--set ${override}: expected key=value, e.g. --set learner.maxLag=0`);
+  if (cut < 1)
+    throw new UserError('BAD_CONFIG', `--set ${shortened(override)}: expected key=value, e.g. --set learner.maxLag=0`);
   const path = override.slice(0, cut).split('.');
   const document = parseDocument(override.slice(cut + 1));
-  if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${override}: the value is not valid YAML`);
+  if (document.errors[0])
+    throw new UserError('BAD_CONFIG', `--set ${shortened(override)}: the value is not valid YAML`);
   const inherited = path.find((key) => INHERITED.has(key));
-  if (inherited !== undefined) throw new UserError('BAD_CONFIG', `--set ${override}: there is no key '${inherited}'`);
+  if (inherited !== undefined)
+    throw new UserError('BAD_CONFIG', `--set ${shortened(override)}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${override}`);
+  at[path.at(-1)!] = plainValue(document, `--set ${shortened(override)}`);
 }
 
 function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
@@ -188,7 +205,7 @@ function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
     const known = keysAt(issue.path, raw);
     return issue.keys.map((key) => {
       const nearest = known.length > 0 ? `; did you mean '${closest(key, known)}'?` : '';
-      return `unknown key '${at ? `${at}.` : ''}${key}'${nearest}`;
+      return `unknown key '${shortened(`${at ? `${at}.` : ''}${key}`)}'${nearest}`;
     });
   }
   const got = describe(
@@ -197,7 +214,7 @@ function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
       raw,
     ),
   );
-  return [`${at || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
+  return [`${shortened(at) || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
 }
 
 /** Keys that the schema knows at a path; of a union, those of the variant that the value names. */
@@ -230,7 +247,11 @@ function unwrap(schema: unknown, value: unknown): unknown {
 
 function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
-  return JSON.stringify(value);
+  return shortened(JSON.stringify(value));
+}
+
+function shortened(text: string): string {
+  return text.length > REPEATED_CHARS ? `${text.slice(0, REPEATED_CHARS)}…` : text;
 }
 
 function lowerFirst(text: string): string {

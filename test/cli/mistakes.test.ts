@@ -16,6 +16,11 @@ describe("a user's mistake", { timeout: 60_000 }, () => {
   const train = (...set: string[]) => ['train', quickstart, '--runs', runs, ...set.flatMap((one) => ['--set', one])];
   const broken = join(folder, 'broken.yaml');
   writeFileSync(broken, 'env: [\n');
+  const bomb = join(folder, 'bomb.yaml');
+  const level = (i: number) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}, *x${i}]\n`;
+  writeFileSync(bomb, `x0: &x0 [1, 1]\n${Array.from({ length: 30 }, (_, i) => level(i)).join('')}`);
+  const circle = join(folder, 'circle.yaml');
+  writeFileSync(circle, 'tasks: &a { labels: *a }\n');
 
   it.each([
     ['a misspelt key', train('learner.maxLg=1'), /unknown key 'learner\.maxLg'; did you mean 'maxLag'\?/],
@@ -33,6 +38,25 @@ describe("a user's mistake", { timeout: 60_000 }, () => {
       train('learner.oversampling=3', 'learner.filterGroups=false'),
       /learner\.oversampling: nothing is left out, so nothing is replaced/,
     ],
+    [
+      'weights to start from that are a file',
+      train('policy.init=/etc/passwd'),
+      /passwd.*expected a folder of checkpoints/,
+    ],
+    ['a key behind the configuration', train('__proto__.x=1'), /there is no key '__proto__'/],
+    ['an env called constructor', train('env.id=constructor'), /unknown env 'constructor'/],
+    ['an env called toString', train('env.id=toString'), /unknown env 'toString'/],
+    ['an env called __proto__', train('env.id=__proto__'), /unknown env '__proto__'/],
+    ['a model beyond all memory', train('policy.model.hiddenSize=1e9'), /policy\.model\.hiddenSize/],
+    ['a million threads', train('rollout.envThreads=1000000'), /rollout\.envThreads/],
+    ['a hundred million episodes', train('evaluation.episodesPerTask=1e8'), /evaluation\.episodesPerTask/],
+    [
+      'episodes that only their product shows',
+      train('evaluation.episodesPerTask=100000'),
+      /make \d+ episodes; at most/,
+    ],
+    ['aliases that make a bomb', ['train', bomb, '--runs', runs], /aliases cannot be followed/],
+    ['an alias inside its own anchor', ['train', circle, '--runs', runs], /aliases cannot be followed/],
     ['an engine that is not there', train('engine={name: onnxruntime-node, device: cuda}'), /cuda/],
     [
       'a configuration that is not there',

@@ -52,7 +52,7 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags)
   const turns: SeenTurn[] = [];
   let used = 0;
   const picture = () => {
-    if (world.draw) out(`${drawingText(world.draw(task, session.first, turns)).join('\n')}\n`);
+    if (world.draw) out(`${drawingText(world.draw(task, session.first, turns, {})).join('\n')}\n`);
   };
   out(
     `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}\n`,

@@ -1,10 +1,10 @@
 /** Command `longplay serve-policy`. */
-import { basename, join, resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
 import { setUpLocalPolicy } from '../../policy/setup.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
-import { loadNewest } from '../../record/checkpoint.ts';
+import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { findWorld, moduleChange } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
@@ -48,7 +48,7 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
   const changed = moduleChange(config.env);
   if (changed !== undefined) process.stderr.write(`${changed}\n`);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
-  const checkpoint = loadNewest(join(dir, 'checkpoints'));
+  const checkpoint = loadNewestOf(dir);
   const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
