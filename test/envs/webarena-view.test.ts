@@ -143,7 +143,7 @@ it('the lists hold a way through nearly all tasks, and the view tells it from ot
   const test = env.tasks.split('test');
   const train = env.tasks.split('train').filter((index) => long || index % 6 === 0);
   const count = async (indices: readonly number[]) => {
-    const all = [];
+    const all: { listed: boolean; toldApart: boolean }[] = [];
     for (const index of indices) all.push(await throughLists(index));
     const share = (key: 'listed' | 'toldApart') => all.filter((one) => one[key]).length / all.length;
     return { listed: share('listed'), toldApart: share('toldApart') };
