@@ -3,7 +3,7 @@
  * turn alone, never on the batch or the time at which it is made, so that runs repeat and policies can be compared.
  */
 import { Rng, seedFrom } from '../core/rng.ts';
-import { type Decision, versionsKept } from '../core/trajectory.ts';
+import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
 import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
 import type { MemberState } from './episode-state.ts';
@@ -99,7 +99,13 @@ function answered(
   const completionTokens = run.tokens.length;
   // The run has been written to the transcript by now: what was read before it is the difference.
   const promptTokens = transcript.prompt.tokens.length + transcript.tokens.length - completionTokens;
-  const response = { text, promptTokens, completionTokens, ...(formatError === undefined ? {} : { formatError }) };
+  const response: ModelResponse = {
+    text,
+    promptTokens,
+    completionTokens,
+    ...(formatError === undefined ? {} : { formatError }),
+    ...(turn === 0 && codec.opening ? { opening: codec.opening } : {}),
+  };
   return { episode, turn, action, decision, response };
 }
 
