@@ -380,7 +380,10 @@ export function chooseNames(things: readonly Thing[], viewer: Thing, random: Jav
 export function drawNames(things: readonly Thing[], viewer: Thing, random: JavaRandom, census: Census): void {
   const { era } = table;
   const all = things.map((thing) => allNames(thing, viewer));
-  if (table.era !== era) return drawNames(things, viewer, random, census);
+  if (table.era !== era) {
+    drawNames(things, viewer, random, census);
+    return;
+  }
   count(things, all, census);
   const { counts } = census;
   const choosers: Chooser[] = [];

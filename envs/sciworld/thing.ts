@@ -197,7 +197,7 @@ export interface Census {
   era: number;
   /** Number of lists so far. */
   at: number;
-  /** By a name's number. */
+  /** Things that have each name, by its number. */
   counts: Int32Array;
   things: readonly Thing[];
 }
@@ -223,7 +223,7 @@ export class Thing {
   knownFrom: Thing | null = null;
   /** All names in the order of the choice, for these names of its own and of its container. */
   spelled: { readonly own: OwnNames; readonly within: OwnNames; readonly numbers: Int32Array } | null = null;
-  /** Its part in the census of names (`names.ts`). */
+  /** Entry in the census of names (`names.ts`). */
   counted: { numbers: Int32Array; single: number; at: number } | null = null;
   /** Number of the last walk that passed it. */
   passed = 0;
