@@ -59,7 +59,7 @@ describe('tasks', () => {
       expect(templates.filter((one) => one.label === label && one.unseen).length).toBeGreaterThanOrEqual(2);
   });
 
-  it('are solved by their oracle', { timeout: 600_000 }, async () => {
+  it('are solved by their oracle', { timeout: 3_600_000 }, async () => {
     const failed: number[] = [];
     const seeds = long ? Array.from({ length: 21 }, (_, seed) => seed) : [0, 7];
     for (const seed of seeds) {
@@ -73,7 +73,7 @@ describe('tasks', () => {
   });
 
   it('of the test table take five turns in the middle, and eight for a third of them', {
-    timeout: 600_000,
+    timeout: 3_600_000,
   }, async () => {
     const lengths: number[] = [];
     for (const index of tasks.split('test')) {
@@ -86,7 +86,7 @@ describe('tasks', () => {
     expect(lengths.at(-1)).toBeLessThanOrEqual(15);
   });
 
-  it('are not solved by the oracle of another task of the same world', { timeout: 600_000 }, async () => {
+  it('are not solved by the oracle of another task of the same world', { timeout: 3_600_000 }, async () => {
     const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
     const passed: string[] = [];
     for (const index of sampled) {
@@ -130,7 +130,7 @@ describe('tasks', () => {
     expect([...worlds(sampled.filter((index) => index < 372))].filter((seed) => held.has(seed))).toEqual([]);
   });
 
-  it('show no answer in source, attribute or address that the agent cannot read', { timeout: 600_000 }, async () => {
+  it('show no answer in source, attribute or address that the agent cannot read', { timeout: 3_600_000 }, async () => {
     const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
     const leaks: string[] = [];
     let asked = 0;
