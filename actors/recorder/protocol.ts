@@ -18,6 +18,7 @@ export type RecorderCommand =
   | FailureRecorded
   | TaskQuarantined
   | ProgressRecorded
+  | Noticed
   | Flush;
 
 /** A finished group. */
@@ -75,6 +76,12 @@ export interface TaskQuarantined {
   /** The failure that its last attempt died of. */
   readonly failure: Failure;
   readonly attempts: number;
+}
+
+/** Something that a person should know, one line. */
+export interface Noticed {
+  readonly type: 'noticed';
+  readonly text: string;
 }
 
 /** Answered when everything told before is on disk. */

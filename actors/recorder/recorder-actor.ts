@@ -117,6 +117,7 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
           if (!report.ok) init.onNotice(unsavedNotice(report));
         },
         failed: ({ failure, task }) => failed(failure, task),
+        noticed: ({ text }) => init.onNotice(text),
         progressed({ status }) {
           const now = ctx.clock.now();
           if (!init.onProgress || now - progressAt < PROGRESS_MS) return;

@@ -12,7 +12,8 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
   try {
     text = readFileSync(path, 'utf8');
   } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
+    const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
+    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
   }
   const config = loadRunConfig(text, path, overrides);
   return { ...config, env: locatedEnv(config.env, dirname(path)) };

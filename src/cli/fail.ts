@@ -1,4 +1,5 @@
 /** The end of a failed command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
+import { err } from '../console/terminal.ts';
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
 /** 2 for a user's mistake, 1 for everything else. */
@@ -8,10 +9,21 @@ export function exitCodeOf(thrown: unknown): number {
 
 /** Text for stderr. A bug of ours keeps its stack: whoever reports it needs it. */
 export function failureText(thrown: unknown): string {
-  if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
+  if (thrown instanceof LongplayError || isSystemError(thrown)) return `longplay: ${thrown.message}`;
   return thrown instanceof Error
     ? `longplay: internal error: ${thrown.stack ?? thrown.message}`
     : `longplay: ${messageOf(thrown)}`;
+}
+
+/** True for what the operating system refused: it says itself what and where. */
+function isSystemError(thrown: unknown): thrown is NodeJS.ErrnoException {
+  return thrown instanceof Error && 'syscall' in thrown && 'code' in thrown;
+}
+
+/** Tells what was thrown, and sets the exit code. */
+export function report(thrown: unknown): void {
+  err.line(failureText(thrown));
+  process.exitCode = exitCodeOf(thrown);
 }
 
 /** Runs a command's body; sets the exit code and prints one message when it throws. */
@@ -19,7 +31,6 @@ export async function runCommand(body: () => Promise<void>): Promise<void> {
   try {
     await body();
   } catch (thrown) {
-    process.stderr.write(`${failureText(thrown)}\n`);
-    process.exitCode = exitCodeOf(thrown);
+    report(thrown);
   }
 }

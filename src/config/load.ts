@@ -1,10 +1,10 @@
 /** Reading a configuration: YAML text, overrides from the command line, the schema, and messages a person can act on. */
-import { closest } from 'fastest-levenshtein';
 import { parseDocument } from 'yaml';
-import { z } from 'zod';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { describe, explain } from './explain.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
+import { withUnionDefaults } from './union-defaults.ts';
 
 /**
  * @param text YAML
@@ -42,9 +42,10 @@ const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
 /** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
 export function checkRunConfig(raw: unknown, source: string): RunConfig {
-  const result = runConfigSchema.safeParse(withKindDefaults(raw));
+  const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
+  const result = runConfigSchema.safeParse(meant);
   if (!result.success) {
-    const lines = result.error.issues.flatMap((issue) => explain(issue, raw));
+    const lines = result.error.issues.flatMap((issue) => explain(issue, meant));
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
   }
   const config = result.data;
@@ -107,12 +108,16 @@ function withKindDefaults(raw: unknown): unknown {
     return raw;
   const { learner } = raw;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
-  const measured = raw.policy.kind === 'server' ? { offPolicy: { type: 'truncated', per: 'token' } } : {};
+  const isServer = raw.policy.kind === 'server';
+  const measured = (given: unknown) =>
+    isServer && (given === undefined || (isRecord(given) && given.type === undefined))
+      ? { offPolicy: { type: 'truncated', per: 'token', ...given } }
+      : {};
   return {
     ...raw,
     policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
     ...(learner === undefined || isRecord(learner)
-      ? { learner: { recompute: true, maxTokens: 4096, ...measured, ...learner } }
+      ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...measured(learner?.offPolicy) } }
       : {}),
   };
 }
@@ -167,61 +172,6 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
     at = at[key] as Record<string, unknown>;
   }
   at[path.at(-1)!] = plainValue(document, `--set ${override}`);
-}
-
-function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
-  const at = issue.path.join('.');
-  if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(issue.path, raw);
-    return issue.keys.map((key) => {
-      const nearest = known.length > 0 ? `; did you mean '${closest(key, known)}'?` : '';
-      return `unknown key '${at ? `${at}.` : ''}${key}'${nearest}`;
-    });
-  }
-  const got = describe(
-    issue.path.reduce<unknown>(
-      (value, key) => (isRecord(value) || Array.isArray(value) ? (value as never)[key] : undefined),
-      raw,
-    ),
-  );
-  return [`${at || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
-}
-
-/** The keys the schema knows at a path; of a union, those of the variant that the value names. */
-function keysAt(path: readonly PropertyKey[], raw: unknown): string[] {
-  let schema: unknown = runConfigSchema;
-  let value: unknown = raw;
-  for (const key of path) {
-    schema = unwrap(schema, value);
-    schema = schema instanceof z.ZodObject ? schema.shape[String(key)] : undefined;
-    value = isRecord(value) ? value[String(key)] : undefined;
-  }
-  const object = unwrap(schema, value);
-  return object instanceof z.ZodObject ? Object.keys(object.shape) : [];
-}
-
-function unwrap(schema: unknown, value: unknown): unknown {
-  let inner = schema;
-  for (;;) {
-    if (inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault || inner instanceof z.ZodOptional) {
-      inner = inner.unwrap();
-    } else if (inner instanceof z.ZodDiscriminatedUnion) {
-      const { discriminator } = inner.def;
-      const named = isRecord(value) ? value[discriminator] : undefined;
-      inner = inner.options.find(
-        (option) => option instanceof z.ZodObject && (option.shape[discriminator] as z.ZodLiteral).value === named,
-      );
-    } else return inner;
-  }
-}
-
-function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  return JSON.stringify(value);
-}
-
-function lowerFirst(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -11,6 +11,7 @@ import type { ChaosSpec } from '../chaos/spec.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
@@ -18,6 +19,7 @@ import type { MetricsRow } from '../record/metrics.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
+import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
@@ -59,6 +61,8 @@ export interface TrainOptions {
 
 /** The outcome of a training run; also in the folder's `results.json`. */
 export interface TrainOutcome {
+  /** The engine that computed it, e.g. `onnxruntime-node/cpu`. */
+  readonly engine: string;
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
   /** Faults injected, detected and lost, under chaos. */
@@ -127,6 +131,9 @@ export function train(options: TrainOptions): TrainingRun {
   };
 }
 
+/** Milliseconds from one word on an evaluation's progress to the next. */
+const PROGRESS_MS = 10_000;
+
 interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly config: RunConfig;
   readonly dir: string;
@@ -162,6 +169,9 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const { recordSchedule, replaySchedule } = request;
   const record = recordSchedule === undefined ? undefined : new ScheduleRecorder(recordSchedule, config);
   const replay = replaySchedule === undefined ? undefined : scheduleOf(replaySchedule, config);
+  const { engine, notice } = await chooseEngine(config.engine);
+  onNotice(notice);
+  const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => {
     request.onMetrics?.(row);
@@ -174,7 +184,10 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
     metrics$,
-    onEpisodes: (trajectories, purpose) => watchEpisodes(streams, trajectories, purpose),
+    onEpisodes: (trajectories, purpose) => {
+      progress.finished(trajectories, purpose);
+      watchEpisodes(streams, trajectories, purpose);
+    },
     ...(record ? { record } : {}),
     ...(replay ? { replay } : {}),
     onNotice,
@@ -203,16 +216,16 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     record?.weights(sha256);
     if (replay) onNotice(compared(replay, sha256));
     await request.beforeEvaluation?.();
-    const progress = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
-    onNotice(ended.why === 'halted' ? progress : `${progress}; evaluating`);
+    const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
+    onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
     const evaluations = await unlessInterrupted(interrupt, async () => {
       if (ended.why === 'halted') return [];
-      const all = await evaluateRun(run, config);
+      const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) all.push(...(await randomBaseline(request)));
       return all;
     });
     const chaos = run.chaos();
-    const outcome = { ended, evaluations, ...(chaos ? { chaos } : {}) };
+    const outcome = { engine, ended, evaluations, ...(chaos ? { chaos } : {}) };
     writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
     return outcome;
   } finally {
@@ -288,6 +301,9 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     policy: { ...request.config.policy, kind: 'random' },
     trace: { ...request.config.trace, everyGroups: 0 },
   };
+  const progress = new EvaluationProgress(
+    nowAndThen(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)),
+  );
   const run = await startRun({
     config,
     dir: request.dir,
@@ -295,9 +311,10 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: request.onNotice,
+    onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
   });
   try {
-    const summaries = await evaluateRun(run, config, ['sampled']);
+    const summaries = await evaluateRun(run, config, ['sampled'], progress);
     return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
   } finally {
     await run.stop();

@@ -27,6 +27,8 @@ export interface Executor {
   ping?(): void;
   /** Milliseconds since one that was not answered. */
   readonly silentMs?: number;
+  /** Milliseconds in handlers that `progressed` was not told yet, the running one's included. */
+  readonly busyMs: number;
 }
 
 /** Makes an incarnation; nobody waits for it any more once `gaveUp` fires. */
@@ -241,7 +243,7 @@ export class ActorCell implements Child, Runnable {
       placement: executor?.placement ?? 'local',
       depth: this.mailbox.length + (executor?.placement === 'thread' ? inHand.length : 0),
       handled: this.handled,
-      busyMs: this.busyMs,
+      busyMs: this.busyMs + (executor?.busyMs ?? 0),
       restarts: Math.max(0, this.incarnation - 1),
       oldestMs: oldest ? this.#system.clock.now() - oldest.at : 0,
       message: oldest?.message.type,

@@ -29,6 +29,8 @@ export class LocalExecutor<M extends Message> implements Executor {
   readonly #system: System;
   readonly #cell: ActorCell;
   #current: Envelope | undefined;
+  /** Clock when its handler began. */
+  #began = 0;
   #dead = false;
   #wantsStop = false;
   #idle: (() => void) | undefined;
@@ -44,6 +46,10 @@ export class LocalExecutor<M extends Message> implements Executor {
 
   accepts(): boolean {
     return this.#current === undefined && !this.#dead;
+  }
+
+  get busyMs(): number {
+    return this.#current ? this.#system.clock.now() - this.#began : 0;
   }
 
   unhandled(): readonly Envelope[] {
@@ -62,6 +68,7 @@ export class LocalExecutor<M extends Message> implements Executor {
     }
     this.#current = envelope;
     const began = this.#system.clock.now();
+    this.#began = began;
     let result: unknown;
     try {
       result = this.#system.track(`${this.#cell.path} ${message.type}`, () => handler.call(handlers, message));

@@ -66,7 +66,7 @@ describe('off-line learning from the command line', { timeout: 60_000 }, () => {
   });
 
   it('learns from a rollout, from several sources, and from what export wrote', () => {
-    const two = learn('sft', '--data', played, demo, '--name', 'two', '--epochs', '1');
+    const two = learn('sft', '--data', played, '--data', demo, '--name', 'two', '--epochs', '1');
     expect(two.status).toBe(0);
     const all = Number(/learnt from (\d+) episodes/.exec(two.stdout)![1]);
     expect(all).toBeGreaterThan(40);
@@ -85,7 +85,7 @@ describe('off-line learning from the command line', { timeout: 60_000 }, () => {
   it('refuses episodes of the test split, unless asked to learn from them', () => {
     const rollout = ['--policy', 'random', '--env', 'textcraft', '--episodes', '8', '--horizon', '4'];
     succeed('rollout', ...rollout, '--split', 'test', '--runs', runs, '--name', 'held');
-    const held = ['--data', played, join(runs, 'held'), '--name', 'peeked', '--epochs', '1'];
+    const held = ['--data', played, '--data', join(runs, 'held'), '--name', 'peeked', '--epochs', '1'];
     for (const command of ['sft', 'dpo'] as const) {
       const { status, stderr } = learn(command, ...held);
       expect(status).toBe(2);

@@ -1,6 +1,9 @@
 /** `longplay export`: episodes for other trainers and tools. */
 import { closeSync, openSync, writeSync } from 'node:fs';
+import { extname } from 'node:path';
 import { type Command, Option } from 'commander';
+import { whole } from '../../console/numbers.ts';
+import { err, out as stdout } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { exportPolicy } from '../../policy/export-policy.ts';
 import { agentTraj, chatRecord } from '../../record/export.ts';
@@ -9,9 +12,19 @@ import type { TraceLine } from '../../record/trace.ts';
 import { TraceStore } from '../../record/trace-store.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
+import { ProgressLine } from '../progress-line.ts';
+
+type Format = 'agenttraj' | 'chatml' | 'parquet';
+
+/** Formats by the ending of the file to write. */
+const BY_ENDING: Readonly<Record<string, Format>> = {
+  '.json': 'agenttraj',
+  '.jsonl': 'chatml',
+  '.parquet': 'parquet',
+};
 
 interface ExportFlags {
-  readonly format: 'agenttraj' | 'chatml' | 'parquet';
+  readonly format?: Format;
   readonly to?: 'hf' | 'adapter';
   readonly out: string;
   readonly purpose?: string;
@@ -25,9 +38,10 @@ export function exportTraces(program: Command): void {
     .description('write recorded episodes, or a trained language model, for other trainers and tools')
     .argument('<trace>', 'a run, its traces folder, or a trace file')
     .addOption(
-      new Option('--format <format>', 'AgentTraj JSON, ChatML JSONL, or Parquet with a row per turn')
-        .choices(['agenttraj', 'chatml', 'parquet'])
-        .default('agenttraj'),
+      new Option(
+        '--format <format>',
+        'AgentTraj JSON, ChatML JSONL, or Parquet with a row per turn; by default what the ending of --out says',
+      ).choices(['agenttraj', 'chatml', 'parquet']),
     )
     .addOption(
       new Option(
@@ -45,11 +59,26 @@ export function exportTraces(program: Command): void {
 
 function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
   const { update, notes } = exportPolicy(run, readRunConfig(run), to, out);
-  for (const note of notes) process.stderr.write(`${note}\n`);
-  process.stdout.write(`update ${update} → ${out}\n`);
+  for (const note of notes) err.line(note);
+  stdout.line(`update ${update} → ${out}`);
+}
+
+/** @throws {UserError} BAD_ARGUMENT where neither flag nor ending says which, or they differ */
+function formatOf({ format, out }: ExportFlags): Format {
+  const ending = extname(out).toLowerCase();
+  const named = BY_ENDING[ending];
+  if (format === undefined && named === undefined) {
+    const endings = Object.keys(BY_ENDING).join(', ');
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names no format (${endings}); say --format`);
+  }
+  if (format !== undefined && (format === 'parquet') !== (named === 'parquet') && named !== undefined) {
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending says ${named}, --format says ${format}`);
+  }
+  return format ?? named!;
 }
 
 function exportCommand(path: string, flags: ExportFlags): void {
+  const format = formatOf(flags);
   const store = TraceStore.open(path);
   const chosen = store.episodes.filter(
     ({ purpose, success }) => (flags.purpose === undefined || purpose === flags.purpose) && (!flags.success || success),
@@ -59,21 +88,27 @@ function exportCommand(path: string, flags: ExportFlags): void {
     throw new UserError('BAD_ARGUMENT', `${path}: no episode matches; it holds ${store.size} of purpose ${purposes}`);
   }
   let turns = 0;
+  let done = 0;
+  const line = new ProgressLine();
   const episodes = function* (): Generator<TraceLine> {
     for (const { at } of chosen) {
       const episode = store.read(at);
       turns += episode.turns.length;
+      done++;
+      line.show(() => `${whole(done)} of ${whole(chosen.length)} episodes, ${whole(turns)} turns → ${flags.out}`);
       yield episode;
     }
   };
   try {
-    if (flags.format === 'parquet') writeParquet(flags.out, episodes());
-    else writeText(flags.out, flags.format, episodes());
+    if (format === 'parquet') writeParquet(flags.out, episodes());
+    else writeText(flags.out, format, episodes());
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
     throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
+  } finally {
+    line.end();
   }
-  process.stdout.write(`${chosen.length} episodes, ${turns} turns → ${flags.out}\n`);
+  stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
 }
 
 /** AgentTraj is one JSON list, ChatML one object per line; both are written episode by episode. */
