@@ -1,4 +1,4 @@
-/** The init of each actor of a run, made out of its configuration. */
+/** Inits of a run's actors, made from its configuration. */
 import { join, resolve } from 'node:path';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
@@ -14,7 +14,7 @@ import { trainerOptions } from '../src/learner/options.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
-import type { Schedule } from '../src/run/schedule-file.ts';
+import type { RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
 import { create, type HorizonState, restore } from '../src/schedule/horizon-schedule.ts';
@@ -29,21 +29,23 @@ import type { RunOptions } from './run.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 
-/** A policy with weights of its own, and what its checkpoint holds. */
+/** Policy with weights of its own, and what its checkpoint holds. */
 export type Policy = PolicySetup<SchedulerState, HorizonState>;
 
-/** Checkpoints of a serial run are barriers; the asynchronous run that a replay repeats had none. */
+/**
+ * True where checkpoints are barriers: in a serial run, but not in the replay of an asynchronous one, which had none.
+ */
 export function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
 }
 
-export function inferenceInit(options: RunOptions, small: Policy | undefined): InferenceInit {
+export function inferenceInit(options: RunOptions, policy: Policy | undefined): InferenceInit {
   const { maxBatch, maxWaitMs } = options.config.rollout;
   return {
-    policy: small
+    policy: policy
       ? options.config.policy.kind === 'server'
-        ? serverInference(options, small)
-        : smallInference(options, small)
+        ? serverInference(options, policy)
+        : localInference(options, policy)
       : { kind: 'random' },
     maxBatch,
     maxWaitMs,
@@ -72,13 +74,13 @@ function serverInference({ config, dir }: RunOptions, { model, params, chat }: P
   };
 }
 
-function smallInference(
+function localInference(
   { config, mode, replay, envModule }: RunOptions,
   { model, params, chat }: Policy,
 ): InferenceInit['policy'] {
   const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
   return {
-    kind: 'small',
+    kind: 'local',
     engine: engineOptions(config, mode, config.engine.inferenceThreads, replay),
     model,
     envModule: workerUrl(envModule).href,
@@ -129,7 +131,7 @@ export function poolOptions(
   };
 }
 
-/** The env that hosts load: the world itself, or the way to the server that has it. */
+/** Env that hosts load: the world itself, or a client of the server that has it. */
 function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
@@ -155,12 +157,13 @@ export const PATHS = {
   learner: '/learner',
 } as const;
 
-/** Bytes of what may wait for the recorder: it writes slower than a run plays only where the disk does. */
+/** Bytes that may wait for the recorder: it falls behind the run only where the disk does. */
 const RECORDER_BYTES = 256 * 2 ** 20;
 
 /**
- * Messages (for the recorder: bytes of them) that may wait for each actor. Admission bounds them: an episode has at most one command, one request or one
- * answer under way, and a group is with the learner once (twice around a barrier). The rest is for control messages.
+ * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: an episode has at most one
+ * command, one request or one answer under way, and a group is with the learner once (twice around a barrier). The rest
+ * is for control messages.
  */
 export function capacities({ rollout, evaluation, learner }: RunConfig): Record<keyof typeof PATHS, number> {
   const { concurrentGroups, groupSize } = rollout;
@@ -177,7 +180,10 @@ export function capacities({ rollout, evaluation, learner }: RunConfig): Record<
   };
 }
 
-/** @param onSaved sees what became of every checkpoint */
+/**
+ * Init of the recorder.
+ * @param onSaved gets the result of every checkpoint
+ */
 export function recorderInit(
   options: RunOptions,
   env: Env,
@@ -225,7 +231,10 @@ export function schedulerInit(options: RunOptions, env: Env, saved: Policy['save
   };
 }
 
-/** @param view id of the view the policy reads through, if any */
+/**
+ * Init of the rollout actor.
+ * @param view id of the view the policy reads through, if any
+ */
 export function rolloutInit(
   options: RunOptions,
   view: string | undefined,
@@ -281,19 +290,22 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
 }
 
 /**
- * In serial mode both engines compute on one thread each, so that a run repeats bit for bit on any machine; a repeated
- * async run computes as it did.
+ * Options of an engine. In serial mode both engines compute on one thread each, so that a run repeats bit for bit on
+ * any machine; a repeated async run computes as it did.
  */
 function engineOptions(
   { engine }: RunConfig,
   mode: RunOptions['mode'],
   threads: number,
-  replay: Schedule | undefined,
+  replay: RecordedOrder | undefined,
 ): EngineOptions {
   return { name: engine.name, device: engine.device, threads: mode === 'serial' && !replay ? 1 : threads };
 }
 
-/** @throws {UserError} BAD_ARGUMENT for faults that would end this process itself */
+/**
+ * Checks the faults to inject.
+ * @throws {UserError} BAD_ARGUMENT for faults that would end this process itself
+ */
 export function checkChaos({ rates }: ChaosSpec, isolation: string): void {
   const deadly =
     isolation === 'inline' ? ([...deadlyKinds, 'hang'] as const).filter((kind) => (rates[kind] ?? 0) > 0) : [];

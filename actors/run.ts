@@ -1,4 +1,4 @@
-/** The options a run is asked for with, and the handle that a started one offers. */
+/** Run options, and the handle of a started run. */
 import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
@@ -10,7 +10,7 @@ import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
-import type { Schedule, ScheduleRecorder } from '../src/run/schedule-file.ts';
+import type { OrderRecorder, RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
@@ -20,10 +20,10 @@ import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerCommand, TrainEnded } from './scheduler/protocol.ts';
 
-/** Everything that a run is made from. */
+/** Options of a run: everything it is made from. */
 export interface RunOptions {
   readonly config: RunConfig;
-  /** The run's folder; it exists. */
+  /** Folder of the run; it exists. */
   readonly dir: string;
   /** `serial`: one event loop, bit for bit repeatable. */
   readonly mode: 'async' | 'serial';
@@ -31,9 +31,9 @@ export interface RunOptions {
   readonly envModule: URL;
   /** False for a run that only evaluates: no learner is started. */
   readonly learn: boolean;
-  /** Goes on from here instead of from random weights. */
+  /** Checkpoint to resume from. */
   readonly checkpoint?: LoadedCheckpoint;
-  /** Starts a fresh run from these weights instead of from random ones. */
+  /** Initial weights of a fresh run, instead of random ones. */
   readonly initial?: LoadedCheckpoint;
   readonly metrics$?: Subject<MetricsRow>;
   /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
@@ -43,29 +43,29 @@ export interface RunOptions {
   };
   /** Faults to inject, into the user's own environment too. */
   readonly chaos?: ChaosSpec;
-  /** Keeps the order of messages. */
-  readonly record?: ScheduleRecorder;
-  /** Repeats a recorded order bit for bit; `mode` must be `serial`, and nothing else may differ. */
-  readonly replay?: Schedule;
-  /** Places metrics go to besides `metrics.jsonl`; closed with the run. */
+  /** Recorder of the order of messages. */
+  readonly record?: OrderRecorder;
+  /** Recorded order to repeat bit for bit; `mode` must be `serial`, and nothing else may differ. */
+  readonly replay?: RecordedOrder;
+  /** Sinks for metrics besides `metrics.jsonl`; closed with the run. */
   readonly sinks?: readonly MetricSink[];
-  /** Gets the state of the run a few times a second, between updates too. */
+  /** Called with the state of the run a few times a second, between updates too. */
   readonly onProgress?: (status: RunStatus) => void;
-  /** Sees every finished group, traced or not; for displays. */
+  /** Called with every finished group, traced or not; for displays. */
   readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
   /** `thread`: the rollout actor in a thread of its own, two hops a turn farther away. Default `local`. */
   readonly rolloutPlacement?: 'local' | 'thread';
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number;
-  /** Things a person should know, one line each. */
+  /** Called with notices for a person, one line each. */
   readonly onNotice?: (message: string) => void;
 }
 
-/** A started run. */
+/** Run that has started. */
 export interface Run {
   readonly env: Env;
   readonly metrics$: Subject<MetricsRow>;
-  /** Every answer of the environments, as it comes; hot, in the middle of the run's work. */
+  /** Observations: every answer of the environments, as it comes; hot, in the middle of the run's work. */
   readonly observations$: Observable<EnvEvent>;
   /** Trains until the stop condition. */
   train(): Promise<TrainEnded>;
@@ -78,7 +78,7 @@ export interface Run {
   inference(): Promise<InferenceReport>;
   /** Faults injected, detected and lost so far; undefined without chaos. */
   chaos(): ChaosReport | undefined;
-  /** Resolves when every finished episode told so far is on disk. */
+  /** Flushes: resolves when every episode finished so far is on disk. */
   flush(): Promise<void>;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
   /** Sends a message to any actor of the run, by path; for tests and tools. */
@@ -86,14 +86,14 @@ export interface Run {
   stop(): Promise<void>;
 }
 
-/** A training run may take days; asks that span it have this deadline, in milliseconds. */
+/** Deadline in milliseconds of asks that span a training run, which may take days. */
 const RUN_MS = 2 ** 31 - 1;
 const CONTROL_MS = 60_000;
 const FLUSH_MS = 5_000;
 
 /**
- * The face of a run whose actors are up.
- * @param fatal rejects with whatever ends the run for good
+ * Handle of a run whose actors are up.
+ * @param fatal rejects with the error that ends the run for good
  */
 export function startedRun(
   system: ActorSystem,
@@ -172,10 +172,10 @@ export function startedRun(
   };
 }
 
-/** Milliseconds between an actor's end and the word of why it ended the run. */
+/** Milliseconds between an actor's end and the report of why it ended the run. */
 const CAUSE_MS = 1000;
 
-/** The cause of an ask's failure: the asker hears first that the actor ended; what ended the run says more. */
+/** Cause of an ask's failure: the asker hears first that the actor ended; the error that ended the run says more. */
 async function causeOf(thrown: unknown, fatal: Promise<never>): Promise<never> {
   let timer: NodeJS.Timeout | undefined;
   const soon = new Promise<void>((resolve) => {

@@ -15,7 +15,7 @@ import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { connect } from '../src/remote/policy/connect.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
-import { SchedulePlayer } from '../src/runtime/schedule.ts';
+import { OrderPlayer } from '../src/runtime/message-order.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
@@ -56,28 +56,28 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const module = await loadWorld(localUrl(options.envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
   const prompt = worldPrompt(module, config.env.options, env.description);
-  const small = setUpPolicy<SchedulerState, HorizonState>(
+  const policy = setUpPolicy<SchedulerState, HorizonState>(
     config,
     { view: module.view, prompt },
     options.dir,
     options.checkpoint,
     options.initial,
   );
-  if (config.policy.kind === 'small' && small && !module.view) {
+  if (config.policy.kind === 'local' && policy && !module.view) {
     options.onNotice?.(
-      `${env.id} has no view of its own: the small policy reads it through the default one (${small.codec.id}); a world's own view learns faster`,
+      `${env.id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
     );
   }
-  if (learn && !small) {
+  if (learn && !policy) {
     throw new UserError(
       'BAD_CONFIG',
-      `policy.kind: '${config.policy.kind}' cannot learn; use 'small', 'checkpoint' or 'server'`,
+      `policy.kind: '${config.policy.kind}' cannot learn; use 'local', 'checkpoint' or 'server'`,
     );
   }
   const { openai } = config.policy;
   const remote =
     config.policy.kind === 'openai' ? await connect(openai, readSecret(openai.apiKeyEnv), module.view) : undefined;
-  const view = small?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
+  const view = policy?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);
   const system = createSystem({
@@ -85,7 +85,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
     seed: config.seed,
     supervision: { intensity: 3, periodMs: 60_000 },
     ...(record ? { record: record.begun } : {}),
-    ...(replay ? { replay: new SchedulePlayer(replay.orders) } : {}),
+    ...(replay ? { replay: new OrderPlayer(replay.orders) } : {}),
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const most = capacities(config);
@@ -95,17 +95,17 @@ export async function startRun(options: RunOptions): Promise<Run> {
   try {
     const fatal = fatalError(pool, system);
     const checkpoints = ({ ok, update }: { ok: boolean; update: number }) => chaos?.checkpoint(update, ok);
-    const resumedFrom = learn ? small?.saved?.params.version : undefined;
+    const resumedFrom = learn ? policy?.saved?.params.version : undefined;
     const recorded = { ...recorderInit(options, env, metrics$, replaced, checkpoints), resumedFrom };
     await spawnRecorder(system, recorded, most.recorder);
-    await spawnScheduler(system, schedulerInit(options, env, small?.saved), most.scheduler);
+    await spawnScheduler(system, schedulerInit(options, env, policy?.saved), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
-    const played = rolloutInit(options, view, small !== undefined, small?.saved?.rollout);
+    const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
     await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
     if (remote) {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
-    } else await spawnInference(system, inferenceInit(options, small), most.inference);
-    if (learn && small) await spawnLearner(system, learnerInit(options, small), most.learner);
+    } else await spawnInference(system, inferenceInit(options, policy), most.inference);
+    if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
     return startedRun(system, pool, env, metrics$, fatal, chaos, options);
   } catch (thrown) {
     await pool.close();
@@ -114,7 +114,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   }
 }
 
-/** Rejects with whatever ends the run for good. */
+/** Fatal error: rejects with the error that ends the run for good. */
 function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
   const fatal = new Promise<never>((_, reject) => {
     system.terminated.catch(reject);

@@ -1,5 +1,5 @@
 /**
- * Question    How far does the small policy come in BabyAI from scratch in a few minutes, by RL alone?
+ * Question    How far does the local policy come in BabyAI from scratch in a few minutes, by RL alone?
  * Command     npm run experiment -- babyai            (--seeds 3 --minutes 5 by default)
  * Does        Trains experiments/babyai.yaml under several seeds on the environment's reward alone, then plays the 360
  *             held-out tasks (18 levels × level seeds 400 … 419) and the paper's 90 test tasks at the configured
@@ -27,7 +27,7 @@ import { resultFiles } from './results.ts';
 
 interface Options {
   readonly seeds: number;
-  /** Of training, per seed; the configuration's where absent. */
+  /** Minutes of training, per seed; the configuration's where absent. */
   readonly minutes?: number;
 }
 

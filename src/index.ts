@@ -1,4 +1,4 @@
-/** The public API: re-exports only. */
+/** Public API: re-exports only. */
 
 export type { EnvEvent, Failed, Observed as EnvObserved } from '../actors/env/protocol.ts';
 export type { EvaluationPlan, EvaluationRecord, TrainEnded } from '../actors/scheduler/protocol.ts';

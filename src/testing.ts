@@ -1,4 +1,4 @@
-/** The public API for tests of a world, `longplay/testing`: its laws, and arbitraries for fast-check. Re-exports only. */
+/** Public API for tests of a world, `longplay/testing`: its laws, and arbitraries for fast-check. Re-exports only. */
 export { arbitraries, type WorldArbitraries } from './conformance/arbitraries.ts';
 export { type CheckOptions, checkLaw, checkLaws, envLaws, type LawResult } from './conformance/check.ts';
 export { type Law, laws, type Subject } from './conformance/laws.ts';

@@ -37,6 +37,14 @@ function imports(file: string): string[] {
   return [...found].map(([, path]) => normalize(join(dirname(file), path!)));
 }
 
+/** First words of each docstring of a module, its tags (`@param`) left out. */
+function firstWords(text: string): string[] {
+  return [...text.matchAll(/\/\*\*(.*?)\*\//gs)]
+    .map(([, body]) => body!.replace(/^\s*\*/gm, '').trim())
+    .filter((doc) => doc !== '' && !doc.startsWith('@'))
+    .map((doc) => doc.split(/\s+/).slice(0, 6).join(' '));
+}
+
 function violations(files: readonly string[], importsOf: (file: string) => readonly string[]): string[] {
   return files.flatMap((file) =>
     importsOf(file)
@@ -95,6 +103,21 @@ describe('the architecture', () => {
   });
   it('names no file utils, common, misc, helpers or manager', () => {
     expect(files.filter((file) => /(^|[/-])(utils?|common|misc|helpers?|manager)\.ts$/.test(file))).toEqual([]);
+  });
+  it('begins every docstring with a word that a colleague would search for', () => {
+    const riddle = new RegExp(
+      `^(${[
+        ...['Who', 'Whom', 'Whose', 'Whoever', 'What', 'Whatever', 'Where', 'When', 'Whenever', 'How', 'Why'],
+        ...['Which', 'Whichever', 'Whether', 'Nobody', 'Somebody', 'Everybody', 'Something', 'Everything'],
+        ...['It', 'Its', 'Told', 'Said', 'As', 'Of', 'By'],
+      ].join('|')})\\b`,
+    );
+    expect(riddle.test(firstWords('/**\n * What a policy reads.\n */')[0]!)).toBe(true);
+    const all = [...files, ...sources('experiments')]
+      .filter((file) => !file.includes('/data/'))
+      .flatMap((file) => firstWords(readFileSync(join(root, file), 'utf8')).map((words) => ({ file, words })));
+    expect(all.length).toBeGreaterThan(4000);
+    expect(all.filter(({ words }) => riddle.test(words)).map(({ file, words }) => `${file}: ${words} …`)).toEqual([]);
   });
   it('documents what it exports', () => {
     const bare = files.filter((file) => {

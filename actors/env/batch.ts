@@ -6,20 +6,22 @@
 import type { EnvStep, First } from '../../src/core/env.ts';
 import type { Close, EnvCommand, EnvEvent, Failed, Open, Step } from './protocol.ts';
 
-/** The batch that travels to a host: commands in order. */
+/** Batch of commands to a host, in order. */
 export type CommandBatch = CommandColumns | FewSteps;
-/** The batch that travels from a host: events in order. */
+/** Batch of events from a host, in order. */
 export type EventBatch = EventColumns | FewObservations;
 
-/** Of each step: episode, turn, action. */
+/** Few steps as one plain array; of each step: episode, turn, action. */
 type FewSteps = readonly (number | string)[];
-/** Of each event without actions: kind, episode, turn, reward, envMs, observation. */
+/**
+ * Few observations as one plain array; of each event without actions: kind, episode, turn, reward, envMs, observation.
+ */
 type FewObservations = readonly (number | string)[];
 
-/** Messages of at most so many steps or events go as plain arrays. */
+/** Most steps or events of a message that goes as a plain array. */
 const FEW = 8;
 
-/** `open`s are few and stay objects. */
+/** Columns of commands; the few `open`s stay objects. */
 interface CommandColumns {
   /** [N, 3]: kind (0 open, 1 step, 2 close), episode, turn */
   readonly heads: Int32Array;
@@ -177,7 +179,7 @@ export function unpackEvents(batch: EventBatch): EnvEvent[] {
 }
 
 /**
- * Unpacks what came out of a host, of which nothing is trusted: env code shares its process.
+ * Reads a batch that came out of a host, trusting nothing: env code shares its process.
  * @returns undefined for anything but a batch of well-formed events
  */
 export function readEvents(batch: unknown): EnvEvent[] | undefined {
@@ -211,7 +213,10 @@ function isPlain(batch: CommandBatch | EventBatch): batch is readonly (number | 
   return Array.isArray(batch);
 }
 
-/** @returns undefined where there is something else than steps */
+/**
+ * Packs steps as a plain array.
+ * @returns undefined where there are other commands than steps
+ */
 function fewSteps(commands: readonly EnvCommand[]): FewSteps | undefined {
   const out: (number | string)[] = [];
   for (const command of commands) {
@@ -221,7 +226,10 @@ function fewSteps(commands: readonly EnvCommand[]): FewSteps | undefined {
   return out;
 }
 
-/** @returns undefined where one failed, or says what can be done now */
+/**
+ * Packs observations as a plain array.
+ * @returns undefined where an episode failed or an event lists actions
+ */
 function fewObservations(events: readonly EnvEvent[]): FewObservations | undefined {
   const out: (number | string)[] = [];
   for (const event of events) {

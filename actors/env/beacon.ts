@@ -1,6 +1,6 @@
 /**
- * A host's beacon: which episode's code runs at this moment, readable from outside without the host's help, so that
- * the culprit of a host that spins or died can be named. Shared memory for a thread, a file's page for a process.
+ * Beacon of a host: shows which episode's code runs at this moment, readable from outside without the host's help, so
+ * that the culprit can be named when a host spins or dies. Shared memory for a thread, a file's page for a process.
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ export interface BeaconReading {
   readonly current: number;
   /** Commands begun. */
   readonly began: number;
-  /** Calls into envs begun: a number that stands still while `current` is set means a call that does not return. */
+  /** Calls into envs begun: while `current` is set and this number stands still, a call does not return. */
   readonly calls: number;
 }
 
@@ -46,7 +46,7 @@ export function readShared(shared: Int32Array<SharedArrayBuffer>): BeaconReading
   };
 }
 
-/** A beacon in a file without a name: the child inherits its descriptor, and it is gone with the last of the two. */
+/** Beacon in a file without a name: the child inherits its descriptor, and it is gone with the last of the two. */
 export class FileBeacon {
   readonly fd: number;
   readonly #words = new Int32Array(LENGTH);
@@ -72,7 +72,7 @@ export class FileBeacon {
   }
 }
 
-/** The child's side. One system call before and one after each call into an env. */
+/** Writes the beacon from the child: one system call before and one after each call into an env. */
 export function writeFile(fd: number): Beacon {
   const words = Int32Array.of(-1, 0, 0);
   const write = () => void writeSync(fd, words, 0, 4 * LENGTH, 0);

@@ -1,11 +1,11 @@
 /**
- * The boundary to an environment's answers. An env is somebody else's code: each value is read once, its type checked
+ * Checks an environment's answers at the boundary. An env is foreign code: each value is read once, its type checked
  * with `typeof`, and copied into a plain one; everything behind works on the copy.
  */
 import { ACTION_LIMITS, type Env, type EnvStep, type First, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 
-/** The contract broken, as a failure's cause and words. */
+/** Breach of the environment's contract, with the cause and message of the failure. */
 export class BrokenContract extends Error {
   readonly failureCause: FailureCause;
   constructor(failureCause: FailureCause, message: string) {
@@ -21,7 +21,10 @@ export interface StepBounds {
   readonly maxObservationChars: number;
 }
 
-/** @throws {BrokenContract} where the env states none */
+/**
+ * Bounds that the env states.
+ * @throws {BrokenContract} where it states none
+ */
 export function boundsOf(env: Env): StepBounds {
   const [minReward, maxReward] = env.rewardRange;
   const { maxObservationChars } = env;
@@ -35,7 +38,7 @@ export function boundsOf(env: Env): StepBounds {
 const KEYS: ReadonlySet<string> = new Set(['kind', 'observation', 'reward', 'success', 'partial']);
 
 /**
- * Copies what an env answered to `open` (`opening`) or to an action.
+ * Copies an env's answer to `open` (`opening`) or to an action.
  * @throws {BrokenContract} unless it is such an answer
  */
 export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): First | EnvStep {
@@ -75,7 +78,7 @@ export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): F
 }
 
 /**
- * Partial steps in a row after `step`.
+ * Counts partial steps in a row, `step` included.
  * @param inRow before it
  * @throws {BrokenContract} for one too many
  */

@@ -1,5 +1,5 @@
 /**
- * A host away from the main thread: the data port carries batches, the control port comlink calls. Where it lives (a
+ * Env host away from the main thread: the data port carries batches, the control port comlink calls. Where it lives (a
  * piscina thread, a child process) is the business of `env-thread.ts` and `env-process.ts`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -13,7 +13,7 @@ import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world
 import { type CommandBatch, packEvents, unpackCommands } from './batch.ts';
 import { type Beacon, HostCore } from './host-core.ts';
 
-/** Everything that a host is made from; plain data. */
+/** Task of a host: everything it is made from; plain data. */
 export interface HostTask {
   readonly envs: readonly {
     readonly id: string;
@@ -29,11 +29,11 @@ export interface HostTask {
 /** Faults that the host performs. */
 export interface HostChaos {
   readonly spec: ChaosSpec;
-  /** Longest delay of a slow step, milliseconds. */
+  /** Milliseconds that a slow step is delayed at most. */
   readonly slowMs: number;
 }
 
-/** Calls that the main thread may make. */
+/** Control calls of the main thread. */
 export interface HostControl {
   /** Resolves once the worlds are started. @throws what a module threw */
   ready(): Promise<readonly EnvFacts[]>;
@@ -42,15 +42,15 @@ export interface HostControl {
   stop(): void;
 }
 
-/** Facts that the pool must know of a world, from the host that started it. */
+/** Facts about a world that the pool must know, from the host that started it. */
 export interface EnvFacts {
   readonly id: string;
   readonly replay: 'exact' | 'never';
 }
 
 /**
- * Serves until `stop` is called. An error that an env lets float (a timer that throws, a promise that nobody awaits)
- * fails the episode whose call started it, and the host goes on.
+ * Runs a host until `stop` is called. An error that an env lets float (a timer that throws, a promise that nobody
+ * awaits) fails the episode whose call started it, and the host goes on.
  * @param die ends the host for an error that cannot be told to be any episode's
  */
 export async function runHost(
@@ -99,7 +99,7 @@ export async function runHost(
   setImmediate(() => control.close());
 }
 
-/** Lets the beacon show whose code ends the host, also where that happens in a timer. */
+/** Blames exits: the beacon shows whose code ends the host, also where that happens in a timer. */
 function blameExits(running: AsyncLocalStorage<number>, beacon: Beacon): void {
   const exit = process.exit.bind(process);
   process.exit = (code) => {
@@ -109,7 +109,7 @@ function blameExits(running: AsyncLocalStorage<number>, beacon: Beacon): void {
   };
 }
 
-/** The options of a `HostCore` under chaos; none without. */
+/** Fault options of a `HostCore` under chaos; none without. */
 export function faultsOf(chaos: HostChaos | undefined): {
   readonly fault?: (episode: number, turn: number) => StepFault | undefined;
   readonly slowMs?: number;

@@ -1,10 +1,10 @@
 /**
- * The address of the env hosts: takes commands in batches, gives them to the pool, and tells the rollouts what the hosts
- * emitted, together what came in one tick. So the rollouts know a path and no pool, and can live in any thread.
+ * Actor of the env hosts: takes batches of commands for the pool and sends the rollouts the hosts' answers, one message
+ * for all that came in one tick. The rollouts know its path and no pool, so they can live in any thread.
  *
  * For a recorded run it keeps which answers came together; a repeated run gets them in that order (replayed-answers.ts).
  */
-import type { Schedule, ScheduleRecorder } from '../../src/run/schedule-file.ts';
+import type { OrderRecorder, RecordedOrder } from '../../src/run/order-file.ts';
 import type { BehaviorFactory } from '../../src/runtime/actor.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { EnvPool } from './env-pool.ts';
@@ -12,14 +12,14 @@ import type { EnvCommands, EnvEvent } from './protocol.ts';
 import { ReplayedAnswers } from './replayed-answers.ts';
 
 export interface EnvHostsOptions {
-  /** Not closed with the actor: whoever made it does that. Its errors are his too. */
+  /** Pool of hosts. The owner that made it closes it and handles its errors. */
   readonly pool: Pick<EnvPool, 'tell' | 'observations$'>;
-  /** The actor that gets `observed`. */
+  /** Path of the actor that gets `observed`. */
   readonly rolloutPath: string;
-  /** Keeps which answers came together. */
-  readonly record: ScheduleRecorder | undefined;
-  /** Repeats a recorded run. */
-  readonly replay: Schedule | undefined;
+  /** Recorder of which answers came together. */
+  readonly record: OrderRecorder | undefined;
+  /** Recorded run to repeat. */
+  readonly replay: RecordedOrder | undefined;
 }
 
 export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOptions): BehaviorFactory<EnvCommands> {
@@ -29,7 +29,7 @@ export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOpt
     const replayed = replay && new ReplayedAnswers(replay.batches, (command) => pool.tell(command), tell);
     const subscription = pool.observations$.subscribe({
       next: replayed ? (event) => replayed.arrived(event) : together(tell, record),
-      error: () => {}, // ends the run; told to whoever made the pool
+      error: () => {}, // ends the run; the pool's owner handles it
     });
     return {
       handlers: {
@@ -43,7 +43,7 @@ export function envHostsActor({ pool, rolloutPath, record, replay }: EnvHostsOpt
 }
 
 /** Collects the hosts' answers of one tick. */
-function together(tell: (events: readonly EnvEvent[]) => void, record: ScheduleRecorder | undefined) {
+function together(tell: (events: readonly EnvEvent[]) => void, record: OrderRecorder | undefined) {
   let batch: EnvEvent[] = [];
   return (event: EnvEvent): void => {
     if (batch.push(event) > 1) return;

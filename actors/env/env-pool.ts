@@ -1,9 +1,9 @@
 /**
- * The main thread's side of the environments: owns the hosts, sends them commands in batches, watches them, ends and
- * replaces those that misbehave, and restores the episodes that were merely there.
+ * Env pool, the main thread's side of the environments: owns the hosts, sends them commands in batches, watches them,
+ * ends and replaces those that misbehave, and restores the bystander episodes.
  *
  * An episode stays with its host. When a host must be ended, the one episode at fault is reported as `failed`; every
- * other is opened again on the new host and its actions taken again, which nobody notices but for the time. An
+ * other one is opened again on the new host and its actions are repeated, so the only visible effect is latency. An
  * episode whose replay shows another observation is not a pure function of its actions, and fails as `protocol`. In a
  * world whose actions must not be repeated (`Env.replay: 'never'`) an episode that has taken one is `lost` instead.
  */
@@ -18,7 +18,7 @@ import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open, Step } from './protocol.ts';
-import { deadlineOf, type Held, judge, newHeld, newSlot, type Slot, suspects } from './slot.ts';
+import { deadlineOf, judge, newEpisode, newSlot, type OpenEpisode, type Slot, suspects } from './slot.ts';
 
 export interface EnvPoolOptions {
   readonly envs: readonly EnvSpec[];
@@ -29,11 +29,11 @@ export interface EnvPoolOptions {
    * limited); `inline`, in the caller's thread, neither spinning nor exiting: for serial mode and trusted light envs.
    */
   readonly isolation: 'process' | 'thread' | 'inline';
-  /** Starts the hosts in place of what `isolation` says. */
+  /** Factory of the hosts, in place of what `isolation` says. */
   readonly hosts?: HostFactory;
-  /** Milliseconds one action may take, counted from when the env was called. */
+  /** Milliseconds that one action may take, counted from the call of the env. */
   readonly stepDeadlineMs: number;
-  /** The same for opening; each action of a replay adds `stepDeadlineMs`. */
+  /** Milliseconds that opening may take; each action of a replay adds `stepDeadlineMs`. */
   readonly openDeadlineMs: number;
   /** Milliseconds to load the envs. Default 30000. */
   readonly startMs?: number;
@@ -43,9 +43,12 @@ export interface EnvPoolOptions {
   readonly listActions?: boolean;
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
   readonly clock?: Clock;
-  /** Faults to inject, and where what becomes of them is counted. */
+  /** Faults to inject, and the ledger that counts their outcomes. */
   readonly chaos?: ChaosLedger;
-  /** `ActorSystem.outside`, where the pool is inline in a serial system and its envs do real waiting. */
+  /**
+   * Declares outside work (`ActorSystem.outside`), where the pool is inline in a serial system and its envs wait in
+   * real time.
+   */
   readonly outside?: <T>(work: Promise<T>) => Promise<T>;
 }
 
@@ -53,12 +56,12 @@ export interface EnvPoolStats {
   readonly open: number;
   /** Episodes that wait for their env; each has a deadline. */
   readonly pending: number;
-  /** Answers given out. */
+  /** Answers emitted. */
   readonly observed: number;
   readonly failed: Readonly<Partial<Record<FailureCause, number>>>;
   /** Episodes brought back after the end of their host. */
   readonly restored: number;
-  /** Commands for, and answers of, episodes that were over. */
+  /** Late messages: commands for, and answers of, episodes that were over. */
   readonly late: number;
   readonly hosts: readonly {
     readonly where: string;
@@ -76,7 +79,7 @@ export interface EnvPool {
    * first, or an unknown env; ACTOR_STOPPED after `close`
    */
   tell(command: EnvCommand): void;
-  /** Every answer, in the order it arrived. Errors, once, when hosts cannot be started any more. */
+  /** Observations: every answer, in the order it arrived. Errors, once, when hosts cannot be started any more. */
   readonly observations$: Observable<EnvEvent>;
   stats(): EnvPoolStats;
   close(): Promise<void>;
@@ -84,9 +87,9 @@ export interface EnvPool {
 
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
-/** Commands under way up to which a command leaves at once. */
+/** Few commands under way: up to this number a further one leaves at once. */
 const FEW_ASKED = 8;
-/** Milliseconds that a host on trial gets to say that it lives; its deadlines go on beside. */
+/** Milliseconds that a host on trial has to show that it is alive; its deadlines run beside. */
 const SETTLE_MS = 1000;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
@@ -102,13 +105,13 @@ class Pool implements EnvPool {
   readonly observations$ = new Subject<EnvEvent>();
   readonly #options: EnvPoolOptions;
   readonly #clock: Clock;
-  /** Absent where hosts are inline. */
+  /** Factory of the hosts; absent where they are inline. */
   readonly #factory: HostFactory | undefined;
   readonly #chaos: ChaosLedger | undefined;
   readonly #slots: Slot[];
-  readonly #episodes = new Map<number, Held>();
+  readonly #episodes = new Map<number, OpenEpisode>();
   readonly #ids: ReadonlySet<string>;
-  /** Worlds whose actions must not be repeated, by id. */
+  /** Ids of worlds whose actions must not be repeated. */
   readonly #unrepeatable = new Set<string>();
   readonly #failed: Partial<{ [C in FailureCause]: number }> = {};
   readonly #pollMs: number;
@@ -116,7 +119,7 @@ class Pool implements EnvPool {
   #restored = 0;
   #late = 0;
   #flushing = false;
-  /** About how many commands wait for their answer; counted anew at every poll. */
+  /** Commands that wait for their answer, about; counted anew at every poll. */
   #asked = 0;
   #closed = false;
   #cancelPoll: (() => void) | undefined;
@@ -204,13 +207,13 @@ class Pool implements EnvPool {
     this.observations$.complete();
   }
 
-  #open(command: Open, known: Held | undefined): void {
+  #open(command: Open, known: OpenEpisode | undefined): void {
     if (known) throw new LongplayError('BAD_ARGUMENT', `episode ${command.episode} is open already`);
     if (!this.#ids.has(command.task.env)) {
       throw new LongplayError('BAD_ARGUMENT', `no env '${command.task.env}'; there are ${[...this.#ids].join(', ')}`);
     }
     const slot = this.#slots.reduce((least, other) => (other.episodes.size < least.episodes.size ? other : least));
-    const record = newHeld(command, slot);
+    const record = newEpisode(command, slot);
     this.#episodes.set(command.episode, record);
     slot.episodes.add(record);
     if (this.#mustNotRepeat(record)) {
@@ -224,7 +227,7 @@ class Pool implements EnvPool {
     this.#sendPending(record, command);
   }
 
-  #sendPending(record: Held, command: Open | Step): void {
+  #sendPending(record: OpenEpisode, command: Open | Step): void {
     const { slot } = record;
     if (slot.careful === 0) {
       this.#sendNow(record, command);
@@ -246,7 +249,7 @@ class Pool implements EnvPool {
     }
   }
 
-  /** The command on trial was answered: when the host has outlived it, the next one may come. */
+  /** Handles the answer to the command on trial: when the host has outlived it, the next one may be sent. */
   async #survived(slot: Slot, host: Host | undefined): Promise<void> {
     const { trial } = slot;
     const alive = await Promise.race([
@@ -268,7 +271,7 @@ class Pool implements EnvPool {
     }
   }
 
-  #sendNow(record: Held, command: Open | Step): void {
+  #sendNow(record: OpenEpisode, command: Open | Step): void {
     this.#asked++;
     record.ordinal = record.slot.sent + 1;
     record.begunAt = undefined;
@@ -348,8 +351,11 @@ class Pool implements EnvPool {
     }
   }
 
-  /** @returns false for an answer to something else than the command in hand */
-  #accept(record: Held, event: EnvEvent): boolean {
+  /**
+   * Accepts an answer.
+   * @returns false for an answer to another command than the one in hand
+   */
+  #accept(record: OpenEpisode, event: EnvEvent): boolean {
     this.#asked--;
     if (record.slot.trial?.record === record) void this.#survived(record.slot, record.slot.host);
     if (event.type === 'failed') {
@@ -375,7 +381,7 @@ class Pool implements EnvPool {
     return true;
   }
 
-  #restoredBy(record: Held, event: Observed): void {
+  #restoredBy(record: OpenEpisode, event: Observed): void {
     const { last } = record;
     record.restoring = false;
     if (last && (event.turn !== last.turn || event.step.observation !== last.step.observation)) {
@@ -389,7 +395,7 @@ class Pool implements EnvPool {
     if (step) this.#sendPending(record, step);
   }
 
-  #fail(record: Held, seen: Failure): void {
+  #fail(record: OpenEpisode, seen: Failure): void {
     const { episode } = record.open;
     this.#drop(record);
     const fault = this.#chaos?.failed(episode, seen.cause);
@@ -398,14 +404,14 @@ class Pool implements EnvPool {
     this.observations$.next({ type: 'failed', episode, failure });
   }
 
-  #drop(record: Held): void {
+  #drop(record: OpenEpisode): void {
     this.#episodes.delete(record.open.episode);
     record.slot.episodes.delete(record);
     if (record.slot.trial?.record === record) void this.#survived(record.slot, record.slot.host);
   }
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
-  #replace(slot: Slot, blamed: readonly Held[], cause: FailureCause, message: string): void {
+  #replace(slot: Slot, blamed: readonly OpenEpisode[], cause: FailureCause, message: string): void {
     const tried = slot.trial?.record;
     const culprits = blamed.length === 0 && tried && slot.episodes.has(tried) ? [tried] : blamed;
     // No suspect, or one blamed in vain: from now on one command at a time, so that the next end has one suspect.
@@ -417,8 +423,8 @@ class Pool implements EnvPool {
     slot.replaced++;
     slot.sent = 0;
     slot.outbox = [];
-    // Restored before the failure is told: whoever hears of it may open the next episode at once.
-    const lost: Held[] = [];
+    // Restored before the failure is emitted: a listener may open the next episode at once.
+    const lost: OpenEpisode[] = [];
     for (const record of [...slot.episodes]) {
       if (culprits.includes(record)) continue;
       if (this.#mustNotRepeat(record)) lost.push(record);
@@ -436,11 +442,11 @@ class Pool implements EnvPool {
   }
 
   /** True for an action that was taken, or may have been, and that bringing the episode back would take again. */
-  #mustNotRepeat({ open, actions, pending }: Held): boolean {
+  #mustNotRepeat({ open, actions, pending }: OpenEpisode): boolean {
     return this.#unrepeatable.has(open.task.env) && (actions.length > 0 || pending === 'step');
   }
 
-  #restore(record: Held): void {
+  #restore(record: OpenEpisode): void {
     this.#restored++;
     if (!record.last) {
       this.#sendPending(record, record.open);
@@ -472,7 +478,7 @@ class Pool implements EnvPool {
 
   #poll(): void {
     const now = this.#clock.now();
-    // This thread was busy itself: answers may be waiting unread, so nobody is late yet.
+    // This thread was busy itself: answers may be waiting unread, so no host is late yet.
     const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
     this.#polledAt = now;
     this.#asked = 0;

@@ -1,4 +1,4 @@
-/** First module of a child process that is a host. */
+/** Entry module of a child process that is a host. */
 import { messageOf } from '../../src/core/errors.ts';
 import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
 import { writeFile } from './beacon.ts';
@@ -11,7 +11,7 @@ const [setUp, data, control] = ipcPorts(process as unknown as IpcChannel, ports.
 const send = process.send!.bind(process);
 const exit = process.exit.bind(process);
 process.on('disconnect', () => exit(0)); // the parent is gone
-/** Says why, and ends. */
+/** Exits after reporting the reason. */
 function die(message: string): void {
   send([ports.setUp, message], () => exit(UNCAUGHT));
 }

@@ -1,4 +1,4 @@
-/** A host in a piscina thread: one task for the thread's whole life. */
+/** Env host in a piscina thread: one task for the thread's whole life. */
 import type { MessagePort } from 'node:worker_threads';
 import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { writeShared } from './beacon.ts';
@@ -10,7 +10,7 @@ export interface ThreadTask extends HostTask {
   readonly control: MessagePort;
 }
 
-/** Ends the thread with an error, which piscina tells. */
+/** Ends the thread with an error, which piscina reports. */
 function die(message: string): void {
   process.removeAllListeners('uncaughtException');
   process.removeAllListeners('unhandledRejection');
@@ -19,7 +19,7 @@ function die(message: string): void {
   });
 }
 
-/** The piscina task. Resolves when `stop` was called. */
+/** Task for piscina. Resolves when `stop` was called. */
 export default function thread({ data, control, shared, ...task }: ThreadTask): Promise<void> {
   return runHost(task, data as unknown as PortLike, control as unknown as PortLike, writeShared(shared), die);
 }

@@ -1,6 +1,6 @@
 /**
- * The work of a host on its batches, without a thread: the same code runs in a worker and, in serial mode, in the
- * caller's thread. Owns the sessions; one slow session does not hold the others up; one that breaks fails alone.
+ * Core of a host, without a thread: works through its batches; the same code runs in a worker and, in serial mode, in
+ * the caller's thread. Owns the sessions; one slow session does not hold the others up; one that breaks fails alone.
  */
 import type { StepFault } from '../../src/chaos/injector.ts';
 import { misbehave } from '../../src/chaos/misbehave.ts';
@@ -10,34 +10,37 @@ import type { FailureCause } from '../../src/core/failure.ts';
 import { BrokenContract, boundsOf, copyActions, copyStep, countPartial, type StepBounds } from './check.ts';
 import type { EnvCommand, EnvEvent, Open, Step } from './protocol.ts';
 
-/** The place the host is at, for whoever watches it from outside; called before and after every call into an env. */
+/** Beacon that shows outside observers where the host is; called before and after every call into an env. */
 export interface Beacon {
-  /** A call into the env of `episode` begins. */
+  /** Enters a call into the env of `episode`. */
   enter(episode: number): void;
-  /** It has returned (its promise may be open still). */
+  /** Leaves the call, which has returned (its promise may still be open). */
   leave(): void;
-  /** One more command has been begun. */
+  /** Counts one more command begun. */
   began(): void;
 }
 
 export interface HostOptions {
   /** The worlds by id; may be filled after the host was made. */
   readonly envs: ReadonlyMap<string, Env>;
-  /** Asks sessions for their actions. */
+  /** True to ask sessions for their actions. */
   readonly listActions: boolean;
   /** Path for failures. */
   readonly where: string;
   readonly now: () => number;
-  /** Given the events of a batch at its end, and those of slow sessions as they come. */
+  /** Emits the events of a batch at its end, and those of slow sessions as they come. */
   readonly emit: (events: EnvEvent[]) => void;
   readonly beacon?: Beacon;
-  /** Runs a call into the env of `episode`; what the call starts (timers, promises) can be told by it later. */
+  /**
+   * Tracks a call into the env of `episode`, so that what it starts (timers, promises) can be attributed to the episode
+   * later.
+   */
   readonly track?: <T>(episode: number, call: () => T) => T;
-  /** Told of a command that did not answer at once. */
+  /** Called with a command that did not answer at once. */
   readonly onSlow?: (work: Promise<void>, episode: number) => void;
-  /** Calls `fn` soon, once: events of slow sessions that come together leave together. Default a microtask. */
+  /** Schedules `fn` once, soon: events of slow sessions that come together leave together. Default a microtask. */
   readonly soon?: (fn: () => void) => void;
-  /** Chaos: which steps are struck. */
+  /** Faults under chaos: which steps are struck. */
   readonly fault?: (episode: number, turn: number) => StepFault | undefined;
   /** Longest delay of a slow step, milliseconds. Default 100. */
   readonly slowMs?: number;
@@ -50,20 +53,20 @@ interface Episode {
   turn: number;
   /** Stages of an action taken since the last whole step. */
   partials: number;
-  /** The action table and its inverse. */
+  /** Texts of the action table, and its inverse. */
   readonly texts: string[];
   readonly table: Map<string, number>;
   readonly listActions: boolean;
-  /** A slow command under way. */
+  /** Command under way that is slow. */
   busy: boolean;
   closed: boolean;
-  /** Chaos: the next answer is sent twice. */
+  /** Chaos: true when the next answer is sent twice. */
   twice: boolean;
 }
 
 const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
-/** Milliseconds after which the events of a long batch leave before its end, so that nobody takes them for late. */
+/** Milliseconds after which the events of a long batch are sent before its end, so that they do not count as late. */
 const FLUSH_MS = 10;
 const noBeacon: Beacon = { enter() {}, leave() {}, began() {} };
 
@@ -91,7 +94,7 @@ export class HostCore {
     return this.#episodes.size;
   }
 
-  /** Works a batch through. Sessions that answer at once have their events in one `emit` at the end. */
+  /** Handles a batch. Sessions that answer at once have their events in one `emit` at the end. */
   handle(commands: readonly EnvCommand[]): void {
     this.#inBatch = true;
     this.#flushedAt = this.#lastAt = this.#options.now();
@@ -112,7 +115,7 @@ export class HostCore {
     await Promise.all(this.#closing);
   }
 
-  /** Fails the episode whose env threw where nobody could catch it. One that is over already has nothing to lose. */
+  /** Fails the episode whose env threw an uncaught error; one that is already over stays as it is. */
   uncaught(number: number, thrown: unknown): void {
     const episode = this.#episodes.get(number);
     if (episode) this.#fail(episode, thrown);
@@ -220,7 +223,7 @@ export class HostCore {
     });
   }
 
-  /** Runs what may throw now or reject later; either fails this episode alone. */
+  /** Guards a call that may throw now or reject later; either fails this episode alone. */
   #guard(episode: Episode, work: () => Promise<void> | undefined): void {
     try {
       const slow = work();
@@ -268,7 +271,7 @@ export class HostCore {
     this.#report(episode, step, actions, newActions, began);
   }
 
-  /** Takes a step into account. @returns the indices of what can be done now @throws {BrokenContract} */
+  /** Lists the actions that are possible after a step. @returns their indices @throws {BrokenContract} */
   #list(episode: Episode, step: First | EnvStep): Int32Array {
     episode.partials = countPartial(episode.partials, step);
     if (!episode.listActions || step.kind === 'terminated') return NONE;
@@ -354,7 +357,7 @@ export class HostCore {
   }
 }
 
-/** Also those of other realms and libraries. */
+/** True for a promise, also of another realm or library. */
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

@@ -1,6 +1,6 @@
 /**
- * Hosts in child processes: what untrusted environments get. Whatever one does to its memory, its heap or its buffers,
- * ends a process of its own. Costs two system calls a step and serialisation instead of shared memory.
+ * Host processes, for untrusted environments. An env that exhausts its memory, its heap or its buffers ends a process
+ * of its own. Costs two system calls a step and serialisation instead of shared memory.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { ports, UNCAUGHT } from './process-channel.ts';
 
 /** Characters of a child's stderr that are kept for the report of its end. */
 const STDERR_KEPT = 4000;
-/** Memory of a process beside its JavaScript heap: code, stacks, buffers of messages. MiB. */
+/** Mebibytes of a process beside its JavaScript heap: code, stacks, buffers of messages. */
 const BESIDE_HEAP_MB = 256;
 const PAGE_BYTES = 4096;
 
@@ -31,7 +31,10 @@ export class HostProcesses implements HostFactory {
   readonly #heapMb: number | undefined;
   readonly #children = new Set<ChildProcess>();
 
-  /** @param heapMb of each process, MiB; V8's own default where absent */
+  /**
+   * Makes a factory.
+   * @param heapMb of each process, MiB; V8's own default where absent
+   */
   constructor(heapMb: number | undefined) {
     this.#heapMb = heapMb;
   }

@@ -1,4 +1,4 @@
-/** Hosts in piscina threads, one per thread, so that ending one touches nobody else. */
+/** Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. */
 import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { messageOf } from '../../src/core/errors.ts';

@@ -9,27 +9,27 @@ import type { BeaconReading } from './beacon.ts';
 import type { EnvFacts, HostChaos, HostControl, HostTask } from './env-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec } from './protocol.ts';
 
-/** Told by a host. */
+/** Listener to a host. */
 export interface HostListener {
   events(events: readonly EnvEvent[]): void;
-  /** The host is gone without having been asked to go. */
+  /** Called when the host is gone without having been asked to. */
   died(cause: FailureCause, message: string): void;
 }
 
-/** One live host. */
+/** Host that is alive. */
 export interface Host {
-  /** The worlds that it started. */
+  /** Facts about the worlds that it started. */
   readonly facts: readonly EnvFacts[];
   send(commands: readonly EnvCommand[]): void;
-  /** The work it is at; undefined where it runs in the caller's thread. */
+  /** Beacon of its work; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
-  /** Resolves when what it was doing is done and it still lives; absent where it cannot die. */
+  /** Resolves when its present work is done and it is still alive; absent where it cannot die. */
   settled?(): Promise<void>;
   /** Ends at once; `died` is not called. */
   kill(): void;
   /** Closes its sessions and ends. */
   close(): Promise<void>;
-  /** Bytes in memory beyond what it may have; where the system tells. */
+  /** Bytes of memory beyond its limit, where the system can tell. */
   overweight?(): number;
 }
 
@@ -40,24 +40,24 @@ export interface HostOptions {
   readonly chaos?: HostChaos | undefined;
 }
 
-/** Starts hosts of one kind. */
+/** Factory of hosts of one kind. */
 export interface HostFactory {
   /** @throws {LongplayError} ENV_BROKEN when the host is not ready within `startMs` */
   start(options: HostOptions, listener: HostListener, startMs: number): Promise<Host>;
   close(): Promise<void>;
 }
 
-/** The end of a host that ended by itself. */
+/** End of a host that was not asked to end. */
 export interface HostEnd {
   readonly cause: FailureCause;
   readonly message: string;
 }
 
-/** A thread or process with a host in it. */
+/** Residence of a host: a thread or process. */
 export interface Residence {
   readonly data: PortLike;
   readonly control: PortLike;
-  /** Resolves when it is gone; undefined after an orderly end. */
+  /** Resolves at its end, with undefined after an orderly one. */
   readonly ended: Promise<HostEnd | undefined>;
   beacon(): BeaconReading;
   overweight?(): number;
@@ -65,7 +65,7 @@ export interface Residence {
   kill(): void;
 }
 
-/** Milliseconds a host gets to close its sessions and release what it started before it is ended. */
+/** Milliseconds that a host has to close its sessions and release what it started before it is ended. */
 const CLOSE_MS = 5000;
 
 export function hostTask({ envs, listActions, where, chaos }: HostOptions): HostTask {
@@ -77,7 +77,10 @@ export function hostTask({ envs, listActions, where, chaos }: HostOptions): Host
   };
 }
 
-/** @throws {LongplayError} ENV_BROKEN when it is not ready within `startMs` */
+/**
+ * Starts a host in a thread or process.
+ * @throws {LongplayError} ENV_BROKEN when it is not ready within `startMs`
+ */
 export async function startRemoteHost(residence: Residence, listener: HostListener, startMs: number): Promise<Host> {
   const host = new RemoteHost(residence, listener);
   await host.ready(startMs);

@@ -1,4 +1,4 @@
-/** A host in the caller's thread, for serial mode and for light envs that are trusted. */
+/** Inline host, in the caller's thread: for serial mode and for light envs that are trusted. */
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import type { Env } from '../../src/core/env.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
@@ -14,7 +14,10 @@ export interface InlineOptions extends HostOptions {
   readonly outside?: ((work: Promise<unknown>) => unknown) | undefined;
 }
 
-/** A host in the caller's thread. It cannot contain an env that spins or exits; slow ones are left at their deadline. */
+/**
+ * Starts a host in the caller's thread. It cannot contain an env that spins or exits; slow ones are left at their
+ * deadline.
+ */
 export async function startInlineHost(options: InlineOptions, listener: HostListener): Promise<Host> {
   const envs = new Map<string, Env>();
   const specs = options.envs.map((spec) => ({ ...spec, url: localUrl(spec.url).href }));

@@ -9,7 +9,7 @@ import type { Task } from '../../src/core/task.ts';
 export type EnvCommand = Open | Step | Close;
 export type EnvEvent = Observed | Failed;
 
-/** Told to the env hosts: commands for any of their episodes, in order. */
+/** Commands for the env hosts, for any of their episodes, in order. */
 export interface EnvCommands {
   readonly type: 'commands';
   readonly commands: readonly EnvCommand[];
@@ -18,14 +18,14 @@ export interface EnvCommands {
 /** Starts an episode. Answered by `observed` of turn 0, or of turn `replay.length`. */
 export interface Open {
   readonly type: 'open';
-  /** Unique among the open episodes, int32. */
+  /** Episode number, unique among the open episodes, int32. */
   readonly episode: number;
-  /** 1 unless the episode was re-issued after a failure. */
+  /** Attempt, 1 unless the episode was re-issued after a failure. */
   readonly attempt: number;
   readonly task: Task;
-  /** Actions already taken: the host takes them again and answers with where they lead. */
+  /** Actions already taken: the host repeats them and answers with the last observation. */
   readonly replay?: readonly string[];
-  /** Has its answers list the actions; by default as the pool was told. */
+  /** True to list actions in its answers; by default as the pool's options say. */
   readonly listActions?: boolean;
 }
 
@@ -33,12 +33,12 @@ export interface Open {
 export interface Step {
   readonly type: 'step';
   readonly episode: number;
-  /** 1 for the first action of the episode, then one more each. */
+  /** Turn, 1 for the first action of the episode. */
   readonly turn: number;
   readonly action: string;
 }
 
-/** Gives an episode up that the env has not ended. Not answered; one that has ended needs none. */
+/** Closes an episode that the env has not ended. Not answered; an episode that has ended needs none. */
 export interface Close {
   readonly type: 'close';
   readonly episode: number;
@@ -47,30 +47,30 @@ export interface Close {
 export interface Observed {
   readonly type: 'observed';
   readonly episode: number;
-  /** Actions taken so far: 0 for the first observation. */
+  /** Turn: actions taken so far, 0 for the first observation. */
   readonly turn: number;
-  /** `first` for turn 0, what the env answered otherwise. After `terminated` the episode is closed. */
+  /** Step: `first` for turn 0, else the env's answer. After `terminated` the episode is closed. */
   readonly step: First | EnvStep;
   /**
-   * Actions that are possible now, as indices into the episode's action table: every text the env listed in this episode, in
-   * order of first appearance. Empty after `terminated`, where the env lists nothing, and where the pool was told
-   * not to list.
+   * Actions that are possible now, as indices into the episode's action table: every text the env listed in this
+   * episode, in order of first appearance. Empty after `terminated`, where the env lists nothing, and where the pool
+   * does not list actions.
    */
   readonly actions: Int32Array;
   /** Texts appended to that table by this observation (after a replay: the whole table). */
   readonly newActions: readonly string[];
-  /** Milliseconds the env took; of the last step after a replay. */
+  /** Milliseconds that the env took; after a replay, of its last step. */
   readonly envMs: number;
 }
 
-/** The episode is over without a result; the host holds nothing of it any more. */
+/** Failure: the episode is over without a result, and the host holds nothing of it any more. */
 export interface Failed {
   readonly type: 'failed';
   readonly episode: number;
   readonly failure: Failure;
 }
 
-/** An env as a host loads it. */
+/** Specification of an env, as a host loads it. */
 export interface EnvSpec {
   readonly id: string;
   /** Module that exports `createEnv` (a `World` with rules). */

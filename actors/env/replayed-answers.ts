@@ -1,15 +1,15 @@
 /**
- * Environment answers in a recorded order. Environments are pure, so a repeated run computes them anew; what they were
- * batched with, and which episode failed of what, comes from the record.
+ * Answers of the environments in a recorded order. Environments are pure, so a replay computes them anew; their
+ * batches, and the failures of episodes, come from the record.
  */
-import type { Answered } from '../../src/run/schedule-file.ts';
+import type { Answered } from '../../src/run/order-file.ts';
 import type { EnvCommand, EnvEvent } from './protocol.ts';
 
 export class ReplayedAnswers {
   readonly #batches: readonly (readonly Answered[])[];
   readonly #tell: (command: EnvCommand) => void;
   readonly #deliver: (events: readonly EnvEvent[]) => void;
-  /** Answers each failing episode gave before it failed. */
+  /** Answers that each failing episode gave before it failed. */
   readonly #failing = new Map<number, number>();
   readonly #arrived = new Map<number, EnvEvent>();
   #next = 0;
@@ -33,7 +33,7 @@ export class ReplayedAnswers {
     }
   }
 
-  /** In the pool's place: a command that was never answered is not given to the env again. */
+  /** Takes commands in the pool's place: a command that was never answered is not given to the env again. */
   tell(command: EnvCommand): void {
     const left = this.#failing.get(command.episode);
     if (left === undefined || left > 0 || command.type === 'close') {

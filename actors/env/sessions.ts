@@ -1,4 +1,7 @@
-/** The env hosts as promises, for servers: one command in hand per episode, its answer settles its promise. */
+/**
+ * Sessions on the env hosts as promises, for servers: one command in hand per episode, whose answer settles its
+ * promise.
+ */
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
@@ -6,7 +9,7 @@ import { type EpisodeAnswer, EpisodeFailed, type Episodes, type OpenOptions } fr
 import { createEnvPool, type EnvPool, type EnvPoolOptions, type EnvPoolStats } from './env-pool.ts';
 import type { EnvEvent } from './protocol.ts';
 
-interface Held {
+interface AwaitedEpisode {
   readonly table: string[];
   resolve: ((answer: EpisodeAnswer) => void) | undefined;
   reject: ((error: Error) => void) | undefined;
@@ -21,7 +24,7 @@ export async function openEnvSessions(options: EnvPoolOptions): Promise<EnvSessi
 
 export class EnvSessions implements Episodes {
   readonly #pool: EnvPool;
-  readonly #episodes = new Map<number, Held>();
+  readonly #episodes = new Map<number, AwaitedEpisode>();
   #next = 0;
   #broken: string | undefined;
 
@@ -48,7 +51,7 @@ export class EnvSessions implements Episodes {
   open(task: Task, { listActions, replay }: OpenOptions): Promise<EpisodeAnswer> {
     const episode = this.#next;
     this.#next = (this.#next + 1) & 0x7fffffff;
-    const held: Held = { table: [], resolve: undefined, reject: undefined };
+    const held: AwaitedEpisode = { table: [], resolve: undefined, reject: undefined };
     this.#episodes.set(episode, held);
     return this.#tell(episode, held, {
       type: 'open',
@@ -82,7 +85,7 @@ export class EnvSessions implements Episodes {
     await this.#pool.close();
   }
 
-  #tell(episode: number, held: Held, command: Parameters<EnvPool['tell']>[0]): Promise<EpisodeAnswer> {
+  #tell(episode: number, held: AwaitedEpisode, command: Parameters<EnvPool['tell']>[0]): Promise<EpisodeAnswer> {
     return new Promise((resolve, reject) => {
       if (this.#broken !== undefined) {
         this.#episodes.delete(episode);

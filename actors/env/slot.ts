@@ -1,49 +1,54 @@
-/** A host's place in the pool with the episodes that live there, and who is at fault when the host misbehaves. */
+/**
+ * Slot of the pool: a host's place with its episodes, and the judgement of which episode is at fault when the host
+ * misbehaves.
+ */
 import type { FailureCause } from '../../src/core/failure.ts';
 import type { BeaconReading } from './beacon.ts';
 import type { Host } from './hosts.ts';
 import type { EnvCommand, Observed, Open, Step } from './protocol.ts';
 
-/** Outlives its hosts. */
+/** Slot of the pool; it outlives its hosts. */
 export interface Slot {
   readonly where: string;
-  readonly episodes: Set<Held>;
+  readonly episodes: Set<OpenEpisode>;
   host: Host | undefined;
   /** Commands of this turn, or waiting for the host to start. */
   outbox: EnvCommand[];
-  /** Commands given to the present host. */
+  /** Commands sent to the present host. */
   sent: number;
-  /** Calls its beacon had shown when it last moved, and when that was. */
+  /** Calls that the beacon showed when it last moved, and the time of that. */
   calls: number;
   movedAt: number;
   replaced: number;
   failedStarts: number;
-  /** Commands still to be given one at a time, until it is known whose code ends the hosts; 0 as a rule. */
+  /**
+   * Careful mode: commands still to be sent one at a time, until it is known whose code ends the hosts; 0 as a rule.
+   */
   careful: number;
-  /** Commands that wait for their turn then. */
-  queue: { readonly record: Held; readonly command: Open | Step }[];
-  /** The command given last then: if the host ends now, it is its episode's fault. */
-  trial: { readonly record: Held } | undefined;
+  /** Queue of commands in careful mode. */
+  queue: { readonly record: OpenEpisode; readonly command: Open | Step }[];
+  /** Trial in careful mode: the command sent last; if the host ends now, its episode is at fault. */
+  trial: { readonly record: OpenEpisode } | undefined;
 }
 
-/** An open episode. */
-export interface Held {
+/** Open episode, and where its host stands with it. */
+export interface OpenEpisode {
   readonly open: Open;
   readonly slot: Slot;
   /** Actions that were answered. */
   readonly actions: string[];
-  /** Last answer given out. */
+  /** Last answer emitted. */
   last: Observed | undefined;
   pending: 'open' | 'step' | undefined;
-  /** The step in hand. */
+  /** Step in hand. */
   step: Step | undefined;
   /** Place of the command in hand among those sent to the host. */
   ordinal: number;
-  /** The time at which it was seen to have begun. */
+  /** Time at which it was seen to have begun. */
   begunAt: number | undefined;
-  /** Its deadline had passed at the last look; the answer may be in the queue. */
+  /** True when its deadline had passed at the last look; the answer may be in the queue. */
   suspect: boolean;
-  /** Being brought back: the next answer is a repetition. */
+  /** True while it is being restored: the next answer is a repetition. */
   restoring: boolean;
 }
 
@@ -52,14 +57,14 @@ export interface Deadlines {
   readonly openDeadlineMs: number;
 }
 
-/** Why a host must be ended, and who is to blame; nobody where that cannot be known. */
+/** Verdict on a host that must be ended: the reason, and the episodes to blame; none where that cannot be known. */
 export interface Verdict {
-  readonly culprits: readonly Held[];
+  readonly culprits: readonly OpenEpisode[];
   readonly cause: FailureCause;
   readonly message: string;
 }
 
-type Episodes = ReadonlyMap<number, Held>;
+type Episodes = ReadonlyMap<number, OpenEpisode>;
 
 export function newSlot(where: string): Slot {
   return {
@@ -78,7 +83,7 @@ export function newSlot(where: string): Slot {
   };
 }
 
-export function newHeld(open: Open, slot: Slot): Held {
+export function newEpisode(open: Open, slot: Slot): OpenEpisode {
   return {
     open,
     slot,
@@ -93,19 +98,19 @@ export function newHeld(open: Open, slot: Slot): Held {
   };
 }
 
-/** Milliseconds the command in hand may take. */
-export function deadlineOf(record: Held | undefined, { stepDeadlineMs, openDeadlineMs }: Deadlines): number {
+/** Milliseconds that the command in hand may take. */
+export function deadlineOf(record: OpenEpisode | undefined, { stepDeadlineMs, openDeadlineMs }: Deadlines): number {
   if (!record) return stepDeadlineMs;
   if (record.restoring || record.pending === 'open') return openDeadlineMs + record.actions.length * stepDeadlineMs;
   return stepDeadlineMs;
 }
 
 /** Episodes whose code a dead host was running: the one its beacon shows, else the oldest begun and not answered. */
-export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): readonly Held[] {
+export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): readonly OpenEpisode[] {
   if (!seen) return [];
   const current = episodes.get(seen.current);
   if (current) return [current];
-  let oldest: Held | undefined;
+  let oldest: OpenEpisode | undefined;
   for (const record of slot.episodes) {
     const begun = (record.pending || record.restoring) && record.ordinal <= seen.began;
     if (begun && (!oldest || record.ordinal < oldest.ordinal)) oldest = record;
@@ -114,9 +119,9 @@ export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: 
 }
 
 /**
- * Looks at a live host; notes in its slot and episodes what the next look must know.
+ * Judges a live host; notes in its slot and episodes what the next look must know.
  * @param now milliseconds
- * @param wasBusy the looking thread was away itself: answers may lie unread, so nobody is late yet
+ * @param wasBusy the looking thread was away itself: answers may lie unread, so no episode is late yet
  */
 export function judge(
   slot: Slot,
@@ -145,9 +150,12 @@ export function judge(
   return { culprits: record ? [record] : [], cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
 }
 
-/** The thread is free, so whoever is late is so by itself: they go together, not one deadline after the other. */
+/**
+ * Judges late episodes. The thread is free, so every late one is late by itself: they fail together, not one deadline
+ * after the other.
+ */
 function late(slot: Slot, began: number, deadlines: Deadlines, now: number, wasBusy: boolean): Verdict | undefined {
-  const culprits: Held[] = [];
+  const culprits: OpenEpisode[] = [];
   let lateMs = 0;
   for (const record of slot.episodes) {
     if (!(record.pending || record.restoring) || record.ordinal > began) continue;

@@ -1,9 +1,11 @@
-/** Starts the address of the env hosts. */
+/** Spawns the actor of the env hosts. */
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import { type EnvHostsOptions, envHostsActor } from './env-hosts-actor.ts';
 import type { EnvCommands } from './protocol.ts';
 
-/** A crash of it ends the run. @param capacity batches of commands that may wait, ≥ 1 */
+/**
+ * Spawns the actor of the env hosts; a crash of it ends the run. @param capacity batches of commands that may wait, ≥ 1
+ */
 export function spawnEnvHosts(system: ActorSystem, options: EnvHostsOptions, capacity: number) {
   return system.spawn<EnvCommands>('env-hosts', envHostsActor(options), {
     restart: 'temporary',

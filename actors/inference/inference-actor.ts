@@ -1,5 +1,5 @@
 /**
- * Batches the pending turns of all episodes into large engine calls.
+ * Inference actor: batches the pending turns of all episodes into large engine calls.
  *
  * Owns the policy: weights, KV cache and programs. One engine call per `serve`; between two calls every message that
  * has come in is handled, so new turns join the running batch, finished ones leave it, and new weights land between
@@ -20,7 +20,7 @@ import type { LearnerCommand } from '../learner/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';
 
-/** The tick is private: no other actor can send it. */
+/** Internal tick; no other actor can send it. */
 type Internal = InferenceCommand | { readonly type: 'serve' };
 
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
@@ -30,10 +30,10 @@ export default function inferenceActor(init: InferenceInit): BehaviorFactory<Int
   };
 }
 
-/** Milliseconds the learner may take to answer: it may be in the middle of an update. */
+/** Milliseconds that the learner may take to answer: it may be in the middle of an update. */
 const WEIGHTS_MS = 100_000;
 
-/** Init of a new incarnation: the weights of now, not those of the run's start. */
+/** Init of a new incarnation, with the newest weights instead of those of the run's start. */
 async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {
   if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind === 'random') return init;
   const learner = ctx.resolve<LearnerCommand>(init.learnerPath);
@@ -127,9 +127,9 @@ function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy
 }
 
 /**
- * Filter of requests. Around a restart a turn may come twice (once as it was, once with its history),
- * and a turn may come whose episode this incarnation has not seen the beginning of; the latter comes again with its
- * history, so it is left out.
+ * Unseen requests only. Around a restart a turn may come twice, once with and once without its history, and a turn may
+ * come whose history this incarnation lacks. Duplicates are discarded, and so are turns that lack their history: they
+ * come again with it.
  * @param seen last turn of each episode; updated
  * @returns the requests to submit, and the episodes to forget before, because they come with their whole history
  */

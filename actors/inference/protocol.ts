@@ -8,25 +8,25 @@ import type { ReplyTo } from '../../src/runtime/actor.ts';
 
 export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
 
-/** Turns that wait for an action. Answered by one or more `acted`, in any order. */
+/** Asks for actions. Answered by one or more `acted`, in any order. */
 export interface Act {
   readonly type: 'act';
-  /** In columns where they cross threads. */
+  /** Requests, in columns where they cross threads. */
   readonly requests: RequestBatch | readonly ActRequest[];
 }
 
-/** Episodes that ended or were abandoned. */
+/** Releases episodes that ended or were abandoned. */
 export interface Release {
   readonly type: 'release';
   readonly episodes: readonly number[];
 }
 
-/** All episodes, and whatever was kept for speed: the policy is then as if it had just started. */
+/** Forgets all episodes and every cache: the policy is then as if it had just started. */
 export interface Forget {
   readonly type: 'forget';
 }
 
-/** New weights; they hold from the next engine call on. */
+/** Loads new weights; they hold from the next engine call on. */
 export interface LoadWeights {
   readonly type: 'loadWeights';
   readonly params: ParamSet;
@@ -49,7 +49,7 @@ export interface InferenceReport {
   /** Milliseconds between the end of a call and the start of the next. */
   readonly idleMs: number;
   readonly engine: string;
-  /** Of a policy behind a server. */
+  /** Usage of a policy behind a server. */
   readonly remote?: RemoteUsage;
 }
 
@@ -60,11 +60,11 @@ export interface InferenceInit {
   readonly maxWaitMs: number;
   /** Path of the actor that gets `acted`. */
   readonly replyPath: string;
-  /** Whom to ask for the newest weights after a restart; absent where nobody learns. */
+  /** Path of the learner, asked for the newest weights after a restart; absent in a run that does not learn. */
   readonly learnerPath?: string;
 }
 
-/** Told to `replyPath`. */
+/** Event sent to `replyPath`: turns were decided. */
 export interface ActedEvent {
   readonly type: 'acted';
   readonly turns: ActedBatch;

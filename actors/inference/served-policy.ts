@@ -1,6 +1,6 @@
 /**
- * A trained policy for whoever asks, turn by turn: the batching inference actor in a thread of its own, and beside it
- * the actor that gets its answers and settles the promises of those who wait.
+ * Serves a trained policy turn by turn: the batching inference actor in a thread of its own, and beside it an actor
+ * that gets its replies and settles the promises of waiting requests.
  */
 import { systemClock } from '../../src/core/clock.ts';
 import { LongplayError } from '../../src/core/errors.ts';
@@ -16,7 +16,7 @@ export interface ServedPolicyOptions {
   readonly policy: LocalPolicySpec;
   readonly maxBatch: number;
   readonly maxWaitMs: number;
-  /** Milliseconds a decision may take, waiting included. Default 60000. */
+  /** Milliseconds that a decision may take, waiting included. Default 60000. */
   readonly deadlineMs?: number;
 }
 
@@ -29,7 +29,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-type DeskMessage = ActedEvent | { readonly type: 'down'; readonly final: boolean };
+type ReplyMessage = ActedEvent | { readonly type: 'down'; readonly final: boolean };
 
 /** Starts the actors. @throws what the policy's thread threw */
 export async function servePolicyActors(options: ServedPolicyOptions): Promise<ServedPolicy> {
@@ -44,11 +44,13 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
     policy: { ...options.policy, givenPrompts: true },
     maxBatch: options.maxBatch,
     maxWaitMs: options.maxWaitMs,
-    replyPath: '/desk',
+    replyPath: '/replies',
   };
   let inference: ActorRef<InferenceCommand>;
   try {
-    await system.spawn<DeskMessage>('desk', desk(waiting), { mailbox: { capacity: 1_000_000, overflow: 'wait' } });
+    await system.spawn<ReplyMessage>('replies', replies(waiting), {
+      mailbox: { capacity: 1_000_000, overflow: 'wait' },
+    });
     inference = await system.spawnModule<InferenceCommand, InferenceInit>(
       'inference',
       { url: new URL('./inference-actor.js', import.meta.url), init, placement: 'thread' },
@@ -108,7 +110,7 @@ export async function servePolicyActors(options: ServedPolicyOptions): Promise<S
   };
 }
 
-function desk(waiting: Map<number, Waiting>): BehaviorFactory<DeskMessage> {
+function replies(waiting: Map<number, Waiting>): BehaviorFactory<ReplyMessage> {
   return (ctx) => {
     ctx.watch({ path: '/inference' }, ({ final }) => ({ type: 'down', final }));
     return {

@@ -1,8 +1,8 @@
-/** Starts the batching inference actor. */
+/** Spawns the batching inference actor. */
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { InferenceCommand, InferenceInit } from './protocol.ts';
 
-/** In a thread of its own where it has an engine. @param capacity messages that may wait, ≥ 1 */
+/** Spawns it in a thread of its own where it has an engine. @param capacity messages that may wait, ≥ 1 */
 export function spawnInference(system: ActorSystem, init: InferenceInit, capacity: number) {
   return system.spawnModule<InferenceCommand, InferenceInit>(
     'inference',

@@ -1,6 +1,7 @@
 /**
- * Consumes finished groups: waits until an update's worth is there, trains, publishes the weights, reports. Groups
- * without a signal may be put aside until enough others have come (dynamic sampling); the update consumes them too.
+ * Learner actor: consumes finished groups, waits until an update's worth is there, trains, publishes the weights,
+ * reports. Groups without a signal may be put aside until enough others have come (dynamic sampling); the update
+ * consumes them too.
  *
  * Order after an update: weights go to the inference actor, then the report goes to the scheduler (so an episode
  * that starts after the report acts under the new weights), then a due checkpoint is written, which therefore
@@ -29,7 +30,7 @@ import type { InferenceCommand } from '../inference/protocol.ts';
 import type { SchedulerCommand, SchedulerSnapshot } from '../scheduler/protocol.ts';
 import type { BrokenUpdate, GroupFinished, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
 
-/** Milliseconds the scheduler gets to tell the state of the run for a checkpoint. */
+/** Milliseconds that the scheduler may take to send the state of the run for a checkpoint. */
 const SNAPSHOT_MS = 30_000;
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
@@ -58,11 +59,11 @@ class Learner {
   readonly #init: LearnerInit;
   readonly #trainer: Trainer;
   #waiting: Group[] = [];
-  /** Checkpoints that were barriers: what was handed over before the last one comes again. */
+  /** Number of checkpoints that were barriers: groups handed over before the last one come again. */
   #barriers = 0;
   #lastEnd: number;
   #brokenInARow: number;
-  /** The last checkpoint could not be written: the next update tries again. */
+  /** True when the last checkpoint could not be written: the next update tries again. */
   #saveAgain = false;
   /** Weights and moments of the last good checkpoint. */
   #good: { readonly update: number; readonly values: ParamSet['values']; readonly moments: Moments };
@@ -127,7 +128,10 @@ class Learner {
     await inference.tell({ type: 'loadWeights', params: this.#trainer.params });
   }
 
-  /** Never throws for what the disk refuses: training goes on, it is said, and the next update tries again. */
+  /**
+   * Saves a checkpoint. A full or failing disk throws nothing: training goes on, the failure is reported, and the next
+   * update tries again.
+   */
   async save(): Promise<SaveReport> {
     const { checkpoint } = this.#init;
     const { params, moments, reference, state } = this.#trainer;

@@ -11,13 +11,13 @@ import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 
 export type LearnerCommand = GroupFinished | Save | Weights;
 
-/** Hands a finished group over. */
+/** Group that is finished, handed over for training. */
 export interface GroupFinished {
   readonly type: 'group';
   readonly group: Group;
   /** Share of the run that was done when it finished, in [0, 1]. */
   readonly progress: number;
-  /** Counts the checkpoints before it that were barriers: everything is handed over again after one. */
+  /** Number of checkpoints before it that were barriers: all groups are handed over again after one. */
   readonly barrier: number;
 }
 
@@ -27,7 +27,7 @@ export interface Save {
   readonly replyTo: ReplyTo<SaveReport>;
 }
 
-/** Asks for the current weights: an inference actor that starts again has only those it was made with. */
+/** Asks for the current weights: a restarted inference actor has only those it was made with. */
 export interface Weights {
   readonly type: 'weights';
   readonly replyTo: ReplyTo<ParamSet>;
@@ -39,14 +39,14 @@ export interface SaveReport {
   readonly message: string;
 }
 
-/** One update, as told to the scheduler. */
+/** Report of an update to the scheduler. */
 export interface UpdateReport {
   /** Updates made, this one included: the new policy version. */
   readonly version: number;
   readonly stats: Readonly<Record<string, number>>;
-  /** By horizon, for the schedule. */
+  /** Statistics of what was consumed, by horizon, for the schedule. */
   readonly consumed: UpdateStats;
-  /** Group ids, with what became of them. */
+  /** Ids of groups, by their outcome. */
   readonly trained: readonly number[];
   readonly filtered: readonly number[];
   readonly stale: readonly number[];
@@ -61,25 +61,25 @@ export interface UpdateReport {
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
-  /** Set where the update was taken back; its groups count as filtered. */
+  /** Broken update, set where it was taken back; its groups count as filtered. */
   readonly broken?: BrokenUpdate;
 }
 
-/** An update that was taken back. */
+/** Broken update: one that was taken back. */
 export interface BrokenUpdate extends Breakage {
-  /** The folder in which the batch lies. */
+  /** Folder that holds the batch. */
   readonly quarantine: string;
   /** Broken updates in a row, this one included. */
   readonly inARow: number;
-  /** Set where earlier weights were restored: the update they are from, and the factor now on the learning rate. */
+  /** Rollback, where earlier weights were restored: their update, and the factor now on the learning rate. */
   readonly rolledBack?: { readonly toUpdate: number; readonly rateScale: number };
 }
 
-/** Everything that the actor is made from; plain data. */
+/** Init of the learner actor; plain data. */
 export interface LearnerInit {
   readonly engine: EngineOptions;
   readonly envModule: string;
-  /** Present for a language model. */
+  /** Reading of a language model, where the policy is one. */
   readonly chat?: ChatReading;
   readonly trainer: Omit<TrainerOptions, 'codec'>;
   readonly start: {
@@ -100,24 +100,24 @@ export interface LearnerInit {
     /** `quarantine` folder of the run. */
     readonly dir: string;
   };
-  /** The run ends at this many updates: what arrives later is kept, not trained on. */
+  /** Updates at which the run ends: groups that arrive later are kept, not trained on. */
   readonly maxUpdates: number | undefined;
   readonly checkpoint: {
     /** `checkpoints` folder of the run. */
     readonly dir: string;
     readonly everyUpdates: number;
     readonly keep: number;
-    /** Chaos: strikes checkpoints with a full disk. */
+    /** Chaos faults: strike checkpoints with a full disk. */
     readonly chaos?: ChaosSpec;
-    /** Recorded with every checkpoint and checked on load. */
+    /** Identity that every checkpoint records and that is checked on load. */
     readonly identity: CheckpointIdentity;
-    /** Serial mode: everything is handed over again after a checkpoint. */
+    /** True in serial mode: all groups are handed over again after a checkpoint. */
     readonly barrier: boolean;
   };
   readonly paths: { readonly inference: string; readonly scheduler: string };
 }
 
-/** The conditions that weights are only valid under. */
+/** Identity of a checkpoint: the conditions under which its weights are valid. */
 export interface CheckpointIdentity {
   readonly env: string;
   readonly view: string;

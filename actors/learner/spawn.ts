@@ -1,8 +1,8 @@
-/** Starts the learner. */
+/** Spawns the learner. */
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { LearnerCommand, LearnerInit } from './protocol.ts';
 
-/** In a thread of its own; a crash of it ends the run. @param capacity messages that may wait, ≥ 1 */
+/** Spawns it in a thread of its own; a crash of it ends the run. @param capacity messages that may wait, ≥ 1 */
 export function spawnLearner(system: ActorSystem, init: LearnerInit, capacity: number) {
   return system.spawnModule<LearnerCommand, LearnerInit>(
     'learner',

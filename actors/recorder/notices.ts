@@ -1,9 +1,9 @@
-/** Lines for a person about updates, checkpoints and failures. */
+/** Notices about updates, checkpoints and failures: lines for a person. */
 import type { Failure } from '../../src/core/failure.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import type { BrokenUpdate, SaveReport } from '../learner/protocol.ts';
 
-/** An update that was taken back. */
+/** Notice of an update that was taken back. */
 export function brokenNotice(
   version: number,
   { where, message, quarantine, inARow, rolledBack }: BrokenUpdate,
@@ -14,12 +14,12 @@ export function brokenNotice(
     : what;
 }
 
-/** A checkpoint that could not be written. */
+/** Notice of a checkpoint that could not be written. */
 export function unsavedNotice({ update, message }: SaveReport): string {
   return `checkpoint at update ${update} failed: ${message}; the last good one is kept, the next update tries again`;
 }
 
-/** The first failure of each cause; the counts are in the metrics. */
+/** Notices of failures, the first of each cause; the counts are in the metrics. */
 export function failureNotices(notice: (message: string) => void) {
   const told = new Set<string>();
   return ({ cause, where, message }: Failure, task: Task): void => {

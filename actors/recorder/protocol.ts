@@ -21,7 +21,7 @@ export type RecorderCommand =
   | Noticed
   | Flush;
 
-/** A finished group. */
+/** Episodes of a finished group. */
 export interface EpisodesRecorded {
   readonly type: 'episodes';
   readonly trajectories: readonly Trajectory[];
@@ -29,7 +29,7 @@ export interface EpisodesRecorded {
   readonly purpose: string;
 }
 
-/** An update was made: a row of metrics, and advantages for the traces. */
+/** Update that was made: a row of metrics, and advantages for the traces. */
 export interface UpdateRecorded {
   readonly type: 'updated';
   readonly report: UpdateReport;
@@ -37,54 +37,54 @@ export interface UpdateRecorded {
   readonly consumed: ConsumedFacts;
 }
 
-/** An evaluation made while training went on, begun at `version`. */
+/** Evaluation made while training went on, begun at `version`. */
 export interface EvaluationRecorded {
   readonly type: 'evaluated';
   readonly version: number;
   readonly record: EvaluationRecord;
 }
 
-/** A checkpoint was written, or could not be. */
+/** Checkpoint that was written, or could not be. */
 export interface CheckpointRecorded {
   readonly type: 'saved';
   readonly report: SaveReport;
 }
 
-/** An episode failed. */
+/** Failure of an episode. */
 export interface FailureRecorded {
   readonly type: 'failed';
   readonly task: Task;
   readonly failure: Failure;
 }
 
-/** Told a few times a second while episodes are played. */
+/** Progress, sent a few times a second while episodes are played. */
 export interface ProgressRecorded {
   readonly type: 'progressed';
   readonly status: RunStatus;
 }
 
-/** One row of metrics. */
+/** Metrics, one row of them. */
 export interface MetricsRecorded {
   readonly type: 'metrics';
   readonly row: MetricsRow;
 }
 
-/** A task that kept failing: it is not drawn again in this run. */
+/** Task that kept failing: it is not drawn again in this run. */
 export interface TaskQuarantined {
   readonly type: 'quarantined';
   readonly task: Task;
-  /** The failure that its last attempt died of. */
+  /** Failure of its last attempt. */
   readonly failure: Failure;
   readonly attempts: number;
 }
 
-/** Something that a person should know, one line. */
+/** Notice for a person, one line. */
 export interface Noticed {
   readonly type: 'noticed';
   readonly text: string;
 }
 
-/** Answered when everything told before is on disk. */
+/** Flush request, answered when everything sent before is on disk. */
 export interface Flush {
   readonly type: 'flush';
   readonly replyTo: ReplyTo<null>;

@@ -1,8 +1,8 @@
 /**
- * Writes what a run leaves behind: `metrics.jsonl` (every row), the metric sinks, `traces/*.jsonl` (every n-th group,
- * rotated) and `quarantine/tasks.jsonl` (tasks that kept failing, each with what it died of). Tracing keeps to a share
- * of the time: past it, whole groups are left out until it is back under. A disk that refuses is reported once and
- * never stops training.
+ * Recorder actor: writes the run's files: `metrics.jsonl` (every row), the metric sinks, `traces/*.jsonl` (every n-th
+ * group, rotated) and `quarantine/tasks.jsonl` (tasks that kept failing, each with its last failure). Tracing keeps to
+ * a share of the time: past it, whole groups are left out until it is back under. A disk that refuses is reported once
+ * and never stops training.
  */
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ import type { RecorderCommand, UpdateRecorded } from './protocol.ts';
 export interface RecorderInit {
   /** The run's folder; it exists. */
   readonly dir: string;
-  /** Updates that the checkpoint had seen from which the run goes on; absent for a new run. */
+  /** Updates in the checkpoint from which the run resumed; absent for a new run. */
   readonly resumedFrom: number | undefined;
   /** Resolved configuration, for trace headers. */
   readonly config: unknown;
@@ -39,17 +39,17 @@ export interface RecorderInit {
   readonly sinks: readonly MetricSink[];
   /** Env hosts replaced so far. */
   readonly hostsReplaced: () => number;
-  /** Sees every finished group, traced or not. */
+  /** Called with every finished group, traced or not. */
   readonly onEpisodes: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
-  /** Sees every metrics row. */
+  /** Called with every metrics row. */
   readonly onMetrics: (row: MetricsRow) => void;
-  /** Sees how far things are, between updates too; called at most every `PROGRESS_MS`. */
+  /** Called with the run's progress, between updates too, at most every `PROGRESS_MS`. */
   readonly onProgress: ((status: RunStatus) => void) | undefined;
-  /** Sees evaluations made while training went on, each begun at `version`. */
+  /** Called with evaluations made while training went on, each begun at `version`. */
   readonly onEvaluation: ((version: number, record: EvaluationRecord) => void) | undefined;
-  /** Sees what became of every checkpoint. */
+  /** Called with the result of every checkpoint. */
   readonly onSaved: (report: SaveReport) => void;
-  /** Gets what a person should know, one line each. */
+  /** Called with notices for a person, one line each. */
   readonly onNotice: (message: string) => void;
 }
 

@@ -1,11 +1,11 @@
-/** The remote inference actor takes the commands of the inference actor (../inference/protocol.ts); this makes it. */
+/** Init of the remote inference actor, which takes the commands of the inference actor (../inference/protocol.ts). */
 import type { OpenAIConfig } from '../../src/config/run-config.ts';
 import type { WorldPrompt } from '../../src/core/prompt.ts';
 
 export interface RemoteInferenceInit {
   readonly openai: OpenAIConfig;
   readonly server: { readonly baseUrl: string; readonly headers: Readonly<Record<string, string>> };
-  /** As the server calls it. */
+  /** Model, as the server calls it. */
   readonly model: string;
   /** Instructions of the world. */
   readonly prompt: WorldPrompt;

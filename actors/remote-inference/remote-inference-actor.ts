@@ -1,5 +1,6 @@
 /**
- * A policy behind a server, in the place of the batching inference actor: the same `act` in, the same `acted` out.
+ * Remote inference actor: a policy behind a server in the place of the batching inference actor; the same `act` in, the
+ * same `acted` out.
  *
  * A turn that no attempt answers fails its episode as `policy`: it is issued again or dropped by the rollouts, and never
  * becomes a reward.
@@ -19,7 +20,7 @@ import type { Noticed } from '../recorder/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
-/** Private: an answer came, or none will. */
+/** Internal: an answer came, or none will. */
 type Internal = InferenceCommand | { readonly type: 'settled' };
 
 export default function remoteInferenceActor(init: RemoteInferenceInit): BehaviorFactory<Internal> {

@@ -1,9 +1,12 @@
-/** Starts the remote inference actor, in the place of the batching one. */
+/** Spawns the remote inference actor, in the place of the batching one. */
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
-/** @param capacity messages that may wait, ≥ 1 */
+/**
+ * Spawns the remote inference actor.
+ * @param capacity messages that may wait, ≥ 1
+ */
 export function spawnRemoteInference(system: ActorSystem, init: RemoteInferenceInit, capacity: number) {
   return system.spawnModule<InferenceCommand, RemoteInferenceInit>(
     'inference',

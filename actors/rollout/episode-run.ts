@@ -1,4 +1,4 @@
-/** A running episode and its group: plain records and the pure steps between them. */
+/** Episodes that run, and their groups: plain records and the pure steps between them. */
 import type { EnvStep, First } from '../../src/core/env.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
@@ -9,7 +9,7 @@ import { reviveTurns, toJson } from '../../src/record/trace.ts';
 import type { GroupTicket, Purpose, SavedEpisode, SavedGroup } from './protocol.ts';
 
 export interface GroupRun extends GroupTicket {
-  /** By member; set when the episode is finished. */
+  /** Finished trajectories by member; set when the episode is finished. */
   readonly finished: (Trajectory | undefined)[];
   /** Running episodes, by member. */
   readonly running: Map<number, EpisodeRun>;
@@ -23,24 +23,24 @@ export interface EpisodeRun {
   readonly samplingSeed: number;
   readonly actionTable: string[];
   readonly turns: Turn[];
-  /** Turns that the env still has to be brought through again, after a resume. */
+  /** Turns that the env still has to repeat, after a resume. */
   restoring: boolean;
-  /** The policy has been sent `request`. */
+  /** True when `request` was sent to the policy. */
   asked: boolean;
-  /** The env's last words; undefined until it opened. */
+  /** Last observation; undefined until the env has opened. */
   observation: string | undefined;
   /** Actions that are possible now. */
   actions: Int32Array;
   /** Policy incarnation that has this episode's history. */
   historySentTo: number | undefined;
-  /** The request that the policy was told and has not answered, for sending it again. */
+  /** Request that the policy has not answered yet, kept for sending it again. */
   request: ActRequest | undefined;
-  /** The action the env is working on. */
+  /** Action that the env is working on. */
   pending: { readonly acted: Acted; readonly actMs: number; readonly sentAt: number } | undefined;
   since: number;
 }
 
-/** An episode of a resumed run as it was saved; `observe` takes it up when the env has been brought back. */
+/** Reopens a saved episode of a resumed run; `observe` resumes it when the env has been restored. */
 export function reopenEpisode(group: GroupRun, saved: SavedEpisode, now: number): EpisodeRun {
   const run = openEpisode(group, saved.member, saved.episode, saved.attempt, now);
   run.turns.push(...reviveTurns(saved.turns));
@@ -48,7 +48,7 @@ export function reopenEpisode(group: GroupRun, saved: SavedEpisode, now: number)
   return run;
 }
 
-/** A group as a checkpoint keeps it. */
+/** Group as a checkpoint keeps it. */
 export function savedGroup({ group, task, horizon, finished, running }: GroupRun): SavedGroup {
   return toJson({
     group,
@@ -59,12 +59,12 @@ export function savedGroup({ group, task, horizon, finished, running }: GroupRun
   });
 }
 
-/** A group of which nothing has been played. */
+/** Opens a group of which nothing has been played. */
 export function openGroup(ticket: GroupTicket): GroupRun {
   return { ...ticket, finished: Array(ticket.size).fill(undefined), running: new Map() };
 }
 
-/** The finished episodes of a group, by member. */
+/** Finished episodes of a group, by member. */
 export function finishedOf({ finished }: GroupRun): Trajectory[] {
   return finished.filter((one) => one !== undefined);
 }
@@ -85,7 +85,7 @@ export function isTraining({ purpose }: { readonly purpose: Purpose }): boolean 
   return purpose.name === 'train';
 }
 
-/** A trajectory as a checkpoint holds it, with its typed arrays. */
+/** Trajectory of a checkpoint, revived with its typed arrays. */
 export function revived(trajectory: Trajectory): Trajectory {
   return { ...trajectory, turns: reviveTurns(trajectory.turns) };
 }
@@ -118,7 +118,7 @@ export function openEpisode(
   return run;
 }
 
-/** An answer of the env hosts about an episode. */
+/** Observation: an answer of the env hosts about an episode. */
 export interface Observation {
   readonly turn: number;
   readonly step: First | EnvStep;
@@ -128,8 +128,8 @@ export interface Observation {
 }
 
 /**
- * Takes an observation in.
- * @returns the next request for the policy, or the finished trajectory, or what broke the contract
+ * Applies an observation.
+ * @returns the next request for the policy, or the finished trajectory, or the breach of the contract
  */
 export function observe(
   run: EpisodeRun,
@@ -194,7 +194,7 @@ export function observe(
   };
 }
 
-/** Takes the policy's answer in. @returns the action to send, or nothing where the answer comes too late */
+/** Applies the policy's answer. @returns the action to send, or nothing where the answer comes too late */
 export function act(run: EpisodeRun, acted: Acted, now: number): string | undefined {
   if (!run.request || run.request.turn !== acted.turn) return undefined;
   run.request = undefined;
@@ -203,7 +203,7 @@ export function act(run: EpisodeRun, acted: Acted, now: number): string | undefi
   return acted.action;
 }
 
-/** The outstanding request, with the whole history where this incarnation of the policy has not seen the beginning. */
+/** Request that is outstanding, with the whole history where this incarnation of the policy lacks it. */
 export function requestFor(run: EpisodeRun, incarnation: number): ActRequest {
   const request = run.request!;
   const known = run.historySentTo === incarnation;

@@ -1,6 +1,6 @@
 /**
  * Messages of the rollout actor, which plays the groups it is told: it opens their episodes on the env hosts, sends
- * their turns to the policy, applies the horizon, and tells the scheduler what became of them.
+ * their turns to the policy, applies the horizon, and reports their outcomes to the scheduler.
  */
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
@@ -10,56 +10,56 @@ import type { ActedEvent } from '../inference/protocol.ts';
 
 export type RolloutCommand = Play | Abandon | Restore | Pause | Resume | Capture | ActedEvent | EnvObserved;
 
-/** Starts groups. Each is answered, sooner or later, by its place in a `played`. */
+/** Starts groups. Each is reported once, in a later `played`. */
 export interface Play {
   readonly type: 'play';
   readonly groups: readonly GroupTicket[];
 }
 
-/** A group to be played. */
+/** Ticket of a group to be played. */
 export interface GroupTicket {
-  /** Unique in the run. */
+  /** Group number, unique in the run. */
   readonly group: number;
   readonly task: Task;
   /** Turns each episode may take. */
   readonly horizon: number;
-  /** Episodes. */
+  /** Size: the number of episodes. */
   readonly size: number;
   readonly purpose: Purpose;
 }
 
-/** The purpose that a group's episodes are played for. */
+/** Purpose that a group's episodes are played for. */
 export interface Purpose {
   /** `train`, or the name of an evaluation. */
   readonly name: string;
   readonly temperature: number;
-  /** uint32, of this group alone; each episode's sampling seed follows from it. */
+  /** Seed of this group, uint32; each episode's sampling seed follows from it. */
   readonly seed: number;
 }
 
-/** Ends groups that are no longer wanted; nothing is told of them. */
+/** Abandons groups that are no longer wanted; they are not reported. */
 export interface Abandon {
   readonly type: 'abandon';
   readonly groups: readonly number[];
 }
 
-/** Opens the groups of a checkpoint, paused: their episodes are brought back to their last turn and wait there. */
+/** Restores the groups of a checkpoint, paused: their episodes are brought back to their last turn and wait there. */
 export interface Restore {
   readonly type: 'restore';
   readonly groups: readonly { readonly ticket: GroupTicket; readonly saved: SavedGroup }[];
 }
 
-/** Training groups ask for no more decisions. */
+/** Pauses training groups: they ask for no more decisions. */
 export interface Pause {
   readonly type: 'pause';
   /**
-   * For good: training is over. In asynchronous mode its episodes then stay exactly as they are, answers still to come
-   * are not taken; in serial mode they come to rest.
+   * True at the end of training. In asynchronous mode its episodes then stay exactly as they are and later answers are
+   * ignored; in serial mode they come to rest.
    */
   readonly ended: boolean;
 }
 
-/** Clears the policy's cache and asks for every decision that a pause held back. */
+/** Resumes: clears the policy's cache and asks for every decision that a pause held back. */
 export interface Resume {
   readonly type: 'resume';
 }
@@ -67,9 +67,9 @@ export interface Resume {
 /** Asks for the state of all training groups; answered by `captured`. */
 export interface Capture {
   readonly type: 'capture';
-  /** Comes back with the answer; of several that wait, only the last is answered. */
+  /** Id that the answer repeats; of several captures that wait, only the last is answered. */
   readonly id: number;
-  /** Only once every episode awaits a decision that has not been asked for. */
+  /** True to wait until every episode awaits a decision that has not been asked for. */
   readonly atRest: boolean;
 }
 
@@ -81,7 +81,7 @@ export interface RolloutState {
   readonly totals: RolloutTotals;
 }
 
-/** A group of which not all episodes are finished. */
+/** Group that is not finished, as a checkpoint keeps it. */
 export interface SavedGroup {
   readonly group: number;
   readonly task: Task;
@@ -90,7 +90,10 @@ export interface SavedGroup {
   readonly running: readonly SavedEpisode[];
 }
 
-/** An episode in flight: its finished turns hold actions, sampled ids and versions; the env is brought back by them. */
+/**
+ * Episode in flight, as a checkpoint keeps it: its finished turns hold actions, sampled ids and versions, and the env
+ * is restored by them.
+ */
 export interface SavedEpisode {
   readonly episode: number;
   readonly member: number;
@@ -98,17 +101,17 @@ export interface SavedEpisode {
   readonly turns: readonly Turn[];
 }
 
-/** Told by the env hosts: what they emitted in one tick. */
+/** Answers that the env hosts emitted in one tick. */
 export interface EnvObserved {
   readonly type: 'observed';
   readonly events: readonly EnvEvent[];
 }
 
-/** Everything that the actor is made from; plain data. */
+/** Init of the rollout actor; plain data. */
 export interface RolloutInit {
   /** Id of the view the policy reads through, for the record. */
   readonly view: string | undefined;
-  /** The policy has a thread of its own: what is sent there is packed. */
+  /** True when the policy has a thread of its own: messages to it are packed. */
   readonly policyInThread: boolean;
   /** Episodes that may run at once, and threads of the env hosts: for the account of where time goes. */
   readonly slots: number;
@@ -117,9 +120,9 @@ export interface RolloutInit {
   readonly maxAttempts: number;
   /** Failed episodes in a row, none finished in between, that end the run. */
   readonly maxFailures: number;
-  /** Serial mode: episodes come to rest when training ends. */
+  /** True in serial mode: episodes come to rest when training ends. */
   readonly barrier: boolean;
-  /** Numbers to go on from. */
+  /** Start of the counters. */
   readonly start: { readonly nextEpisode: number; readonly envSteps: number; readonly episodes: number };
   readonly paths: { readonly inference: string; readonly envs: string; readonly scheduler: string };
 }

@@ -1,7 +1,8 @@
 /**
- * Plays groups: opens their episodes on the env hosts, sends turns to the policy and actions to the hosts, and tells the
- * scheduler what became of them. It knows neither learner nor admission. Hosts and policy work side by side: an episode
- * waits for one of them at a time, so the number of messages in flight is bounded by the number of episodes.
+ * Rollout actor: plays groups. It opens their episodes on the env hosts, sends turns to the policy and actions to the
+ * hosts, and reports outcomes to the scheduler. It knows neither learner nor admission. Hosts and policy work side by
+ * side: an episode waits for one of them at a time, so the number of messages in flight is bounded by the number of
+ * episodes.
  *
  * A failed episode is attempted again under the same task (a new episode number, a new sampling seed); after
  * `maxAttempts` its group is given up. No failure becomes a reward. `maxFailures` failed episodes in a row, none finished
@@ -36,10 +37,10 @@ import {
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { Totals } from './totals.ts';
 
-/** Private: an incarnation of the policy ended, and with it went all that it remembered; and the tick of reports. */
+/** Internal: the end of an incarnation of the policy, whose memory is lost with it; and the tick of reports. */
 type Internal = RolloutCommand | { readonly type: 'policyEnded' } | { readonly type: 'report' };
 
-/** Milliseconds from something that happened to a report of it, where nothing ended. */
+/** Milliseconds from an event to its report, where no episode ended. */
 const REPORT_MS = 250;
 
 /** Outcomes of episodes since the last report. */
@@ -52,7 +53,7 @@ interface Outcomes {
 
 const noOutcomes = (): Outcomes => ({ groups: [], gaveUp: [], failed: [], ended: false });
 
-/** The actor; a module's default export, so that it can live in a thread. */
+/** Rollout actor; the module's default export, so that it can live in a thread. */
 export default function rolloutActor(init: RolloutInit): BehaviorFactory<Internal> {
   return (ctx) => {
     const rollouts = new Rollouts(ctx, init);
@@ -80,10 +81,10 @@ class Rollouts {
   readonly #episodes = new Map<number, EpisodeRun>();
   readonly #groups = new Map<number, GroupRun>();
   readonly #totals: Totals;
-  /** Of training: not begun, played, asking for nothing until `resume`, asking for nothing ever again. */
+  /** Training: not begun, played, paused until `resume`, or paused for good. */
   #training: 'none' | 'on' | 'paused' | 'ended' = 'none';
   #capture: Capture | undefined;
-  /** Incarnations of the policy, and caches of one that were cleared: each knows no history. */
+  /** Incarnations of the policy, counting a cleared cache as one: each begins without history. */
   #policyIncarnation = 0;
   #nextEpisode: number;
   #failedInRow = 0;
@@ -91,9 +92,9 @@ class Rollouts {
   #gathered = 0;
   #commands: EnvCommand[] = [];
   #outcomes = noOutcomes();
-  /** A report is due: something happened since the last one. */
+  /** True when a report is due: something happened since the last one. */
   #ticking = false;
-  /** Places in full mailboxes that this handler waits for. */
+  /** Waits for places in full mailboxes, of the running handler. */
   #waits: Promise<void>[] = [];
 
   constructor(ctx: Context<Internal>, init: RolloutInit) {
@@ -104,7 +105,7 @@ class Rollouts {
   }
 
   play(tickets: readonly GroupTicket[]) {
-    this.#pass();
+    this.#chargeTime();
     for (const ticket of tickets) {
       const group = openGroup(ticket);
       if (this.#training === 'none' && isTraining(group)) this.#training = 'on';
@@ -115,13 +116,13 @@ class Rollouts {
   }
 
   abandon(groups: readonly number[]) {
-    this.#pass();
+    this.#chargeTime();
     for (const group of groups) this.#drop(this.#groups.get(group));
     return this.#flush();
   }
 
   restore({ groups }: Restore) {
-    const now = this.#pass();
+    const now = this.#chargeTime();
     this.#training = 'paused';
     for (const { ticket, saved } of groups) {
       const group = openGroup(ticket);
@@ -139,7 +140,7 @@ class Rollouts {
   }
 
   pause({ ended }: Pause) {
-    this.#pass();
+    this.#chargeTime();
     this.#training = ended ? 'ended' : 'paused';
     return this.#flush();
   }
@@ -161,7 +162,7 @@ class Rollouts {
   }
 
   observed(events: readonly EnvEvent[]) {
-    const now = this.#pass();
+    const now = this.#chargeTime();
     const requests: EpisodeRun[] = [];
     const ended: number[] = [];
     let batchMs = 0;
@@ -190,7 +191,7 @@ class Rollouts {
   }
 
   acted({ turns: batch, tokens }: ActedEvent) {
-    const now = this.#pass();
+    const now = this.#chargeTime();
     const turns = unpackActed(batch);
     this.#totals.called(turns.length, tokens);
     for (const answer of turns) {
@@ -203,7 +204,7 @@ class Rollouts {
     return this.#flush();
   }
 
-  /** Every waiting turn is sent again with its history; one whose env is at work, when that has answered. */
+  /** Sends every waiting turn again with its history; one whose env is at work, when that has answered. */
   policyEnded() {
     this.#totals.policyEnded();
     this.#policyIncarnation++;
@@ -213,12 +214,15 @@ class Rollouts {
 
   report(): void {
     this.#ticking = false;
-    this.#pass();
+    this.#chargeTime();
     const { scheduler } = this.#init.paths;
     this.#tell<Progressed>(scheduler, { type: 'progressed', totals: this.#totals.with(this.#episodes.size) });
   }
 
-  /** Training ended while it ran: it stays as it was, so that a checkpoint keeps just that, whenever it is written. */
+  /**
+   * True for an episode that ran when training ended: it stays as it was, and a checkpoint keeps that state whenever it
+   * is written.
+   */
   #isFrozen({ group }: EpisodeRun): boolean {
     return this.#training === 'ended' && !this.#init.barrier && isTraining(group);
   }
@@ -284,15 +288,18 @@ class Rollouts {
     this.#commands.push({ type: 'close', episode: run.episode });
   }
 
-  /** Charges the time since the last call under the counts that held until now. @returns the present */
-  #pass(): number {
+  /** Charges the time since the last call to the counts that held until now. @returns the present time */
+  #chargeTime(): number {
     const now = this.#ctx.clock.now();
     const training = this.#training === 'on' || this.#training === 'paused';
-    this.#totals.pass(now, this.#episodes.size, this.#gathered, training);
+    this.#totals.chargeTime(now, this.#episodes.size, this.#gathered, training);
     return now;
   }
 
-  /** Sends what a handler has gathered. @returns a promise where a mailbox was full: the actor waits for its place */
+  /**
+   * Flushes the messages that a handler has gathered. @returns a promise where a mailbox was full: the actor waits for
+   * its place
+   */
   #flush(): void | Promise<void> {
     const { envs, scheduler } = this.#init.paths;
     if (this.#commands.length > 0) {

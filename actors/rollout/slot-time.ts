@@ -28,11 +28,11 @@ export class SlotTimer {
   }
 
   /**
-   * Time has passed with these counts unchanged.
+   * Charges the time that has passed with these counts unchanged.
    * @param held finished episodes that wait for their group
    * @param training whether empty slots would be filled if admission allowed it
    */
-  pass(now: number, running: number, held: number, training: boolean): void {
+  chargeTime(now: number, running: number, held: number, training: boolean): void {
     const ms = now - this.#at;
     this.#at = now;
     this.#runningMs += ms * running;
@@ -40,7 +40,7 @@ export class SlotTimer {
     if (training) this.#emptyMs += ms * Math.max(0, this.#slots - running - held);
   }
 
-  /** A turn was decided `actMs` after it was asked. */
+  /** Charges a turn that was decided `actMs` after it was asked. */
   acted(actMs: number, stages: TurnStages | undefined): void {
     const { waitMs = 0, prefillMs = 0, decodeMs = 0 } = stages ?? {};
     this.#waitMs += waitMs;
@@ -50,7 +50,7 @@ export class SlotTimer {
   }
 
   /**
-   * The env answered.
+   * Charges a step that the env answered.
    * @param stepMs since the action was sent
    * @param envMs inside the env
    * @param batchMs inside the env, of all answers that came together: they waited for each other

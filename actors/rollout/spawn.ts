@@ -1,9 +1,9 @@
-/** Starts the rollout actor. */
+/** Spawns the rollout actor. */
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { RolloutCommand, RolloutInit } from './protocol.ts';
 
 /**
- * A crash of it ends the run.
+ * Spawns the rollout actor; a crash of it ends the run.
  * @param placement here, or in a thread of its own: two hops a turn farther away from hosts and policy
  * @param capacity messages that may wait, ≥ 1
  */

@@ -1,4 +1,4 @@
-/** Counts and times of the rollouts, as status and metrics show them. */
+/** Totals of the rollouts, counts and times, as status and metrics show them. */
 import type { TurnStages } from '../../src/core/trajectory.ts';
 import type { RolloutTotals } from '../../src/record/run-status.ts';
 import type { RolloutInit } from './protocol.ts';
@@ -24,18 +24,18 @@ export class Totals {
     return this.#envSteps;
   }
 
-  /** Charges the time since the last call to what the slots were doing; see `SlotTimer.pass`. */
-  pass(now: number, running: number, held: number, training: boolean): void {
-    this.#timer.pass(now, running, held, training);
+  /** Charges the time since the last call to the uses of the slots; see `SlotTimer.chargeTime`. */
+  chargeTime(now: number, running: number, held: number, training: boolean): void {
+    this.#timer.chargeTime(now, running, held, training);
   }
 
-  /** An env answered. @param training a step of a training episode, taken for the first time */
+  /** Counts a step that an env answered. @param training a step of a training episode, taken for the first time */
   stepped(training: boolean, stepMs: number, envMs: number, batchMs: number): void {
     if (training) this.#envSteps++;
     this.#timer.stepped(stepMs, envMs, batchMs);
   }
 
-  /** An engine call decided `turns` turns. @param tokens that the policy has computed since it started */
+  /** Counts an engine call that decided `turns` turns. @param tokens that the policy has computed since it started */
   called(turns: number, tokens: number): void {
     this.#tokens += Math.max(0, tokens - this.#tokensSeen);
     this.#tokensSeen = tokens;
@@ -43,7 +43,7 @@ export class Totals {
     this.#decidedTurns += turns;
   }
 
-  /** A turn was decided; see `SlotTimer.acted`. */
+  /** Charges a turn that was decided; see `SlotTimer.acted`. */
   acted(actMs: number, stages: TurnStages | undefined): void {
     this.#timer.acted(actMs, stages);
   }
@@ -52,12 +52,12 @@ export class Totals {
     this.#episodes++;
   }
 
-  /** Its next incarnation counts tokens from zero. */
+  /** Resets the token count: the policy's next incarnation counts from zero. */
   policyEnded(): void {
     this.#tokensSeen = 0;
   }
 
-  /** All of them, with the episodes that run now. */
+  /** Totals, with the episodes that run now. */
   with(runningEpisodes: number): RolloutTotals {
     return {
       envSteps: this.#envSteps,

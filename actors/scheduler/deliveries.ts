@@ -1,4 +1,4 @@
-/** Groups with the learner: finished, handed over, and not yet consumed by an update. */
+/** Deliveries: finished groups with the learner, not yet consumed by an update. */
 import type { Group } from '../../src/core/trajectory.ts';
 import { type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { reviveTurns, toJson } from '../../src/record/trace.ts';
@@ -11,7 +11,7 @@ interface Delivered {
   readonly informative: boolean;
 }
 
-/** Keeps finished groups, with what is told of them, until an update has consumed them. */
+/** Deliveries: keeps finished groups and their facts until an update has consumed them. */
 export class Deliveries {
   readonly #labelOf: (index: number) => string;
   readonly #informative: (group: Group) => boolean;
@@ -23,7 +23,7 @@ export class Deliveries {
     this.#informative = informative;
   }
 
-  /** Groups. */
+  /** Number of groups. */
   get size(): number {
     return this.#groups.size;
   }
@@ -46,7 +46,7 @@ export class Deliveries {
     this.#groups.set(group.group, { group, progress, facts, informative: this.#informative(group) });
   }
 
-  /** In the order in which they finished. */
+  /** All groups, in the order in which they finished. */
   all(): readonly { readonly group: Group; readonly progress: number }[] {
     return [...this.#groups.values()];
   }
@@ -56,20 +56,20 @@ export class Deliveries {
     return groups.flatMap((group) => this.#groups.get(group)?.facts ?? []);
   }
 
-  /** Forgets a group. @returns its episodes; 0 for one that is not here */
+  /** Collects a group that was consumed. @returns its episodes; 0 for one that is not here */
   collect(group: number): number {
     const episodes = this.#groups.get(group)?.group.trajectories.length ?? 0;
     this.#groups.delete(group);
     return episodes;
   }
 
-  /** For a checkpoint; plain data. */
+  /** State for a checkpoint; plain data. */
   saved(): readonly { readonly group: Group; readonly progress: number }[] {
     return this.all().map(({ group, progress }) => toJson({ group, progress }));
   }
 }
 
-/** A group as a checkpoint holds it, with its typed arrays. */
+/** Group of a checkpoint, revived with its typed arrays. */
 export function revivedGroup(group: Group): Group {
   const trajectories = group.trajectories.map((one) => ({ ...one, turns: reviveTurns(one.turns) }));
   return { ...group, trajectories };

@@ -1,4 +1,4 @@
-/** Evaluations under way: which of their tasks come next, what came of them, and when one is done. */
+/** Evaluations under way: their next tasks, their results, and when one is done. */
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -16,7 +16,7 @@ interface EvaluationRun {
   readonly trajectories: Trajectory[];
 }
 
-/** A group to be played. */
+/** Group to be played. */
 export interface EvaluationGroup {
   readonly plan: EvaluationPlan;
   readonly task: Task;
@@ -34,7 +34,7 @@ export class Evaluations {
     this.#runs.set(plan.name, { plan, done, queue: [...plan.tasks], open: 0, failed: 0, trajectories: [] });
   }
 
-  /** The next group that waits to be played; it counts as begun. */
+  /** Next group that waits to be played; it counts as begun. */
   next(): EvaluationGroup | undefined {
     for (const run of this.#runs.values()) {
       const task = run.queue.shift();
@@ -48,7 +48,7 @@ export class Evaluations {
     return undefined;
   }
 
-  /** A group is finished. @returns false where it belongs to no evaluation */
+  /** Records a finished group. @returns false where it belongs to no evaluation */
   finished(name: string, trajectories: readonly Trajectory[]): boolean {
     const run = this.#runs.get(name);
     if (!run) return false;
@@ -57,7 +57,7 @@ export class Evaluations {
     return true;
   }
 
-  /** A group of `episodes` was given up. @returns false where it belongs to no evaluation */
+  /** Records a group of `episodes` that was given up. @returns false where it belongs to no evaluation */
   gaveUp(name: string, episodes: number): boolean {
     const run = this.#runs.get(name);
     if (!run) return false;
@@ -66,7 +66,7 @@ export class Evaluations {
     return true;
   }
 
-  /** Tells the results of those that are done. */
+  /** Settles the evaluations that are done: reports their results. */
   settle(): void {
     for (const [name, run] of this.#runs) {
       if (run.queue.length > 0 || run.open > 0) continue;

@@ -1,5 +1,5 @@
 /**
- * Every group that was launched, from its ticket to the update that consumes it, and the account of all episodes:
+ * Groups: every one that was launched, from its ticket to the update that consumes it, and the account of all episodes:
  * launched = trained + stale + filtered + failed + in flight, at any time. A result counts only if its group is
  * outstanding; that makes each count once.
  */
@@ -14,7 +14,7 @@ import type { SchedulerState } from './protocol.ts';
 export class LaunchedGroups {
   readonly deliveries: Deliveries;
   readonly #ledger: Ledger;
-  /** In launch order: with the rollouts, or on the way there. */
+  /** Outstanding groups in launch order: with the rollouts, or on the way there. */
   readonly #outstanding = new Map<number, GroupTicket>();
 
   constructor(deliveries: Deliveries, accounting: Accounting | undefined) {
@@ -22,7 +22,7 @@ export class LaunchedGroups {
     this.#ledger = new Ledger(accounting);
   }
 
-  /** Groups outstanding, to train on and in all. */
+  /** Counts of outstanding groups, to train on and in all. */
   get counts(): { readonly training: number; readonly all: number } {
     return { training: this.#training().length, all: this.#outstanding.size };
   }
@@ -32,12 +32,15 @@ export class LaunchedGroups {
     this.#ledger.launch(ticket.size);
   }
 
-  /** Takes a group of a checkpoint back in, which its accounting counts already. */
+  /** Restores a group of a checkpoint, whose accounting counts it already. */
   restore(ticket: GroupTicket): void {
     this.#outstanding.set(ticket.group, ticket);
   }
 
-  /** An attempt failed and is made again. @returns its ticket; undefined for a group that is not outstanding */
+  /**
+   * Records an attempt that failed and is made again. @returns its ticket; undefined for a group that is not
+   * outstanding
+   */
   failed(group: number, cause: FailureCause): GroupTicket | undefined {
     const ticket = this.#outstanding.get(group);
     if (!ticket) return undefined;
@@ -47,7 +50,7 @@ export class LaunchedGroups {
   }
 
   /**
-   * A group is finished; what becomes of its episodes is told by `deliveries.add` or `filter`.
+   * Records a finished group; `deliveries.add` or `filter` decide what its episodes count as.
    * @returns its ticket; undefined for a group that is not outstanding
    * @throws {LongplayError} STALLED when it is not whole
    */
@@ -61,7 +64,7 @@ export class LaunchedGroups {
     return ticket;
   }
 
-  /** A group's last attempt failed for `cause`; its other episodes count as filtered. */
+  /** Records a group given up, whose last attempt failed for `cause`; its other episodes count as filtered. */
   gaveUp(group: number, cause: FailureCause): GroupTicket | undefined {
     const ticket = this.#outstanding.get(group);
     if (!ticket) return undefined;
@@ -71,7 +74,7 @@ export class LaunchedGroups {
     return ticket;
   }
 
-  /** Finished episodes that are not for training. */
+  /** Filters finished episodes that are not for training. */
   filter(episodes: number): void {
     this.#ledger.filter(episodes);
   }
@@ -84,7 +87,7 @@ export class LaunchedGroups {
     this.#ledger.check(this.#inFlight());
   }
 
-  /** Training groups are no longer wanted; they count as filtered. @returns their numbers */
+  /** Abandons training groups, which are no longer wanted; they count as filtered. @returns their numbers */
   abandonTraining(): readonly number[] {
     return this.#training().map(({ group, size }) => {
       this.#outstanding.delete(group);
@@ -98,9 +101,9 @@ export class LaunchedGroups {
   }
 
   /**
-   * Groups of a checkpoint. Evaluations under way are not kept, a resumed run has lost their episodes: they count as
-   * filtered.
-   * @param running as the rollouts told them
+   * State for a checkpoint. Evaluations under way are not kept, since a resumed run has lost their episodes: they count
+   * as filtered.
+   * @param running as the rollouts reported them
    * @throws {LongplayError} STALLED when a group is neither with the rollouts nor with the learner
    */
   saved(running: RolloutState['running']): Pick<SchedulerState, 'accounting' | 'running' | 'delivered'> {

@@ -1,4 +1,4 @@
-/** Groups that start now: evaluations first, then training groups as admission allows. */
+/** Launcher of groups: evaluations first, then training groups as admission allows. */
 import { mostGroups } from '../../src/algo/dynamic-sampling.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
@@ -27,7 +27,7 @@ export class Launcher {
     this.#nextGroup = start.state?.nextGroup ?? start.group;
   }
 
-  /** For a checkpoint; plain JSON. */
+  /** State for a checkpoint; plain JSON. */
   get saved() {
     return { ...this.tasks.saved, nextGroup: this.#nextGroup };
   }
@@ -55,13 +55,13 @@ export class Launcher {
     return tickets;
   }
 
-  /** A group to train on. */
+  /** Ticket of a group to train on. */
   trainingTicket(group: number, task: Task, horizon: number): GroupTicket {
     const purpose = { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
     return { group, task, horizon, size: this.#init.rollout.groupSize, purpose };
   }
 
-  /** Training groups that may start now. */
+  /** Number of training groups that may start now. */
   #admitted(version: number): number {
     const { groupsPerUpdate, maxLag } = this.#init.learner;
     const { deliveries, counts } = this.#groups;

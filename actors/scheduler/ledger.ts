@@ -1,4 +1,4 @@
-/** Counts where every launched episode went. Pure bookkeeping; the identity is checked by `check`. */
+/** Ledger of every launched episode's outcome. Pure bookkeeping; `check` checks the identity. */
 import { LongplayError } from '../../src/core/errors.ts';
 import { type Accounting, type FailureCause, unaccounted } from '../../src/core/failure.ts';
 
@@ -37,7 +37,10 @@ export class Ledger {
     this.#failed[cause] = (this.#failed[cause] ?? 0) + 1;
   }
 
-  /** @param inFlight episodes running, or finished and waiting for an update, counted one by one */
+  /**
+   * Account of all episodes.
+   * @param inFlight episodes running, or finished and waiting for an update, counted one by one
+   */
   account(inFlight: number): Accounting {
     return {
       launched: this.#launched,
@@ -49,7 +52,10 @@ export class Ledger {
     };
   }
 
-  /** @throws {LongplayError} STALLED when episodes were lost or counted twice */
+  /**
+   * Checks the identity.
+   * @throws {LongplayError} STALLED when episodes were lost or counted twice
+   */
   check(inFlight: number): Accounting {
     const accounting = this.account(inFlight);
     const missing = unaccounted(accounting);

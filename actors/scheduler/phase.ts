@@ -1,5 +1,5 @@
 /**
- * The phase of a run: what the scheduler may do now, and what each command changes. Pure; the scheduler carries out the
+ * Phase of a run: what the scheduler may do now, and what each command changes. Pure; the scheduler carries out the
  * effects.
  *
  *             train (fresh)                        snapshot (serial)
@@ -14,39 +14,48 @@
  * never stopped.
  */
 
-/** The phase a run is in. */
+/** Phase that a run is in. */
 export type Phase =
-  /** Training has not begun. */
+  /** Idle: training has not begun. */
   | { readonly name: 'idle'; readonly snapshot: boolean }
-  /** The episodes of a checkpoint are brought back to their last turn. `quiet`: they are; the silence runs. */
+  /**
+   * Restoring: the episodes of a checkpoint are brought back to their last turn. `quiet`: they are there; the silence
+   * runs.
+   */
   | { readonly name: 'restoring'; readonly quiet: boolean }
-  /** Groups start, are played and go to the learner. */
+  /** Running: groups start, are played and go to the learner. */
   | { readonly name: 'running'; readonly snapshot: boolean }
   | { readonly name: 'barrier'; readonly step: BarrierStep }
-  /** Training is over; what was in flight stays as it was, so that a checkpoint keeps it. */
+  /** Ended: training is over; episodes in flight stay as they were, so that a checkpoint keeps them. */
   | { readonly name: 'ended'; readonly snapshot: boolean };
 
 /**
- * `stopping`: the rollouts come to rest. `overdue`: they still do, and the learner has given the checkpoint up.
- * `writing`: the learner has the state. `quiet`: it has said what became of it; the silence runs.
+ * Step of a barrier. `stopping`: the rollouts come to rest. `overdue`: they still do, and the learner has given the
+ * checkpoint up. `writing`: the learner has the state. `quiet`: it has reported the result; the silence runs.
  */
 export type BarrierStep = 'stopping' | 'overdue' | 'writing' | 'quiet';
 
 export type PhaseEvent =
-  /** @property checkpoint the run begins with the state of one @property done the stop condition holds already */
+  /**
+   * Start of training. @property checkpoint the run begins with the state of one @property done the stop condition
+   * holds already
+   */
   | { readonly type: 'train'; readonly checkpoint: boolean; readonly done: boolean }
-  /** The stop condition holds, or the user asked for the end. */
+  /** End of training: the stop condition holds, or the user asked for it. */
   | { readonly type: 'end' }
-  /** The learner asks for the state of the run. @property checkpoint the one that it began with still is that state */
+  /**
+   * Request of the learner for the state of the run. @property checkpoint the one that it began with still is that
+   * state
+   */
   | { readonly type: 'snapshot'; readonly checkpoint: boolean }
-  /** The rollouts have told their state. @property evaluating an evaluation is under way */
+  /** Captured state of the rollouts. @property evaluating an evaluation is under way */
   | { readonly type: 'captured'; readonly evaluating: boolean }
-  /** The learner has told what became of the checkpoint. */
+  /** Result of the checkpoint, from the learner. */
   | { readonly type: 'saved' }
-  /** The silence is over. */
+  /** End of the silence. */
   | { readonly type: 'resume' };
 
-/** The scheduler's answers to an event, in this order. */
+/** Effects of an event, which the scheduler carries out in this order. */
 export type PhaseEffect =
   /** Gives the rollouts the episodes of the checkpoint. */
   | 'restore'
@@ -69,10 +78,10 @@ export type PhaseEffect =
   /** Pauses the rollouts for good and answers `train`. */
   | 'end';
 
-/** The phase of a run that has just been made. */
+/** Start phase of a run that has just been made. */
 export const START: Phase = { name: 'idle', snapshot: false };
 
-/** One event later. @param barrier whether a checkpoint is a barrier (serial mode) */
+/** Next phase, after one event. @param barrier whether a checkpoint is a barrier (serial mode) */
 export function nextPhase(
   phase: Phase,
   event: PhaseEvent,
@@ -159,14 +168,17 @@ export function isTraining({ name }: Phase): boolean {
   return name === 'restoring' || name === 'running' || name === 'barrier';
 }
 
-/** True when training groups may start. While the rollouts tell their state none does, so that it holds every group. */
+/**
+ * True when training groups may start. While the rollouts report their state none does, so that the state holds every
+ * group.
+ */
 export function mayLaunch(phase: Phase): boolean {
   return phase.name === 'running' && !phase.snapshot;
 }
 
 /**
- * True when evaluations may start: not between the moment in which everything is at rest and the one in which the policy's
- * cache is cleared, or their requests would be lost with it.
+ * True when evaluations may start: not from the moment everything is at rest until the policy's cache is cleared, or
+ * their requests would be lost with it.
  */
 export function mayEvaluate(phase: Phase): boolean {
   return !isQuiet(phase) && !(phase.name === 'barrier' && phase.step === 'writing');

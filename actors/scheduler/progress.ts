@@ -6,7 +6,7 @@ import { progressOf, type StopCondition, stopReached, type TrainedSoFar } from '
 import type { SchedulerState } from './protocol.ts';
 
 export class Progress {
-  /** As the rollouts told them last. */
+  /** Totals as the rollouts last reported them. */
   totals: RolloutTotals;
   readonly #clock: Clock;
   readonly #stop: StopCondition;
@@ -14,7 +14,7 @@ export class Progress {
   #before: number;
   #startedAt: number | undefined;
 
-  /** Goes on from `saved`. */
+  /** Resumes from `saved`. */
   constructor(clock: Clock, stop: StopCondition, saved: SchedulerState | undefined) {
     const { envSteps = 0, episodes = 0, elapsedMs = 0 } = saved ?? {};
     const none = { runningEpisodes: 0, tokens: 0, calls: 0, decidedTurns: 0, time: NO_TIME };
@@ -24,12 +24,12 @@ export class Progress {
     this.#before = elapsedMs;
   }
 
-  /** Training begins. */
+  /** Starts the clock of training. */
   start(): void {
     this.#startedAt = this.#clock.now();
   }
 
-  /** Training is over. */
+  /** Stops the clock of training. */
   end(): void {
     this.#before = this.elapsedMs;
     this.#startedAt = undefined;

@@ -1,5 +1,5 @@
 /**
- * Messages of the scheduler, which decides what is played and counts what became of it: horizon, admission, tasks,
+ * Messages of the scheduler, which decides what is played and keeps the accounts: horizon, admission, tasks,
  * evaluations, the end of training, checkpoints.
  */
 import type { Accounting, Failure } from '../../src/core/failure.ts';
@@ -41,7 +41,7 @@ export interface TrainEnded {
   readonly status: RunStatus;
 }
 
-/** Plays episodes of given tasks; they are recorded, never trained on. */
+/** Evaluates: plays episodes of given tasks; they are recorded, never trained on. */
 export interface Evaluate {
   readonly type: 'evaluate';
   readonly plan: EvaluationPlan;
@@ -49,22 +49,22 @@ export interface Evaluate {
 }
 
 export interface EvaluationPlan {
-  /** Names the evaluation in traces, e.g. `test h24 sampled`. */
+  /** Name of the evaluation in traces, e.g. `test h24 sampled`. */
   readonly name: string;
   readonly tasks: readonly Task[];
   /** Episodes of each task, ≥ 1. */
   readonly episodes: number;
   readonly horizon: number;
-  /** 0 is greedy. */
+  /** Temperature; 0 is greedy. */
   readonly temperature: number;
   readonly seed: number;
 }
 
-/** Per task, per finished episode. */
+/** Record of an evaluation, per task and finished episode. */
 export interface EvaluationRecord {
   readonly plan: EvaluationPlan;
   readonly results: readonly TaskResult[];
-  /** Episodes that failed for good; they count nowhere. */
+  /** Episodes that failed for good; they count in no average. */
   readonly failed: number;
 }
 
@@ -75,25 +75,25 @@ export interface TaskResult {
   readonly turns: readonly number[];
 }
 
-/** Asks how far the run is. */
+/** Asks for the status of the run. */
 export interface Status {
   readonly type: 'status';
   readonly replyTo: ReplyTo<RunStatus>;
 }
 
-/** Told by the learner: it made an update. */
+/** Update that the learner made. */
 export interface Updated {
   readonly type: 'updated';
   readonly report: UpdateReport;
 }
 
-/** Told by the learner: groups came too late to be trained on; no update was made. */
+/** Groups that the learner dropped as too old to be trained on; no update was made. */
 export interface Dropped {
   readonly type: 'dropped';
   readonly stale: readonly number[];
 }
 
-/** Asks for everything of the run that a checkpoint keeps besides weights and optimiser. */
+/** Asks for the state of the run that a checkpoint keeps besides weights and optimiser. */
 export interface Snapshot {
   readonly type: 'snapshot';
   readonly replyTo: ReplyTo<SchedulerSnapshot>;
@@ -104,27 +104,27 @@ export interface SchedulerSnapshot {
   readonly horizon: HorizonState;
 }
 
-/** Told by the learner: what became of the checkpoint that a snapshot was for. */
+/** Result of the checkpoint that a snapshot was for, from the learner. */
 export interface Saved {
   readonly type: 'saved';
   readonly report: SaveReport;
 }
 
-/** Told by the rollouts whenever episodes ended: what became of them, and how far the rollouts are. */
+/** Report of the rollouts whenever episodes ended: their outcomes, and the totals. */
 export interface Played {
   readonly type: 'played';
   /** Finished groups, in the order in which they finished. */
   readonly groups: readonly PlayedGroup[];
   /** Groups given up: an episode failed too often. */
   readonly gaveUp: readonly GaveUp[];
-  /** Attempts that failed and were made again. */
+  /** Failed attempts that were made again. */
   readonly failed: readonly FailedAttempt[];
   readonly totals: RolloutTotals;
 }
 
 export interface PlayedGroup {
   readonly group: number;
-  /** By member. */
+  /** Trajectories by member. */
   readonly trajectories: readonly Trajectory[];
   /** Steps of training episodes when it finished. */
   readonly envSteps: number;
@@ -132,7 +132,7 @@ export interface PlayedGroup {
 
 export interface GaveUp {
   readonly group: number;
-  /** The failure that the last attempt died of. */
+  /** Failure of the last attempt. */
   readonly failure: Failure;
   readonly attempts: number;
 }
@@ -142,13 +142,15 @@ export interface FailedAttempt {
   readonly failure: Failure;
 }
 
-/** Told by the rollouts between two `played`, at most every 250 ms; never in serial mode, where it would be a timer. */
+/**
+ * Progress of the rollouts between two `played`, at most every 250 ms; never in serial mode, where it would be a timer.
+ */
 export interface Progressed {
   readonly type: 'progressed';
   readonly totals: RolloutTotals;
 }
 
-/** Told by the rollouts: their state, after a `capture`. */
+/** State of the rollouts, in answer to a `capture`. */
 export interface Captured {
   readonly type: 'captured';
   readonly id: number;

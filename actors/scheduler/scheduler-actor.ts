@@ -1,8 +1,8 @@
 /**
- * Decides what is played and counts what became of it. It starts as many training groups as admission allows (maxLag),
- * under the horizon of its schedule and with tasks of its sampler, hands finished ones to the learner, evaluates, ends
- * training when the stop condition holds, and gives checkpoints the state of the run. After every update each launched
- * episode is accounted for. The rollouts play; a result counts only if its group is outstanding.
+ * Scheduler actor: decides what is played and keeps the accounts. It starts as many training groups as admission allows
+ * (maxLag), under the horizon of its schedule and with tasks of its sampler, hands finished ones to the learner,
+ * evaluates, ends training when the stop condition holds, and gives checkpoints the state of the run. After every
+ * update each launched episode is accounted for. The rollouts play; a result counts only if its group is outstanding.
  *
  * Update and horizon change together, in one handler: no episode can start under the horizon of another update. What
  * each command may do now is up to the phase (phase.ts).
@@ -65,22 +65,22 @@ export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
     /** Number of the first group, without a state. */
     readonly group: number;
   };
-  /** A checkpoint is a barrier (serial mode). */
+  /** True where a checkpoint is a barrier (serial mode). */
   readonly barrier: boolean;
   /** Evaluations made while training goes on. */
   readonly evaluation: {
-    /** 0: none. */
+    /** Updates between two evaluations; 0: none. */
     readonly everyUpdates: number;
     readonly plans: readonly EvaluationPlan[];
   };
-  /** `learner` is undefined where nobody learns. */
+  /** Paths of the other actors; `learner` is undefined in a run that does not learn. */
   readonly paths: { readonly rollout: string; readonly learner: string | undefined; readonly recorder: string };
 }
 
 /** Milliseconds of silence before training resumes after a barrier: longer than any timer of an actor. */
 const QUIET_MS = 100;
 
-/** The silence is private: no other actor can end it. */
+/** Internal end of the silence; no other actor can send it. */
 type Internal = SchedulerCommand | { readonly type: 'resume' };
 
 export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
@@ -113,14 +113,14 @@ class Scheduler {
   readonly #launcher: Launcher;
   readonly #progress: Progress;
   #phase: Phase = START;
-  /** The state that a resumed run begins with, until it has gone on from there. */
+  /** Checkpoint that a resumed run begins with, until it has gone on from there. */
   #checkpoint: SchedulerState | undefined;
   #training: ReplyTo<TrainEnded> | undefined;
   #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
-  /** Times that the rollouts were asked for their state. */
+  /** Number of captures asked of the rollouts. */
   #captures = 0;
   #cancelQuiet = () => {};
-  /** Checkpoints that were barriers: the learner drops what was handed over before the last one. */
+  /** Number of checkpoints that were barriers: the learner drops groups handed over before the last one. */
   #barriers = 0;
   #version: number;
   #horizon: HorizonState;
@@ -274,7 +274,10 @@ class Scheduler {
 
   // --- phases -----------------------------------------------------------------------------------------------------
 
-  /** @param state of the rollouts, where they have just told it */
+  /**
+   * Applies an event of the phase.
+   * @param state of the rollouts, where they have just reported it
+   */
   on(event: PhaseEvent, state?: RolloutState): void {
     const { phase, effects } = nextPhase(this.#phase, event, this.#init.barrier);
     this.#phase = phase;
@@ -308,7 +311,7 @@ class Scheduler {
     carriers[effect]();
   }
 
-  /** The run's state, as a checkpoint keeps it. */
+  /** State of the run, as a checkpoint keeps it. */
   #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
     return {
       format: 2,
@@ -321,7 +324,7 @@ class Scheduler {
     };
   }
 
-  /** Gives the rollouts the episodes of a checkpoint; training goes on when each is back at its last turn. */
+  /** Restores a checkpoint: sends its episodes to the rollouts; training goes on when each is back at its last turn. */
   #restore({ delivered, running }: SchedulerState): void {
     for (const { group, progress } of delivered) this.#groups.deliveries.add(revivedGroup(group), progress);
     const groups = running.map((saved) => {

@@ -3,14 +3,14 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { TaskSampler, TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 
-/** Redraws before giving up on finding a task that is not quarantined. */
+/** Redraws before it gives up finding a task that is not quarantined. */
 const MAX_REDRAWS = 1000;
 
 export class TrainingTasks {
   readonly #sampler: TaskSampler;
   readonly #quarantined: Set<number>;
 
-  /** Goes on from `saved`. @throws {LongplayError} BAD_CHECKPOINT when it belongs to another seed, env or task list */
+  /** Resumes from `saved`. @throws {LongplayError} BAD_CHECKPOINT when it belongs to another seed, env or task list */
   constructor(
     sampler: TaskSampler,
     saved: { readonly sampler: TaskSamplerState; readonly quarantined: readonly number[] } | undefined,
@@ -20,7 +20,7 @@ export class TrainingTasks {
     if (saved) sampler.restore(saved.sampler);
   }
 
-  /** The next task. @throws {LongplayError} ENV_BROKEN when none is found that is not quarantined */
+  /** Draws the next task. @throws {LongplayError} ENV_BROKEN when none is found that is not quarantined */
   next(): Task {
     for (let i = 0; i < MAX_REDRAWS; i++) {
       const task = this.#sampler.next();
@@ -32,19 +32,22 @@ export class TrainingTasks {
     );
   }
 
-  /** Share of a group's episodes that solved the task, in [0, 1]. */
+  /** Observes the share of a group's episodes that solved the task, in [0, 1]. */
   observe({ index }: Task, success: number): void {
     this.#sampler.observe(index, success);
   }
 
-  /** @returns false for a task that already was */
+  /**
+   * Quarantines a task.
+   * @returns false for one that already was
+   */
   quarantine({ index }: Task): boolean {
     if (this.#quarantined.has(index)) return false;
     this.#quarantined.add(index);
     return true;
   }
 
-  /** For a checkpoint; plain JSON. */
+  /** State for a checkpoint; plain JSON. */
   get saved() {
     return { sampler: this.#sampler.state, quarantined: [...this.#quarantined] };
   }

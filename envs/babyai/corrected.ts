@@ -100,7 +100,7 @@ export class CorrectedText {
     return `${text.goal(this.world.mission)}\n${said}${text.available(this.available())}`;
   }
 
-  /** Why an action that was understood, or not, cannot be carried out now. */
+  /** Refusal: the reason why an action, understood or not, cannot be carried out now. */
   #refusal(command: Command): string {
     if (command.type === 'unparsed') return text.unrecognised;
     if (command.type === 'plain') {

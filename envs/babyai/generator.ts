@@ -25,11 +25,11 @@ const GAP = -1;
 export interface Room {
   readonly left: number;
   readonly top: number;
-  /** By side: door id, 0 for none, GAP where the wall was removed. */
+  /** Doors by side: door id, 0 for none, GAP where the wall was removed. */
   readonly doors: number[];
-  /** By side: cell a door would take, −1 on the outer wall. */
+  /** Cells by side that a door would take, −1 on the outer wall. */
   readonly doorCells: number[];
-  /** By side. */
+  /** Neighbours by side. */
   readonly neighbors: (Room | undefined)[];
   locked: boolean;
   readonly objects: number[];

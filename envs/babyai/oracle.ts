@@ -18,7 +18,7 @@ import { nameOf } from './scene.ts';
 import { levelOf, seedOf } from './tasks.ts';
 import type { World } from './world.ts';
 
-/** Either text world, as far as the oracle needs it. */
+/** Text world of either kind, as far as the oracle needs it. */
 interface TextGame {
   readonly world: World;
   available(): readonly string[];

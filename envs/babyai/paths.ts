@@ -35,7 +35,7 @@ const via = new Uint8Array(STATES);
 const stamp = new Uint16Array(STATES);
 const pushed = new Uint8Array(3 * STATES);
 const wanted = new Uint8Array(CELLS);
-/** By cell: the first state taken that faces it, and the first on it. */
+/** States by cell: the first one taken that faces it, and the first on it. */
 const facing = new Int16Array(CELLS);
 const onto = new Int16Array(CELLS);
 let firsts = new Uint8Array(STATES);

@@ -22,7 +22,7 @@ import {
 } from './verifier.ts';
 import { FIRST_OBJECT, isMovable, type World } from './world.ts';
 
-/** Things a planner may do, and their price. */
+/** Preferences of a planner: what it may do, and the price. */
 export interface Preferences {
   /** Boxes in the way that nothing speaks of may be opened, which removes them. */
   readonly opensBoxes: boolean;
@@ -36,7 +36,7 @@ export interface Preferences {
   readonly doorCost: number;
   /** Cost of dropping something in a crowd, per occupied cell among the eight around it. */
   readonly crowdCost?: number;
-  /** Before fetching what is to be put next to something, walk there with empty hands and clear the way. */
+  /** Clears the way first: before fetching an object to put next to another, walks there with empty hands. */
   readonly clearFirst?: boolean;
 }
 
@@ -354,7 +354,7 @@ class Planner {
     );
   }
 
-  /** Gets the object ahead out of the way. @param keepFree cells nothing is to be put down on */
+  /** Removes the object ahead from the way. @param keepFree cells nothing is to be put down on */
   #remove(id: number, keepFree: Set<number>): void {
     const world = this.#world;
     if (this.#mayOpen(id)) {

@@ -5,7 +5,7 @@
 import { BOX, COLOR_NAMES, DOOR, DX, DY, KEY, STATE_NAMES, TYPE_NAMES, VIEW, WALL } from './grid.ts';
 import type { World } from './world.ts';
 
-/** Something in sight other than a wall. */
+/** Thing in sight other than a wall. */
 export interface Thing {
   /** `red ball`, `blue closed door` */
   readonly name: string;
@@ -20,10 +20,10 @@ export interface Thing {
   readonly right: number;
 }
 
-/** Everything in sight from one place. */
+/** Scene: all that is in sight from one place. */
 export interface Scene {
   readonly things: readonly Thing[];
-  /** Something is in sight, be it only a wall. */
+  /** True when anything is in sight, be it only a wall. */
   readonly sightful: boolean;
   /** Nearest wall or box straight ahead: its type, and its distance in cells; type 0 when there is none. */
   readonly barrier: number;

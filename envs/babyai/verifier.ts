@@ -385,7 +385,10 @@ export class After implements Instruction {
   }
 }
 
-/** Both, in any order. A part that fails (strict) is not remembered: the original goes on, and so do we. */
+/**
+ * Conjunction: both parts, in any order. A part that fails (strict) is not remembered: the original goes on, and so do
+ * we.
+ */
 export class And implements Instruction {
   readonly kind = 'AndInstr';
   readonly a: Action;

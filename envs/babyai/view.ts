@@ -1,5 +1,5 @@
 /**
- * View of the small policy on a turn: the goal without its articles, the last three actions, what is in sight and
+ * View of the local policy on a turn: the goal without its articles, the last three actions, what is in sight and
  * in hand; some 20 to 30 tokens instead of the observation's 300. Rendered anew every turn.
  *
  *   go to red ball | turn left go to red ball 1 see red ball 3 left 2 blue key 4 ahead facing wall 5

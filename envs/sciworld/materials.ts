@@ -179,7 +179,7 @@ export class Substance {
   melt: number;
   electric: boolean;
   burning = false;
-  /** It has burned, or been put out. */
+  /** True when it has burned, or was put out. */
   burned: boolean;
   /** Ticks of fire left. */
   burnTicks: number;

@@ -154,7 +154,7 @@ function forget(): void {
   fullSets.clear();
 }
 
-/** Everything that own names depend on besides kind and name, as one text. */
+/** Detail that own names depend on besides kind and name, as one text. */
 function detail(thing: Thing): string {
   const matter = thing.matter;
   const fire = matter ? (matter.burning ? 'f' : matter.burned ? 'b' : '') : '';
@@ -263,7 +263,10 @@ export function plainNames(thing: Thing, viewer: Thing | null): readonly string[
   return ownSet(thing, viewer).plain;
 }
 
-/** Everything the valid list speaks of, in its order: `top`, the doors and places behind, the contents, closed or not. */
+/**
+ * Listed things: those that the valid list speaks of, in its order: `top`, the doors and places behind, the contents,
+ * closed or not.
+ */
 export function listed(top: Thing, hidden: boolean): Thing[] {
   const found = new Set<Thing>();
   collect(top, hidden, found);

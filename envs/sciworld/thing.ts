@@ -273,7 +273,7 @@ export function insert(list: Thing[], thing: Thing): void {
 
 const TERMINAL = makeKind('terminal', { form: 'terminal', fixed: true, references: ['terminal'] });
 
-/** Everything one session's world consists of. */
+/** World of one session. */
 export class World {
   readonly random: JavaRandom;
   nextId = 1;

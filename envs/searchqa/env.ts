@@ -72,7 +72,7 @@ export class SearchSession implements Session {
   readonly #retriever: Retriever;
   readonly #memory: Memory;
   readonly #original: boolean;
-  /** Everything said so far, responses and observations, where the form is scored. */
+  /** Conversation so far, responses and observations, where the form is scored. */
   #said = '';
   #tries = 0;
   #over = false;

@@ -20,7 +20,7 @@ export interface Command {
 
 interface Block {
   readonly start: number;
-  /** Behind the closing tag. */
+  /** Position behind the closing tag. */
   readonly end: number;
   readonly content: string;
 }

@@ -41,7 +41,7 @@ export function asQuestion(raw: string): string {
 
 export const RIGHT = 'Congratulations! You have answered the question correctly.';
 export const WRONG = 'Sorry, your answer is incorrect. Please try again.';
-/** Said where a wrong answer ends the episode. */
+/** Reply where a wrong answer ends the episode. */
 export const WRONG_AND_OVER = 'The answer is incorrect.';
 export const OVER = 'The question has been answered.';
 
@@ -125,7 +125,7 @@ export function readPassages(observation: string): ReadPassage[] {
   return passages;
 }
 
-/** Everything said in one assistant turn of a chat template, as Search-R1 scores it; behind its prompt, where given. */
+/** Conversation as one assistant turn of a chat template, as Search-R1 scores it; behind its prompt, where given. */
 export function conversation(said: string, question?: string): string {
   const prompt = question === undefined ? '' : `<|im_start|>user\n${opening('search-r1', question)}<|im_end|>\n`;
   return `${prompt}<|im_start|>assistant\n${said}`;

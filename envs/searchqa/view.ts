@@ -1,5 +1,5 @@
 /**
- * World in few tokens, for the small policy: the question, then what was read of the names in it and of the names they
+ * World in few tokens, for the local policy: the question, then what was read of the names in it and of the names they
  * led to. Names are running numbers in order of first mention, so that nothing is learnt of a name by heart; relations
  * are words. Each listed action says by which relations its name was reached from a name of the question, newest first.
  * Questions and passages are parsed by the embedded world's own templates (wiki/reader.ts): the policy matches the path

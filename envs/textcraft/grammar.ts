@@ -9,7 +9,7 @@ export type Amount = number | bigint;
 
 export interface Stack {
   readonly amount: Amount;
-  /** As written, e.g. `oak planks`. */
+  /** Item as written, e.g. `oak planks`. */
   readonly item: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * World in few tokens, for the small policy: goal first, then the recipes, then about four tokens a turn. Each listed
+ * World in few tokens, for the local policy: goal first, then the recipes, then about four tokens a turn. Each listed
  * action says how many of what it finds or makes are held, counted from the answers read so far.
  *
  *     goal stick craft 4 stick using 2 planks craft 4 oak planks using 1 oak logs …

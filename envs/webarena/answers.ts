@@ -73,7 +73,7 @@ export function accepts(answer: Answer, given: string): boolean {
   }
 }
 
-/** As WebArena's own evaluator judges: inclusion, one character as a word. */
+/** Accepts as WebArena's own evaluator does: inclusion, one character as a word. */
 export function acceptsOriginal(answer: Answer, given: string): boolean {
   if (answer.type === 'none') return cleanAnswer(given) === 'n/a';
   return mustInclude(answerText(answer), given, true) === 1;

@@ -254,7 +254,7 @@ function replayPrompts(rows: readonly Row[], report: Report): ParityCounts {
   return { episodes: rows.length, steps: 0 };
 }
 
-/** Both sides' reading of a model's reply. */
+/** Response of both sides to a model's reply. */
 function responseOf(reply: string): Row {
   const blocks = blocksOf(reply);
   const [block] = blocks;

@@ -94,7 +94,7 @@ export class ServerEpisode {
   }
 }
 
-/** Why an action fails before a browser is asked: the original's `fail_error`, empty where it does not. */
+/** Reason why an action fails before a browser is asked: the original's `fail_error`, empty where it does not. */
 export function failsBeforehand(action: Action, lines: ReadonlyMap<string, string>, tabs: number): string {
   switch (action.type) {
     case 'CLICK':

@@ -1,5 +1,5 @@
 /**
- * Text that the small policy reads: the objective, the last actions, and the page's lines without numbers; each listed
+ * Text that the local policy reads: the objective, the last actions, and the page's lines without numbers; each listed
  * action as what it acts on.
  *
  *     goal what is the price of urban oak lamp | type search urban oak lamp enter | link urban oak lamp … text 34 50

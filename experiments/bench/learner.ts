@@ -26,7 +26,7 @@ import { timed } from '../../src/engine/timed.ts';
 import { summarise } from '../../src/evaluation/summary.ts';
 import { trainerOptions } from '../../src/learner/options.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
-import { setUpSmallPolicy } from '../../src/policy/setup.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { readTrace } from '../../src/record/trace.ts';
@@ -37,7 +37,7 @@ import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 import { median } from './median.ts';
 
-/** Of one update. */
+/** Groups of one update. */
 const GROUPS = 8;
 /** Measured updates of each algorithm, after one that warms up. */
 const REPEATS = 3;
@@ -110,7 +110,7 @@ async function recorded(root: string): Promise<Group[]> {
 
 async function updateFigures(name: string, overrides: readonly string[], groups: readonly Group[]): Promise<Figure[]> {
   const config = quickstart('learner.filterGroups=false', ...overrides);
-  const { model, params, codec } = setUpSmallPolicy(config, view, undefined);
+  const { model, params, codec } = setUpLocalPolicy(config, view, undefined);
   const { engine, computing } = timed(
     await openEngine({ name: config.engine.name, device: config.engine.device, threads: config.engine.learnerThreads }),
     systemClock,

@@ -22,8 +22,8 @@ import type { MetricsRow } from '../../src/record/metrics.ts';
 import { openSinks } from '../../src/record/sinks/open.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
-import { queryEpisodes } from '../../src/view/query.ts';
-import { RunSource } from '../../src/view/run-source.ts';
+import { queryEpisodes } from '../../src/viewer/query.ts';
+import { RunSource } from '../../src/viewer/run-source.ts';
 import type { Bench } from './contract.ts';
 import { median } from './median.ts';
 
@@ -32,7 +32,7 @@ export interface ObserveOptions {
   readonly pairs?: number;
   /** Length of each run. */
   readonly seconds?: number;
-  /** Of the run that the viewer opens. */
+  /** Episodes of the run that the viewer opens. */
   readonly episodes?: number;
 }
 
@@ -107,7 +107,7 @@ export async function observe({ pairs = 7, seconds = 4, episodes = 100_000 }: Ob
   const dir = mkdtempSync(join(tmpdir(), 'longplay-observe-'));
   try {
     return {
-      training: await cost(dir, 'small', pairs, seconds),
+      training: await cost(dir, 'local', pairs, seconds),
       randomPolicy: await cost(dir, 'random', pairs, seconds),
       alwaysOnMicrosPerTurn: alwaysOn(),
       viewer: await viewerCost(join(dir, 'big'), episodes),
@@ -122,7 +122,7 @@ interface Measured {
   readonly cpuPerStep: number;
 }
 
-async function cost(dir: string, policy: 'small' | 'random', pairs: number, seconds: number): Promise<Cost> {
+async function cost(dir: string, policy: 'local' | 'random', pairs: number, seconds: number): Promise<Cost> {
   await measure(dir, policy, true, Math.min(2, seconds)); // lets the compiler settle
   const on: Measured[] = [];
   const off: Measured[] = [];
@@ -147,7 +147,7 @@ let runs = 0;
 
 async function measure(
   root: string,
-  policy: 'small' | 'random',
+  policy: 'local' | 'random',
   observed: boolean,
   seconds: number,
 ): Promise<Measured> {
@@ -171,7 +171,7 @@ async function measure(
     dir,
     mode: 'async',
     envModule: worldUrl('textcraft'),
-    learn: policy === 'small',
+    learn: policy === 'local',
     metrics$,
     sinks: await openSinks(config.metrics, dir, (line) => {
       endpoint = /http:\S+/.exec(line)?.[0];

@@ -25,7 +25,7 @@ import { rate, rounds } from './alternate.ts';
 import type { Figure } from './contract.ts';
 import { median } from './median.ts';
 
-/** As many episodes at once as a run has by default: groups, and episodes of each. */
+/** Groups, and episodes of each: as many at once as a run has by default. */
 const GROUPS = 16;
 const REPEATS = 8;
 /** Tasks of one run. */

@@ -1,6 +1,6 @@
 /**
- * From groups of trajectories to what a learner needs of each decision: an advantage, a return, a weight. The one
- * place that knows every estimator; each lives in a file of its own.
+ * Advantages: from groups of trajectories to the advantage, return and weight of each decision. The one place that
+ * knows every estimator; each lives in a file of its own.
  *
  * The unit is the decision, one per turn; γ and λ count turns. A decision that is a run of tokens passes its
  * advantage to every one of its tokens. That goes for PPO too: a record holds one critic value per decision, at the
@@ -38,15 +38,15 @@ interface Common {
 /** Scores that a group-relative estimator compares. */
 interface Credit {
   /**
-   * `trajectory`: the discounted sum of rewards, the same advantage for every decision.
-   * `turn`: rewards-to-go at the same decision number (group-advantage.ts).
+   * Credit. `trajectory`: the discounted sum of rewards, the same advantage for every decision. `turn`: rewards-to-go
+   * at the same decision number (group-advantage.ts).
    */
   readonly credit: 'trajectory' | 'turn';
 }
 
 export interface GrpoConfig extends Common, Credit {
   readonly algorithm: 'grpo';
-  /** Divide by the group's standard deviation. */
+  /** Divides by the group's standard deviation when true. */
   readonly std: boolean;
 }
 
@@ -61,34 +61,34 @@ export interface RlooConfig extends Common, Credit {
 
 export interface ReinforcePlusPlusConfig extends Common {
   readonly algorithm: 'reinforce_pp';
-  /** `group` subtracts the mean score of the group before whitening (reinforce-plus-plus.ts). */
+  /** Baseline: `group` subtracts the mean score of the group before whitening (reinforce-plus-plus.ts). */
   readonly baseline: 'none' | 'group';
 }
 
 export interface PpoConfig extends Common {
   readonly algorithm: 'ppo';
-  /** Per decision, in [0, 1]. */
+  /** Lambda λ per decision, in [0, 1]. */
   readonly lambda: number;
-  /** Whiten advantages over the batch. Returns are never whitened: the critic learns true values. */
+  /** Whitens advantages over the batch when true. Returns are never whitened: the critic learns true values. */
   readonly whiten: boolean;
 }
 
 export interface GigpoConfig extends Common {
   readonly algorithm: 'gigpo';
   readonly std: boolean;
-  /** ω: weight of the step-level advantage, ≥ 0. */
+  /** Weight ω of the step-level advantage, ≥ 0. */
   readonly stepWeight: number;
 }
 
 /**
- * AgentEvol: what earned more than `threshold` is imitated, the rest is left out. Nothing is compared; the trainer's
- * loss is the negative log-likelihood. Differs from the paper in going on from the present weights instead of training
- * the base model anew in every iteration.
+ * AgentEvol: trajectories that earned more than `threshold` are imitated, the others are left out. Nothing is compared;
+ * the trainer's loss is the negative log-likelihood. Differs from the paper in going on from the present weights
+ * instead of training the base model anew in every iteration.
  * @see Xi et al. 2024 (AgentGym), §4.2, alg. 1. https://arxiv.org/abs/2406.04151
  */
 export interface AgentEvolConfig extends Common {
   readonly algorithm: 'agent_evol';
-  /** A trajectory is imitated when its discounted score is above this; −Infinity imitates all (supervised). */
+  /** Threshold: a trajectory is imitated when its discounted score is above it; −Infinity imitates all (supervised). */
   readonly threshold: number;
 }
 
@@ -103,13 +103,13 @@ export type EstimatorConfig =
 
 /** Inputs that a trajectory does not record itself. */
 export interface Extras {
-  /** V of the final observation; read for truncated trajectories under `bootstrap`. */
+  /** Value V of the final observation; read for truncated trajectories under `bootstrap`. */
   readonly finalValue?: number;
   /** [D] subtracted from the decisions' rewards: β·KL to the reference policy (kl.ts), when it is in the reward. */
   readonly penalty?: ArrayLike<number>;
 }
 
-/** Of one trajectory; D is its number of decisions, in order. */
+/** Estimate of one trajectory; D is its number of decisions, in order. */
 export interface Estimate {
   readonly trajectory: Trajectory;
   /** [D] index of each decision's turn. */
@@ -140,7 +140,7 @@ interface Row {
 /**
  * Estimates advantages of a batch of groups.
  *
- * Nothing is hidden: a reward that is not finite comes out as an advantage that is not finite.
+ * A reward that is not finite yields an advantage that is not finite; nothing is hidden.
  *
  * @param extras    by trajectory; absent where nothing needs it
  * @param anchorOf  GiGPO's name for the state in which turn t was decided; by default what the policy had observed
@@ -257,7 +257,7 @@ function criticAdvantages({ columns, final, trained }: Row, lambda: number): Flo
   return advantages;
 }
 
-/** REINFORCE++'s rewards-to-go; the baseline is the mean score of the group's members that are trained on. */
+/** Rewards-to-go of REINFORCE++; the baseline is the mean score of the group's members that are trained on. */
 function withoutGroupMean(group: readonly Row[]): Float64Array[] {
   const trained = group.filter((one) => one.trained.some((mark) => mark !== 0));
   const mean = trained.reduce((sum, { total }) => sum + total, 0) / trained.length;
@@ -269,7 +269,7 @@ function score({ returns, total }: Row, { algorithm }: EstimatorConfig): number 
   return algorithm === 'gigpo' ? total : (returns[0] ?? 0);
 }
 
-/** The observation a turn answers. */
+/** Observation that a turn answers. */
 function observed(trajectory: Trajectory, turn: number): string {
   return trajectory.turns[turn]!.observation;
 }

@@ -1,5 +1,5 @@
 /**
- * DAPO's dynamic sampling: groups in which every trajectory scored the same teach a group-relative method nothing.
+ * Dynamic sampling of DAPO: groups in which every trajectory scored the same teach a group-relative method nothing.
  * They are left out of the update, and others are sampled in their place until the update is full.
  *
  * @see Yu et al. 2025 (DAPO), §3.2. https://arxiv.org/abs/2503.14476
@@ -8,13 +8,13 @@ import type { Group } from '../core/trajectory.ts';
 import { type EstimatorConfig, scores } from './advantages.ts';
 
 /** Groups worth training on, and those left out on purpose (they count as filtered). */
-export interface Sifted {
+export interface FilteredGroups {
   readonly kept: readonly Group[];
   readonly filtered: readonly Group[];
 }
 
 /**
- * True when a group's scores differ, so that comparing them says anything: largest − smallest > tolerance. Scores that
+ * True when a group's scores differ, so that comparing them is informative: largest − smallest > tolerance. Scores that
  * are not finite count as a signal: the circuit breaker has to see them.
  *
  * @param tolerance in units of the score; sums of the same rewards in another order may differ in the last bits
@@ -36,7 +36,10 @@ export function hasSignal(scores: ArrayLike<number>, tolerance = 1e-9): boolean 
  * @param scoresOf scores as the estimator compares them, e.g. `scores` of advantages.ts: under γ < 1 successes of
  *   different lengths differ
  */
-export function siftGroups(groups: readonly Group[], scoresOf: (group: Group) => ArrayLike<number>): Sifted {
+export function filterBySignal(
+  groups: readonly Group[],
+  scoresOf: (group: Group) => ArrayLike<number>,
+): FilteredGroups {
   const kept: Group[] = [];
   const filtered: Group[] = [];
   for (const group of groups) (hasSignal(scoresOf(group)) ? kept : filtered).push(group);
@@ -46,7 +49,7 @@ export function siftGroups(groups: readonly Group[], scoresOf: (group: Group) =>
 /** Settings that decide which groups are left out. */
 export interface Filtering {
   readonly estimator: EstimatorConfig;
-  /** Leave out groups whose members all scored the same. */
+  /** Leaves out groups whose members all scored the same when true. */
   readonly filterGroups: boolean;
   readonly kl?: { readonly in: 'loss' | 'reward' };
 }
@@ -89,8 +92,8 @@ export function mostGroups({ groupsPerUpdate, oversampling }: BatchSize): number
 }
 
 /**
- * The groups of the next update, in order of arrival: the fewest that hold `groupsPerUpdate` with a signal, or as many
- * as an update may consume.
+ * Next batch, the groups of the next update in order of arrival: the fewest that hold `groupsPerUpdate` with a signal,
+ * or as many as an update may consume.
  *
  * @param waiting in order of arrival
  * @returns the first of `waiting`; undefined while too few have arrived

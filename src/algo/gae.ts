@@ -7,10 +7,10 @@ export interface GaeInput {
   readonly values: Float64Array;
   /** [D] discount to the next decision, or to the final observation; γ each where every turn is decided. */
   readonly discounts: Float64Array;
-  /** In [0, 1], per decision: 0 is one-step TD, 1 is Monte Carlo. */
+  /** Lambda in [0, 1], per decision: 0 is one-step TD, 1 is Monte Carlo. */
   readonly lambda: number;
   /**
-   * V of what follows the last decision. 0 if the episode terminated: no future, nothing bootstrapped. V of the
+   * Value V of what follows the last decision. 0 if the episode terminated: no future, nothing bootstrapped. V of the
    * final observation if the horizon cut a live episode: it stands in for the turns that were never played.
    */
   readonly final: number;

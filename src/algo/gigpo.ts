@@ -2,7 +2,7 @@ import { ShapeError } from '../core/errors.ts';
 import { groupAdvantage } from './group-advantage.ts';
 
 /**
- * GiGPO's step-level advantage: decisions of one group that were taken in the same *anchor state* are compared with
+ * Step-level advantage of GiGPO: decisions of one group that were taken in the same *anchor state* are compared with
  * each other, whichever trajectory and turn they belong to.
  *
  *   A^S(d) = (G(d) − mean(G over the anchor's decisions)) / F      F = std + ε, or 1

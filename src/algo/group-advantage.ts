@@ -1,7 +1,7 @@
 import { ShapeError } from '../core/errors.ts';
 
 /**
- * GRPO's group-relative advantage, and Dr. GRPO's without the division.
+ * Group-relative advantage of GRPO, and Dr. GRPO's without the division.
  *
  *   Aᵢ = (Rᵢ − mean(R)) / (std(R) + ε)      `std: true`   (GRPO)
  *   Aᵢ =  Rᵢ − mean(R)                      `std: false`  (Dr. GRPO; GRPO without the std)
@@ -29,7 +29,7 @@ export function groupAdvantage(scores: ArrayLike<number>, { std }: { readonly st
 }
 
 /**
- * True when there is nothing to tell apart: every score the same finite number. Compared, not computed: the mean of
+ * True when every score is the same finite number, so there is nothing to compare. Compared, not computed: the mean of
  * equal numbers need not equal them in floating point.
  */
 export function allEqual(scores: ArrayLike<number>): boolean {

@@ -3,20 +3,22 @@ import { ShapeError, UserError } from '../core/errors.ts';
 /** Distance between the learner and the policies that sampled its batch. */
 export interface ImportanceStats {
   readonly tokens: number;
-  /** Of the ratios before truncation. */
+  /** Mean of the ratios before truncation. */
   readonly mean: number;
   readonly least: number;
   readonly largest: number;
   /** Share of tokens whose ratio exceeded the cap. */
   readonly truncatedShare: number;
-  /** (Σw)² / (n·Σw²) of the truncated weights, in (0, 1]: 1 when all weigh the same. */
+  /**
+   * Effective sample size as a share, (Σw)² / (n·Σw²) of the truncated weights, in (0, 1]: 1 when all weigh the same.
+   */
   readonly effectiveShare: number;
-  /** KL(behaviour‖learner) per token, k1 and k3 estimates. */
+  /** Estimates k1 and k3 of KL(behaviour‖learner) per token. */
   readonly k1: number;
   readonly k3: number;
 }
 
-/** One trajectory's, or one batch's, weights and what to report of them. */
+/** Importance weights of a trajectory or a batch, and their statistics. */
 export interface Importance {
   /** [N] min(ratio, cap), to be treated as constants by the loss. */
   readonly weights: Float64Array;

@@ -11,7 +11,7 @@
 import { UserError } from '../core/errors.ts';
 
 /**
- * With x = log π − log π_ref of the sampled token:
+ * Estimators of KL, with x = log π − log π_ref of the sampled token:
  * - `k1` = x: unbiased, high variance, may be negative;
  * - `k2` = ½x²: biased, low variance, ≥ 0;
  * - `k3` = e^−x − 1 + x: unbiased, low variance, ≥ 0.
@@ -23,7 +23,7 @@ import { UserError } from '../core/errors.ts';
  */
 export type KlEstimator = 'k1' | 'k2' | 'k3';
 
-/** The estimate for one token or choice. @param logprob log π @param reference log π_ref, of the same sample */
+/** Estimates the KL of one token or choice. @param logprob log π @param reference log π_ref, of the same sample */
 export function klEstimate(estimator: KlEstimator, logprob: number, reference: number): number {
   const x = logprob - reference;
   if (estimator === 'k1') return x;
@@ -34,27 +34,30 @@ export function klEstimate(estimator: KlEstimator, logprob: number, reference: n
 export type KlControl =
   | {
       readonly type: 'fixed';
-      /** β ≥ 0. */
+      /** Coefficient β ≥ 0. */
       readonly coefficient: number;
     }
   | {
       readonly type: 'adaptive';
-      /** β to start with, > 0. */
+      /** Coefficient β to start with, > 0. */
       readonly coefficient: number;
-      /** KL per sampled token (per choice, for the choice decoder) that β steers to, > 0. */
+      /** Target KL per sampled token (per choice, for the choice decoder) that β steers to, > 0. */
       readonly target: number;
       /** Episodes over which an error is acted on in full, > 0; more is slower. */
       readonly window: number;
     };
 
-/** Plain JSON; keep it in the checkpoint. */
+/** State of the KL control; plain JSON, kept in the checkpoint. */
 export interface KlControlState {
   readonly control: KlControl;
-  /** β now. */
+  /** Coefficient β at present. */
   readonly coefficient: number;
 }
 
-/** @throws {UserError} BAD_CONFIG for a parameter out of range */
+/**
+ * Creates the KL control.
+ * @throws {UserError} BAD_CONFIG for a parameter out of range
+ */
 export function createKlControl(control: KlControl): KlControlState {
   const need = (key: string, value: number, ok: boolean): void => {
     if (!ok) throw new UserError('BAD_CONFIG', `kl.${key}: expected a number in range, got ${value}`);
@@ -70,7 +73,7 @@ export function createKlControl(control: KlControl): KlControlState {
 }
 
 /**
- * One update later.
+ * Next state of the KL control, one update later.
  *
  *   β ← β · (1 + clip(KL / target − 1, −0.2, 0.2) · episodes / window)      `adaptive`; `fixed` stays
  *

@@ -1,7 +1,7 @@
 import { ShapeError } from '../core/errors.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 
-/** The decisions of a trajectory as columns; D is the number of turns that a policy decided. */
+/** Decisions of a trajectory as columns; D is the number of turns that a policy decided. */
 export interface DecisionColumns {
   /** [D] index of each decision's turn, ascending. */
   readonly turns: Int32Array;

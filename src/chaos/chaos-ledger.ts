@@ -1,17 +1,19 @@
-/** The fate of every injected fault: the report of a run under `--chaos`. */
+/** Chaos ledger: the outcome of every injected fault, the report of a run under `--chaos`. */
 import { diskFault } from './injector.ts';
 import { type ChaosSpec, type FaultKind, faultKinds } from './spec.ts';
 
 export interface ChaosCounts {
-  /** Struck. */
+  /** Injected faults. */
   readonly injected: number;
-  /** Noticed: the episode failed, or the checkpoint was reported. */
+  /** Detected faults: the episode failed, or the checkpoint was reported. */
   readonly detected: number;
-  /** Harmless, as they should be: a slow answer in time, a second answer of an episode that was over. */
+  /**
+   * Absorbed faults, harmless as they should be: a slow answer in time, a second answer of an episode that was over.
+   */
   readonly absorbed: number;
-  /** The episode was given up (end of the run, a dropped group) before its fault could show. */
+  /** Abandoned faults: the episode was given up (end of the run, a dropped group) before its fault could show. */
   readonly abandoned: number;
-  /** Unnoticed: a bug of ours. */
+  /** Lost faults, which went unnoticed: a bug of ours. */
   readonly lost: number;
 }
 
@@ -34,14 +36,14 @@ export class ChaosLedger {
     this.spec = spec;
   }
 
-  /** A step of `episode` that is struck was sent. */
+  /** Records a struck step of `episode` that was sent. */
   inject(episode: number, kind: FaultKind): void {
     this.#settle(episode, 'absorbed'); // the one before was outlived
     this.#open.set(episode, kind);
     this.#counts(kind).injected++;
   }
 
-  /** The episode answered as if nothing had been. */
+  /** Records an episode that answered as if nothing had happened. */
   answered(episode: number): void {
     const kind = this.#open.get(episode);
     if (kind === 'slow') this.#settle(episode, 'absorbed');
@@ -49,12 +51,15 @@ export class ChaosLedger {
     else if (kind !== 'duplicate') this.#settle(episode, 'lost');
   }
 
-  /** An answer came for an episode that is over. */
+  /** Records an answer for an episode that is over. */
   late(episode: number): void {
     if (this.#open.get(episode) === 'duplicate') this.#settle(episode, 'absorbed');
   }
 
-  /** @returns the fault that explains the failure */
+  /**
+   * Records a failed episode.
+   * @returns the fault that explains the failure
+   */
   failed(episode: number, cause: string): FaultKind | undefined {
     const kind = this.#open.get(episode);
     if (kind) this.#settle(episode, 'detected');
@@ -62,12 +67,12 @@ export class ChaosLedger {
     return kind;
   }
 
-  /** The episode was given up; a duplicate's second answer may still be on its way. */
+  /** Records an episode that was given up; a duplicate's second answer may still be on its way. */
   closed(episode: number): void {
     if (this.#open.get(episode) !== 'duplicate') this.#settle(episode, 'abandoned');
   }
 
-  /** A checkpoint was written (`ok`) or refused. */
+  /** Records a checkpoint that was written (`ok`) or refused. */
   checkpoint(update: number, ok: boolean): void {
     if (!diskFault(this.spec, update)) return;
     const counts = this.#counts('disk-full');
@@ -81,7 +86,7 @@ export class ChaosLedger {
     return { spec: this.spec, kinds, unexplained: { ...this.#unexplained } };
   }
 
-  /** Nothing more will come. */
+  /** Ends the ledger: nothing more will come. */
   end(): void {
     for (const [episode, kind] of [...this.#open])
       this.#settle(episode, kind === 'duplicate' ? 'absorbed' : 'abandoned');
@@ -99,7 +104,7 @@ export class ChaosLedger {
   }
 }
 
-/** The report as lines for the console. */
+/** Table of the report, as lines for the console. */
 export function chaosTable({ kinds, unexplained }: ChaosReport): string[] {
   const columns = ['injected', 'detected', 'absorbed', 'abandoned', 'lost'] as const;
   const lines = [`${'chaos'.padEnd(12)}${columns.map((name) => name.padStart(11)).join('')}`];

@@ -1,7 +1,10 @@
-/** A disk that is full when chaos says so. */
+/** Full disk: a disk that is full when chaos says so. */
 import { type Disk, nodeDisk } from '../record/atomic-file.ts';
 
-/** @param writes the write that fails, 0 for the first; those before it succeed */
+/**
+ * Makes a write function that fails.
+ * @param writes the write that fails, 0 for the first; those before it succeed
+ */
 export function fullDisk(writes = 1, disk: Disk = nodeDisk): Disk {
   let left = writes;
   return {

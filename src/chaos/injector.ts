@@ -1,6 +1,6 @@
 /**
- * Draws of the steps and checkpoints to strike, and of the fault of each. A pure function of the seed, so the host that
- * breaks and the pool that watches it agree without a message, and a thread that dies takes no record with it.
+ * Injector: draws the steps and checkpoints to strike, and the fault of each. A pure function of the seed, so the host
+ * that breaks and the pool that watches it agree without a message, and a thread that dies takes no record with it.
  *
  * An episode issued again has a new number, so its draws are new: the seed is advanced by the numbering.
  */
@@ -9,11 +9,11 @@ import { type ChaosSpec, faultKinds, type StepFaultKind } from './spec.ts';
 
 export interface StepFault {
   readonly kind: StepFaultKind;
-  /** Uniform in [0, 1): which variant, how late. */
+  /** Draw, uniform in [0, 1): which variant, how late. */
   readonly draw: number;
 }
 
-/** @returns the fault of one step, if it is struck */
+/** Fault of one step, if it is struck. */
 export function stepFault({ seed, rates }: ChaosSpec, episode: number, turn: number): StepFault | undefined {
   const rng = Rng.fromSeed(seedFrom(seed, 'step', episode, turn));
   let u = rng.float();

@@ -1,4 +1,7 @@
-/** The faults themselves, as a host performs them in place of (or around) a step of the user's environment. */
+/**
+ * Misbehaviour: the faults themselves, as a host performs them in place of (or around) a step of the user's
+ * environment.
+ */
 import type { EnvStep, MaybePromise } from '../core/env.ts';
 import type { StepFault } from './injector.ts';
 

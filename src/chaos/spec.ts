@@ -1,7 +1,7 @@
-/** The faults to inject and their rates, as written after `--chaos`. */
+/** Chaos specification: the faults to inject and their rates, as written after `--chaos`. */
 import { UserError } from '../core/errors.ts';
 
-/** Everything that can be injected. Each but the last strikes a step of an environment. */
+/** Kinds of faults. Each but the last strikes a step of an environment. */
 export const faultKinds = [
   'kill', // the host's thread or process exits
   'hang', // never answers: half of them a promise that never settles, half a loop that never ends
@@ -18,7 +18,7 @@ export type FaultKind = (typeof faultKinds)[number];
 export type StepFaultKind = Exclude<FaultKind, 'disk-full'>;
 
 export interface ChaosSpec {
-  /** uint32. The same seed strikes the same (episode, turn) pairs and the same checkpoints. */
+  /** Seed, uint32. The same seed strikes the same (episode, turn) pairs and the same checkpoints. */
   readonly seed: number;
   /** Share of the env steps (of the checkpoints for `disk-full`) that are struck, each in [0, 1]; together ≤ 1. */
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>;

@@ -1,12 +1,17 @@
-/** The configuration file that a command was given. */
+/** Configuration file of a command. */
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { err } from '../console/terminal.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locatedEnv } from '../run/find-world.ts';
 
-/** @param overrides `key.path=value` strings @throws {UserError} BAD_CONFIG for a file that cannot be read, or is wrong */
+/**
+ * Reads a configuration file; names of earlier versions are accepted, and said on stderr.
+ * @param overrides `key.path=value` strings
+ * @throws {UserError} BAD_CONFIG for a file that cannot be read, or is wrong
+ */
 export function readConfigFile(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
@@ -15,6 +20,6 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
     const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
   }
-  const config = loadRunConfig(text, path, overrides);
+  const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
   return { ...config, env: locatedEnv(config.env, dirname(path)) };
 }

@@ -1,13 +1,13 @@
-/** The end of a failed command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
+/** Failure of a command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
 import { err } from '../console/terminal.ts';
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
-/** 2 for a user's mistake, 1 for everything else. */
+/** Exit code: 2 for a user's mistake, 1 for everything else. */
 export function exitCodeOf(thrown: unknown): number {
   return isUserMistake(thrown) ? 2 : 1;
 }
 
-/** Text for stderr. A bug of ours keeps its stack: whoever reports it needs it. */
+/** Failure text for stderr. A bug of ours keeps its stack, which a bug report needs. */
 export function failureText(thrown: unknown): string {
   if (thrown instanceof LongplayError || isSystemError(thrown)) return `longplay: ${thrown.message}`;
   return thrown instanceof Error

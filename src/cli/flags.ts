@@ -1,9 +1,9 @@
-/** Reading flags, and waiting for the signal that ends a server. */
+/** Flag parsers, and the wait for the signal that ends a server. */
 
 import { InvalidArgumentError } from 'commander';
 import { closest } from 'fastest-levenshtein';
 
-/** A parser of whole numbers in [least, most]. */
+/** Parser of whole numbers in [least, most]. */
 export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
   const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
   return (text) => {
@@ -13,10 +13,10 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
   };
 }
 
-/** A parser of ports: 0 picks a free one. */
+/** Parser of ports: 0 picks a free one. */
 export const port = wholeNumber(0, 65_535);
 
-/** A parser of numbers of at least `least`; `least` itself is left out with `above`. */
+/** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
 export function number(least: number, above = false): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -26,7 +26,7 @@ export function number(least: number, above = false): (text: string) => number {
   };
 }
 
-/** A parser of one of some words. */
+/** Parser of one of some words. */
 export function oneOf<W extends string>(words: readonly W[]): (text: string) => W {
   return (text) => {
     if ((words as readonly string[]).includes(text)) return text as W;
@@ -42,7 +42,7 @@ export function again(value: string, before: readonly string[] = []): readonly s
   return [...before, value];
 }
 
-/** A parser of whole numbers of at least 1, several between commas, that may be given again. */
+/** Parser of whole numbers of at least 1, several between commas, that may be given again. */
 export function counts(text: string, before: readonly number[] = []): readonly number[] {
   return [...before, ...text.split(',').map(wholeNumber(1))];
 }

@@ -1,10 +1,10 @@
-/** Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once. */
+/** Interrupts, by Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once. */
 
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
 export const DRAIN_SECONDS = 60;
 
 export interface Interrupt {
-  /** Aborted by the first signal. */
+  /** Signal that the first interrupt aborts. */
   readonly signal: AbortSignal;
   /** Stops listening. */
   close(): void;

@@ -1,7 +1,7 @@
 /**
- * The world that `longplay new-env` writes: small, whole, and right. It has everything a world can have (options, a
- * task table, listed actions, an oracle, a view for the small policy, a prompt for language models) and keeps the laws, so that whoever changes it
- * step by step into their own sees at once which step broke one.
+ * Skeleton of the world that `longplay new-env` writes: small, whole, and right. It has everything a world can have
+ * (options, a task table, listed actions, an oracle, a view for the local policy, a prompt for language models) and
+ * keeps the laws, so that an author who changes it step by step sees at once which step broke one.
  */
 
 /** Files by their name within the new folder. @param name `^[a-z][a-z0-9-]*$` */
@@ -109,7 +109,7 @@ export const prompt = {
 };
 
 /**
- * The text that the small policy reads: every token costs time, so say it short. Change the id whenever the text changes.
+ * The text that the local policy reads: every token costs time, so say it short. Change the id whenever the text changes.
  * @type {import('longplay').View}
  */
 export const view = {

@@ -1,31 +1,39 @@
-/** Reading a configuration: YAML text, overrides from the command line, the schema, and messages a person can act on. */
+/** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
 import { parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { describe, explain } from './explain.ts';
+import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { withUnionDefaults } from './union-defaults.ts';
 
 /**
+ * Reads a configuration.
  * @param text YAML
  * @param source where it came from, for messages
  * @param overrides `key.path=value` strings; values are YAML
+ * @param onNotice gets a line for each name of an earlier version; by default they are accepted silently
  * @throws {UserError} BAD_CONFIG: one line per mistake
  */
-export function loadRunConfig(text: string, source: string, overrides: readonly string[] = []): RunConfig {
+export function loadRunConfig(
+  text: string,
+  source: string,
+  overrides: readonly string[] = [],
+  onNotice?: (line: string) => void,
+): RunConfig {
   const document = parseDocument(text, { uniqueKeys: true });
   const [error] = document.errors;
   if (error) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${error.message.split('\n')[0]}`);
   const raw = plainValue(document, source) ?? {};
   if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
-  return checkRunConfig(raw, source);
+  return checkRunConfig(raw, source, onNotice);
 }
 
 /** Aliases that a document may expand to; more of them are an attack or a mistake. */
 const MAX_ALIASES = 100;
 
-/** The document as plain data. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
+/** Plain value of a document. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
 function plainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
   let value: unknown;
   try {
@@ -40,8 +48,13 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
 const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
-/** @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value */
-export function checkRunConfig(raw: unknown, source: string): RunConfig {
+/**
+ * Checks a configuration and fills in its defaults.
+ * @param onNotice gets a line for each name of an earlier version; by default they are accepted silently
+ * @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value
+ */
+export function checkRunConfig(given: unknown, source: string, onNotice?: (line: string) => void): RunConfig {
+  const raw = withPresentNames(given, (line) => onNotice?.(`${source}: ${line}`));
   const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
   const result = runConfigSchema.safeParse(meant);
   if (!result.success) {
@@ -126,7 +139,7 @@ function withKindDefaults(raw: unknown): unknown {
 const MAX_EPISODES = 1_000_000;
 const MAX_WEIGHTS = 2e9;
 
-/** Products that no key shows by itself. @throws {UserError} BAD_CONFIG */
+/** Refuses excess in products of keys, which no key shows by itself. @throws {UserError} BAD_CONFIG */
 function refuseExcess({ rollout, learner, policy }: RunConfig, source: string): void {
   const refuse = (keys: string, product: number, most: number, what: string) => {
     if (product <= most) return;
@@ -143,7 +156,7 @@ function refuseExcess({ rollout, learner, policy }: RunConfig, source: string): 
 /** Text of an URL with a name or a password in front of its host. */
 const CREDENTIALS = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]*@/i;
 
-/** Credentials are refused: a configuration is written into its run and its traces. @throws {UserError} BAD_CONFIG */
+/** Refuses credentials, since a configuration is written into its run and its traces. @throws {UserError} BAD_CONFIG */
 function refuseCredentials(value: unknown, source: string, path = ''): void {
   if (typeof value === 'string' && CREDENTIALS.test(value)) {
     throw new UserError(

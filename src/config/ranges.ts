@@ -13,11 +13,11 @@ const MAX_HELD = 100_000;
 
 const whole = (from: number, to: number) => z.int().min(from).max(to);
 
-/** A number of updates, steps or tokens in all: 1 … 2^40. */
+/** Count of updates, steps or tokens in all: 1 … 2^40. */
 export const count = whole(1, MAX_COUNT);
-/** As `count`, or 0. */
+/** Count that may be 0. */
 export const countFrom0 = whole(0, MAX_COUNT);
-/** Things held in memory at once: 1 … 100,000. */
+/** Number of things held in memory at once: 1 … 100,000. */
 export const held = whole(1, MAX_HELD);
 /** Turns of an episode, 1 … 100,000: a trajectory is held whole. */
 export const turns = held;
@@ -40,17 +40,17 @@ export const mebibytes = whole(8, 2 ** 20);
 /** Bytes of a file, 1 KiB … 1 TiB. */
 export const fileBytes = whole(1024, 2 ** 40);
 
-/** In [0, 1]. */
+/** Share in [0, 1]. */
 export const share = z.number().min(0).max(1);
-/** In (0, 1]. */
+/** Share in (0, 1]. */
 export const shareAbove0 = z.number().positive().max(1);
-/** A coefficient or rate in (0, 10^6]: beyond it single precision loses what it is added to. */
+/** Rate or coefficient in (0, 10^6]: beyond it single precision loses what it is added to. */
 export const rate = z.number().positive().max(1e6);
-/** As `rate`, or 0. */
+/** Rate that may be 0. */
 export const rateFrom0 = z.number().min(0).max(1e6);
 /** Milliseconds of a timer, above 0. */
 export const milliseconds = z.number().positive().max(MAX_MS);
-/** As `milliseconds`, or 0. */
+/** Milliseconds that may be 0. */
 export const millisecondsFrom0 = z.number().min(0).max(MAX_MS);
 /** Minutes of a run, above 0, up to ten years. */
 export const minutes = z.number().positive().max(5_256_000);

@@ -1,6 +1,6 @@
 /**
- * A run's configuration: YAML, checked by a schema, every key with a default where one makes sense. The schedule keeps
- * the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
+ * Configuration of a run: YAML, checked by a schema, every key with a default where one makes sense. The horizon
+ * schedule keeps the original's key names; everything else uses the vocabulary of ARCHITECTURE.md.
  */
 import { z } from 'zod';
 import {
@@ -102,7 +102,7 @@ const estimator = z.discriminatedUnion('algorithm', [
   z.strictObject({
     algorithm: z.literal('grpo'),
     ...common,
-    /** What is compared within a group: whole trajectories, or turn by turn. */
+    /** Unit of comparison within a group: whole trajectories, or turn by turn. */
     credit,
     /** Divide advantages by the group's standard deviation. */
     std: z.boolean().default(true),
@@ -192,14 +192,14 @@ function section<S extends z.ZodRawShape>(shape: S) {
 }
 
 export const runConfigSchema = z.strictObject({
-  /** uint32; everything random in the run follows from it (async runs also depend on timing). */
+  /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
   env: z.strictObject({
     /** Id of a world, or the path of a module, relative to the configuration's file. */
     id: z.string().min(1),
     /** Options of the world, as its README lists them. */
     options: z.record(z.string(), z.unknown()).default({}),
-    /** Of a user's module, written when a run is made: a change since then is said. */
+    /** Hash of a user's module, written when a run is made: a change since then is reported. */
     sha256: z.string().exactOptional(),
   }),
   tasks: section({
@@ -216,17 +216,18 @@ export const runConfigSchema = z.strictObject({
   horizon,
   policy: section({
     /**
-     * `small`: trained from random weights; `checkpoint`: a pretrained language model from a folder; `openai`: a model
-     * behind a server; `server`: a vLLM or SGLang that generates under the adapters that the learner here trains.
+     * Kind of policy. `local`: trained here from random weights; `checkpoint`: a pretrained language model from a
+     * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
+     * learner here trains.
      */
-    kind: z.enum(['small', 'random', 'openai', 'checkpoint', 'server']).default('small'),
-    /** With `kind: checkpoint` or `server`: the model's folder (config.json, safetensors, tokenizer.json). */
+    kind: z.enum(['local', 'random', 'openai', 'checkpoint', 'server']).default('local'),
+    /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */
     quantize: z.enum(['none', 'int8', 'int4']).default('none'),
-    /** Train every weight instead of an adapter. */
+    /** Trains every weight instead of an adapter when true. */
     full: z.boolean().default(false),
-    /** The low-rank adapter that is trained. */
+    /** Adapter (low-rank) that is trained. */
     adapter: section({
       /** Rank of the added matrices. */
       rank: width.default(16),
@@ -239,13 +240,13 @@ export const runConfigSchema = z.strictObject({
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
       init: z.string().exactOptional(),
     }),
-    /** With `kind: server`. */
+    /** Server that generates, with `kind: server`. */
     server: section({
       /** Protocol of the server. */
       api: z.enum(['vllm', 'sglang']).default('vllm'),
       /** Root of the server. */
       url: z.url().default('http://127.0.0.1:8000'),
-      /** The base model as the server calls it; the folder's path where absent. */
+      /** Base model as the server calls it; the folder's path where absent. */
       model: z.string().exactOptional(),
       /** Folder for adapters that the server sees under the same path; beside the run where absent. */
       adapters: z.string().exactOptional(),
@@ -264,7 +265,7 @@ export const runConfigSchema = z.strictObject({
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
       /** Tell the model the available actions in every turn. */
       listActions: z.boolean().default(false),
-      /** A system message before everything else. */
+      /** System message before everything else. */
       system: z.string().exactOptional(),
       /** Texts at which an answer ends, besides the model's end tokens. */
       stop: z.array(z.string().min(1)).default([]),
@@ -277,7 +278,7 @@ export const runConfigSchema = z.strictObject({
     masked: z.boolean().default(true),
     /** Longest run of tokens of one turn. */
     maxTokens: positions.default(32),
-    /** The effect of a weight update on the cache of running episodes. */
+    /** Effect of a weight update on the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
     /** Folder of a run whose newest weights training starts from; random ones where absent. */
     init: z.string().exactOptional(),
@@ -305,7 +306,7 @@ export const runConfigSchema = z.strictObject({
     openai: section({
       /** Root of the API. */
       baseUrl: z.string().default('http://127.0.0.1:8000/v1'),
-      /** Empty: the one model the server has. */
+      /** Model as the server calls it; empty: the one model it has. */
       model: z.string().default(''),
       /** The API to ask: chat completions, or plain ones. */
       api: z.enum(['chat', 'completions']).default('chat'),
@@ -315,7 +316,7 @@ export const runConfigSchema = z.strictObject({
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
       /** The form an answer must have; `world`: as the original asks for in that world. */
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
-      /** A system message before everything else. */
+      /** System message before everything else. */
       system: z.string().exactOptional(),
       /** Tell the model the available actions in every turn. */
       listActions: z.boolean().default(false),
@@ -367,7 +368,9 @@ export const runConfigSchema = z.strictObject({
     concurrentGroups: held.default(16),
     /** Threads (or processes) that run environments. */
     envThreads: threads.default(1),
-    /** The place of envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    /**
+     * Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones.
+     */
     isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
@@ -432,7 +435,7 @@ export const runConfigSchema = z.strictObject({
      * `groupsPerUpdate` to train on or has consumed this many times as many. At 1 nothing is replaced.
      */
     oversampling: repeats.default(1),
-    /** The correction of decisions that older weights made (src/learner/options.ts). */
+    /** Correction of decisions that older weights made (src/learner/options.ts). */
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
@@ -489,9 +492,9 @@ export const runConfigSchema = z.strictObject({
     episodesPerTask: held.default(8),
     /** Horizons to evaluate under, each by itself. */
     horizons: z.array(turns).min(1).max(100).default([24]),
-    /** Also evaluate with the best action instead of a sampled one. */
+    /** Evaluates with the best action, besides a sampled one. */
     greedy: z.boolean().default(true),
-    /** Also evaluate a uniform random policy over the same lists. */
+    /** Evaluates a uniform random policy over the same lists too. */
     randomBaseline: z.boolean().default(true),
   }),
   trace: section({
@@ -513,6 +516,6 @@ export const runConfigSchema = z.strictObject({
 });
 
 export type RunConfig = z.infer<typeof runConfigSchema>;
-/** `policy.openai`. */
+/** Configuration of a model behind an OpenAI-compatible server, `policy.openai`. */
 export type OpenAIConfig = RunConfig['policy']['openai'];
 export type RunConfigInput = z.input<typeof runConfigSchema>;

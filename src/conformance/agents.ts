@@ -1,4 +1,4 @@
-/** Two agents that know nothing of the policy: uniform random, and the world's own oracle. */
+/** Agents that know nothing of the policy: uniform random, and the world's own oracle. */
 import type { Env, Oracle, TimeStep } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
 import { withHorizon } from '../core/horizon.ts';
@@ -15,13 +15,13 @@ export interface AgentResult {
   readonly meanReturn: number;
   /** Mean turns of the solved episodes; NaN where none was. */
   readonly turnsSolved: number;
-  /** Solved and played, by sub-task. */
+  /** Labels: episodes solved and played, by sub-task. */
   readonly labels: Readonly<Record<string, { readonly solved: number; readonly played: number }>>;
-  /** The first thing that went wrong, where the agent or the env threw. */
+  /** First error, where the agent or the env threw. */
   readonly broken?: string;
 }
 
-/** Picks an action; `undefined` gives up. */
+/** Agent: picks an action; `undefined` gives up. */
 type Agent = (seen: TimeStep, listed: readonly string[]) => string | undefined;
 
 /** Tasks agents are tried on: of the test split, else of the training split, spread evenly. */
@@ -36,7 +36,7 @@ export function sampleTasks(env: Env, count: number): Task[] {
   }));
 }
 
-/** A uniform random choice among the listed actions; the empty text where none are listed. */
+/** Random agent: a uniform choice among the listed actions; the empty text where none are listed. */
 export function randomAgent(env: Env, tasks: readonly Task[], horizon: number, seed: number): Promise<AgentResult> {
   return playAll('random', env, tasks, horizon, (task) => {
     const rng = Rng.fromSeed(seedFrom(seed, task.index));
@@ -44,7 +44,7 @@ export function randomAgent(env: Env, tasks: readonly Task[], horizon: number, s
   });
 }
 
-/** The world's scripted solver. It may give up; it may not throw, or say what is no text. */
+/** Oracle agent, the world's scripted solver. It may give up; it may not throw, or answer anything but a text. */
 export function oracleAgent(env: Env, oracle: Oracle, tasks: readonly Task[], horizon: number): Promise<AgentResult> {
   return playAll('oracle', env, tasks, horizon, (task) => oracle(task));
 }

@@ -1,4 +1,4 @@
-/** The whole check of a world's module: laws, leak, costs, agents. What the command runs in a thread of its own. */
+/** Check of a world's module: laws, leak, costs, agents. The command runs it in a thread of its own. */
 import { systemClock } from '../core/clock.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { loadWorld, type OpenWorld, openWorld } from '../world/open-world.ts';
@@ -25,7 +25,7 @@ export interface CheckRequest {
 const AGENT_TASKS = 200;
 
 /**
- * @param onProgress says what is being done; called often
+ * @param onProgress gets the present step; called often
  * @throws {UserError} where the module is no world, or cannot be started
  */
 export async function checkModule(

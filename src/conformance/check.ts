@@ -1,4 +1,4 @@
-/** Runs the laws over many scripts, and keeps the smallest script that breaks one. */
+/** Checks laws over many scripts, and keeps the smallest script that breaks one. */
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
 import { drawCase, type Law, laws, type Subject } from './laws.ts';
@@ -9,7 +9,7 @@ export interface CheckOptions {
   readonly cases: number;
   /** uint32; the same seed tries the same scripts. */
   readonly seed: number;
-  /** Called before every case, so that somebody notices when an env stops answering. */
+  /** Called before every case, so that an env that stops answering is noticed. */
   readonly onProgress?: (law: string, done: number) => void;
 }
 
@@ -18,11 +18,11 @@ export interface LawResult {
   readonly ok: boolean;
   /** Scripts tried, the one that broke it included; 0 where the law is not asked of this world (`Env.replay`). */
   readonly cases: number;
-  /** Present where the law is broken. */
+  /** Counterexample, where the law is broken. */
   readonly broken?: Counterexample;
 }
 
-/** The way in which a law was broken, as small as it was found. */
+/** Counterexample to a law, as small as it was found. */
 export interface Counterexample {
   readonly seen: string;
   readonly task: { readonly index: number; readonly seed: number };
@@ -61,7 +61,7 @@ export async function checkLaws(subject: Subject, options: CheckOptions): Promis
 }
 
 /**
- * For tests of any runner: passes, or throws with what was seen, the actions that lead there, and the seed.
+ * Laws for tests of any runner: passes, or throws with what was seen, the actions that lead there, and the seed.
  * @example test('my world obeys the laws', () => envLaws(() => createEnv()))
  */
 export async function envLaws(
@@ -74,7 +74,7 @@ export async function envLaws(
   throw new LongplayError('ENV_BROKEN', [`seed ${seed}:`, ...broken.flatMap(brokenLines)].join('\n'));
 }
 
-/** A broken law in a few lines. */
+/** Report of a broken law in a few lines. */
 export function brokenLines({ law, broken }: LawResult): string[] {
   if (!broken) return [];
   const { seen, task, actions } = broken;
@@ -106,7 +106,7 @@ async function counterexample(
   return { seen, task: none, actions: await spoken(subject, smallest) };
 }
 
-/** The texts a script says; as far as the env gets with it. */
+/** Texts that a script says, as far as the env gets with it. */
 async function spoken(subject: Subject, script: Script): Promise<string[]> {
   const said: string[] = [];
   try {

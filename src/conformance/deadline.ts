@@ -1,7 +1,7 @@
-/** Waiting for an environment, but not for ever. */
+/** Deadline of an environment's answer. */
 import type { MaybePromise } from '../core/env.ts';
 
-/** Milliseconds one answer of an environment may take under the laws. */
+/** Milliseconds that one answer of an environment may take under the laws. */
 const ANSWER_MS = 10_000;
 
 /**

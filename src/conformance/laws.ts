@@ -1,5 +1,5 @@
 /**
- * The laws every environment obeys, free of any test runner: `longplay check-env` runs them for users, and a test
+ * Laws that every environment obeys, free of any test runner: `longplay check-env` runs them for users, and a test
  * declares one test for each. A law that is broken throws, and the message says what was seen.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -30,9 +30,9 @@ import {
   taskOf,
 } from './script.ts';
 
-/** The env and the module that the laws are checked on. */
+/** Subject of the laws: the env and its module. */
 export interface Subject {
-  /** A fresh environment; the laws compare two of them. */
+  /** Makes a fresh environment; the laws compare two of them. */
   readonly createEnv: () => Env;
   /** Texts a policy of this world might send; any texts are mixed in. */
   readonly texts?: ActionTexts;
@@ -40,7 +40,7 @@ export interface Subject {
   readonly module?: Pick<World, 'view' | 'draw'>;
 }
 
-/** One case of a law. */
+/** Case of a law. */
 export interface Case {
   readonly subject: Subject;
   readonly env: Env;
@@ -53,11 +53,11 @@ export interface Law {
   readonly scripted: boolean;
   /** True for a law that plays an episode twice: not asked of a world whose actions must not be repeated (`Env.replay`). */
   readonly repeats: boolean;
-  /** Rejects, saying what was seen, when the law is broken. */
+  /** Checks the law: rejects, saying what was seen, when it is broken. */
   readonly holds: (one: Case) => Promise<void>;
 }
 
-/** An error that says what was seen instead of what the law asks for. */
+/** Broken law: an error that says what was seen instead of what the law asks for. */
 export class BrokenLaw extends Error {}
 
 function requireThat(holds: boolean, seen: () => string): void {
@@ -296,22 +296,22 @@ export const laws: readonly Law[] = [
   }),
 ];
 
-/** A law that holds of every script. */
+/** Law that holds of every script. */
 function law(name: string, holds: Law['holds']): Law {
   return { name, scripted: true, repeats: false, holds };
 }
 
-/** A law that holds of every script and is checked by playing it more than once. */
+/** Law that holds of every script and is checked by playing it more than once. */
 function repeating(name: string, holds: Law['holds']): Law {
   return { name, scripted: true, repeats: true, holds };
 }
 
-/** A law on the env as such; the script it is given is not used. */
+/** Law on the env as such; the script it is given is not used. */
 function once(name: string, holds: Law['holds']): Law {
   return { name, scripted: false, repeats: false, holds };
 }
 
-/** A case of a law, drawn from a seed. */
+/** Draws a case of a law from a seed. */
 export function drawCase(subject: Subject, rng: Rng): Case {
   const env = subject.createEnv();
   return { subject, env, script: drawScript(rng, env, subject.texts) };
@@ -381,7 +381,7 @@ function readThrough(view: View, opening: string, turns: readonly SeenTurn[], li
   return read;
 }
 
-/** The value that came back, or the error that was thrown. */
+/** Settles a call: the value that came back, or the error that was thrown. */
 async function settle(work: () => unknown): Promise<unknown> {
   try {
     return await work();

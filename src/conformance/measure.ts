@@ -17,9 +17,9 @@ export interface Latency {
 export interface Costs {
   readonly open: Latency;
   readonly step: Latency;
-  /** Asking which actions are listed. */
+  /** Latency of listing actions. */
   readonly list: Latency;
-  /** Of one thread that does nothing else. */
+  /** Steps per second of one thread that does nothing else. */
   readonly stepsPerSecond: number;
   /** Bytes a session holds while its episode runs. */
   readonly bytesPerSession: number;
@@ -34,9 +34,9 @@ export interface Leak {
 
 /** Growth under this is noise of the heap; a leak that matters in a long run is above it. */
 export const LEAK_BYTES = 32;
-/** … and so is growth under this in all. */
+/** Growth under this in all is noise too. */
 const LEAK_TOTAL = 256 * 1024;
-/** The longest episode that is measured. */
+/** Turns of the longest episode that is measured. */
 const MAX_TURNS = 30;
 const HELD_SESSIONS = 1000;
 const CHECKPOINTS = 10;

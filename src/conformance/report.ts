@@ -1,4 +1,4 @@
-/** Everything `longplay check-env` found, for people and for programs. */
+/** Report of `longplay check-env`, for people and for programs. */
 import type { AgentResult } from './agents.ts';
 import { brokenLines, type LawResult } from './check.ts';
 import { type Costs, type Latency, LEAK_BYTES, type Leak } from './measure.ts';
@@ -7,7 +7,7 @@ export interface ConformanceReport {
   readonly format: 1;
   readonly env: string;
   readonly ok: boolean;
-  /** Repeats the check. */
+  /** Seed that repeats the check. */
   readonly seed: number;
   readonly laws: readonly LawResult[];
   readonly leak: Leak;
@@ -15,12 +15,15 @@ export interface ConformanceReport {
   readonly agents: readonly AgentResult[];
 }
 
-/** True when nothing is broken. A weak oracle is no broken law; one that throws is. */
+/** True when no law is broken. A weak oracle is no broken law; one that throws is. */
 export function conforms({ laws, leak, agents }: Pick<ConformanceReport, 'laws' | 'leak' | 'agents'>): boolean {
   return laws.every(({ ok }) => ok) && leak.ok && agents.every(({ broken }) => broken === undefined);
 }
 
-/** @returns lines without a trailing newline */
+/**
+ * Lines of the report.
+ * @returns lines without a trailing newline
+ */
 export function reportLines(report: ConformanceReport): string[] {
   const { laws, leak, costs, agents } = report;
   const mark = (ok: boolean) => (ok ? 'ok    ' : 'BROKEN');

@@ -1,5 +1,5 @@
 /**
- * Scripts: what a law plays against an environment. Generated from our own generator, so that a seed repeats a check,
+ * Scripts that a law plays against an environment. Generated from our own generator, so that a seed repeats a check,
  * and shrunk when a law fails, so that a person reads three actions instead of forty.
  */
 import type { Env, EnvStep, Session, TimeStep } from '../core/env.ts';
@@ -7,7 +7,7 @@ import type { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { within } from './deadline.ts';
 
-/** One move: say a text, take one of the listed actions, or a listed action that got garbled on its way. */
+/** Move: a text, a listed action, or a listed action that got garbled on its way. */
 export type Move =
   | { readonly say: string }
   | { readonly pick: number }
@@ -24,7 +24,7 @@ export interface Script {
 /** Draws a text that a policy of some world might send; malformed ones should be among them. */
 export type ActionTexts = (rng: Rng) => string;
 
-/** A played episode: the trace, `first` included, and what was said. */
+/** Played episode: the trace, `first` included, and the actions sent. */
 export interface Played {
   readonly trace: readonly TimeStep[];
   readonly actions: readonly string[];
@@ -33,7 +33,7 @@ export interface Played {
 const MAX_MOVES = 40;
 const LONG = 5000;
 
-/** Texts that trip parsers whatever the world. */
+/** Awkward texts, which trip parsers whatever the world. */
 const AWKWARD: readonly string[] = [
   '',
   ' ',
@@ -64,7 +64,7 @@ const AWKWARD: readonly string[] = [
   '\u202Etxet',
 ];
 
-/** Any text at all: awkward ones, random code units (lone surrogates among them), very long ones. */
+/** Draws any text at all: awkward ones, random code units (lone surrogates among them), very long ones. */
 export function anyText(rng: Rng): string {
   const kind = rng.int(10);
   if (kind < 5) return rng.pick(AWKWARD);
@@ -77,7 +77,7 @@ export function anyText(rng: Rng): string {
   return String.fromCharCode(...Array.from({ length: rng.int(60) }, () => rng.int(alphabet)));
 }
 
-/** A script over a random task of the env. @param texts texts of this world, mixed with any texts */
+/** Draws a script over a random task of the env. @param texts texts of this world, mixed with any texts */
 export function drawScript(rng: Rng, env: Pick<Env, 'tasks'>, texts: ActionTexts = anyText): Script {
   const moves = Array.from({ length: rng.int(MAX_MOVES + 1) }, (): Move => {
     const kind = rng.int(10);
@@ -101,7 +101,7 @@ const GARBLES: readonly ((text: string, n: number) => string)[] = [
   (text, n) => text.slice(0, n % (text.length + 1)) + text.slice((n % (text.length + 1)) + 1),
 ];
 
-/** The text a move stands for now. */
+/** Action that a move stands for now. */
 export function actionOf(move: Move, session: Pick<Session, 'actions'>): string {
   if ('say' in move) return move.say;
   const listed = session.actions();
@@ -145,7 +145,7 @@ export async function play(env: Env, script: Script): Promise<Played> {
 }
 
 /**
- * The smallest script found that still fails: shorter runs of moves first, then plainer texts.
+ * Shrinks to the smallest script found that still fails: shorter runs of moves first, then plainer texts.
  * @param fails whether a script still breaks the law
  * @param tries scripts tried at most
  */
@@ -178,7 +178,7 @@ export async function shrink(
   return best;
 }
 
-/** A text as a person can read and paste it, cut where it is long. */
+/** Quotes a text as a person can read and paste it, cut where it is long. */
 export function quoted(text: string): string {
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
   return `${JSON.stringify(shown)}${text.length > 60 ? ` (${text.length} characters)` : ''}`;

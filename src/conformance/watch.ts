@@ -1,4 +1,4 @@
-/** Runs a check in a thread and watches it: no silence lasts longer than the deadline. */
+/** Watched check: runs it in a thread, in which no silence lasts longer than the deadline. */
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, LongplayError, UserError } from '../core/errors.ts';
 import { workerUrl } from '../runtime/thread.ts';
@@ -6,11 +6,12 @@ import type { CheckRequest } from './check-module.ts';
 import type { ThreadMessage } from './check-thread.ts';
 import type { ConformanceReport } from './report.ts';
 
-/** Starting a thread and loading a world is not the world's silence. */
+/** Milliseconds to start a thread and load a world, which is not the world's silence. */
 const LOADING_MS = 60_000;
 
 /**
- * @param silenceMs how long the thread may say nothing before it is ended
+ * Checks a module in a watched thread.
+ * @param silenceMs milliseconds without a message after which the thread is ended
  * @throws {UserError} where the module is no world or an option is none
  * @throws {LongplayError} ENV_BROKEN where the world hangs or ends its thread, saying what was tried then
  */

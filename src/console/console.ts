@@ -1,6 +1,6 @@
 /**
- * A run on the console: one screen on a terminal, one `key=value` line per interval where there is none, one JSON
- * object per line where a program reads.
+ * Console of a run: one screen on a terminal, one `key=value` line per interval where there is none, one JSON object
+ * per line where a program reads.
  */
 import { availableParallelism } from 'node:os';
 import type { Observable } from 'rxjs';
@@ -14,13 +14,13 @@ import { divertForeign, type TerminalWriter } from './terminal.ts';
 
 export interface ConsoleOptions {
   readonly out: TerminalWriter;
-  /** The terminal for notices when `out` is not a screen of ours. */
+  /** Stream for notices when `out` is not a terminal. */
   readonly notices: TerminalWriter;
   readonly json: boolean;
   readonly config: ConsoleConfig;
-  /** The run's name. */
+  /** Name of the run. */
   readonly name: string;
-  /** Default: on, unless `NO_COLOR` says otherwise. */
+  /** Colours. Default on, unless `NO_COLOR` is set. */
   readonly color?: boolean;
   readonly clock?: Clock;
   readonly cores?: number;
@@ -28,11 +28,11 @@ export interface ConsoleOptions {
 
 export interface RunConsole {
   progress(progress: Progress): void;
-  /** Takes the function to ask for the actors' state; called before each repaint. */
+  /** Watches the actors: `actors` is called before each repaint. */
   watch(actors: () => readonly ActorLine[]): void;
-  /** Something a person should know, one line. */
+  /** Shows a notice for a person, one line. */
   notice(text: string): void;
-  /** Ends the display and gives the terminal back; notices shown on it are kept. Twice does no harm. */
+  /** Closes the display and restores the terminal; notices shown on it are kept. Closing twice does no harm. */
   close(): void;
 }
 
@@ -62,7 +62,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     } else writeLine();
     cancel = clock.after(live ? REPAINT_MS : LINE_MS, tick);
   };
-  /** The newest row, unless it was written already. */
+  /** Writes the newest row, unless it was written already. */
   const writeLine = () => {
     const row = state.rows.at(-1);
     if (json || !row || row === shown) return;

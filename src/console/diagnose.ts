@@ -1,13 +1,16 @@
-/** Warnings that a run deserves, and the one knob that would help most. Pure. */
+/** Diagnosis of a run: warnings, and the one setting that would help most. Pure. */
 import type { MetricsRow, PlainName } from '../record/metrics.ts';
 import type { TimePart, TimeShares } from '../record/slot-time.ts';
 import { mean, percent } from './numbers.ts';
 import type { ConsoleConfig } from './state.ts';
 
-/** Updates a warning looks back on: one bad update is no trend. */
+/** Updates that a warning looks back on: one bad update is no trend. */
 const WINDOW = 10;
 
-/** @param rows metrics rows, oldest first */
+/**
+ * Warnings about a run.
+ * @param rows metrics rows, oldest first
+ */
 export function warnings(rows: readonly MetricsRow[]): string[] {
   const recent = rows.slice(-WINDOW);
   if (recent.length < 3) return [];
@@ -57,7 +60,7 @@ export interface Advice {
   readonly why: string;
 }
 
-/** Knobs that could still be turned when a part of the time is the largest, best first. */
+/** Settings that could still be changed when a part of the time is the largest, best first. */
 const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) => Advice | undefined>> = {
   env: ({ rollout: { envThreads } }, cores) =>
     envThreads < cores
@@ -108,8 +111,8 @@ function moreInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number,
 }
 
 /**
- * The knob that would help most: that of the largest part of the time which has one left to turn.
- * @returns `undefined` when no part with a knob takes a tenth of the time
+ * Advice: the setting that would help most, of the largest part of the time that has one left to change.
+ * @returns `undefined` when no part with a setting takes a tenth of the time
  */
 export function advise(time: TimeShares | undefined, config: ConsoleConfig, cores: number): Advice | undefined {
   if (!time) return undefined;
@@ -123,7 +126,10 @@ export function advise(time: TimeShares | undefined, config: ConsoleConfig, core
   return undefined;
 }
 
-/** A server batches by itself: all that can be turned here is how much it is asked at once. */
+/**
+ * Advice for a policy behind a server, which batches by itself: only the number of requests at once can be changed
+ * here.
+ */
 function moreInFlight(time: TimeShares, { rollout, policy }: ConsoleConfig): Advice | undefined {
   const { concurrency } = policy!.openai;
   const slots = rollout.concurrentGroups * rollout.groupSize;

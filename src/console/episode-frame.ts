@@ -1,4 +1,4 @@
-/** One turn of a recorded episode as a screen, and a whole episode as plain lines. Pure. */
+/** Episode frames: one turn of a recorded episode as a screen, and a whole episode as plain lines. Pure. */
 import type { Drawing, Panel } from '../core/draw.ts';
 import { taskName } from '../core/task.ts';
 import { episodeReturn } from '../core/trajectory.ts';
@@ -7,7 +7,10 @@ import type { TraceLine, TraceTurn } from '../record/trace.ts';
 import { compact } from './numbers.ts';
 import { clip, cut, fill, type Line, lineWidth, pad, type Style, span, widthOf } from './text.ts';
 
-/** @param turn in [0, turns.length]: the last shows the final observation */
+/**
+ * Frame of one turn.
+ * @param turn in [0, turns.length]: the last shows the final observation
+ */
 export function episodeFrame(
   episode: TraceLine,
   turn: number,
@@ -33,7 +36,7 @@ export function episodeFrame(
   return [...head, ...body.slice(0, room), foot].slice(0, height).map((line) => clip(line, width));
 }
 
-/** Everything, one turn after the other. */
+/** Lines of a whole episode, one turn after the other. */
 export function episodeLines(episode: TraceLine, width: number): Line[] {
   const lines: Line[] = [title(episode, undefined)];
   episode.turns.forEach((turn, t) => {
@@ -68,7 +71,7 @@ function outcome(episode: TraceLine): Line {
   ];
 }
 
-/** The latencies and what policy and learner thought of a turn. */
+/** Facts of a turn: latencies, and the judgement of policy and learner. */
 export function turnFacts(turn: TraceTurn): string {
   const { decision, actMs, envMs, stages, advantage } = turn;
   const facts: string[] = [];
@@ -131,7 +134,7 @@ function panelLines(panel: Panel, width: number): Line[] {
   ];
 }
 
-/** Words broken at blanks; longer ones where the line ends. */
+/** Wraps text at blanks; longer words break where the line ends. */
 export function wrapped(text: string, width: number): Line[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];

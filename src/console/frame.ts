@@ -1,4 +1,6 @@
-/** One screen of a run: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen. */
+/**
+ * Frames of a run's screen: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen.
+ */
 import { failedTotal, unaccounted } from '../core/failure.ts';
 import type { MetricsRow, PlainName } from '../record/metrics.ts';
 import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
@@ -14,10 +16,13 @@ export interface FrameSize {
   readonly cores: number;
 }
 
-/** The screen this is laid out for; larger ones get more rows where there is more to say. */
+/** Height of the screen that this is laid out for; higher ones get more rows where there is more to show. */
 const BASE_HEIGHT = 24;
 
-/** @returns at most `height` lines, each at most `width` columns wide */
+/**
+ * Lays out one screen.
+ * @returns at most `height` lines, each at most `width` columns wide
+ */
 export function frame(state: ConsoleState, { width, height, cores }: FrameSize): Line[] {
   const extra = Math.max(0, height - BASE_HEIGHT);
   const tasks = 4 + Math.floor(extra / 3);
@@ -67,7 +72,7 @@ function header(state: ConsoleState, width: number): Line[] {
   return [[...fill(title, room), span(right, 'bold')], horizonLine(state, width)];
 }
 
-/** `ScalingInter-RL  8 ━━━━ 16 ━━── 24 ────   horizon 16, 117 of 300 updates` */
+/** Horizon line: `ScalingInter-RL 8 ━━━━ 16 ━━── 24 ──── horizon 16, 117 of 300 updates`. */
 function horizonLine(state: ConsoleState, width: number): Line {
   const { row, progress } = newest(state);
   const { horizon } = state.config;
@@ -217,7 +222,7 @@ function learning(state: ConsoleState, width: number): Line[] {
   return [0, 3].map((from) => cells.slice(from, from + 3).flatMap((cell) => fill(cell, room)));
 }
 
-/** Use of a policy behind a server; of one in this process there is nothing to say. */
+/** Server statistics of a remote policy; empty for one in this process. */
 function served(state: ConsoleState, width: number): Line[] {
   const remote = newest(state).progress?.remote;
   if (!remote) return [];
@@ -287,7 +292,7 @@ function timeBlock(state: ConsoleState, width: number, cores: number): Line[] {
   return [speeds, bar(time as TimeShares, width), legend(time as TimeShares, width), knob];
 }
 
-/** Whole groups of spans, as long as they fit. */
+/** Spans in whole groups, as many as fit. */
 function asManyAsFit(groups: readonly Line[], width: number): Line {
   const out: Span[] = [];
   let used = 0;
@@ -299,7 +304,7 @@ function asManyAsFit(groups: readonly Line[], width: number): Line {
   return out;
 }
 
-/** The bar fills the width; rounding goes to the largest remainder, so that no part is drawn twice or lost. */
+/** Bar that fills the width; rounding goes to the largest remainder, so that no part is drawn twice or lost. */
 function bar(time: TimeShares, width: number): Line {
   const exact = TIME_PARTS.map((part) => ({ part, size: time[part] * width }));
   const cells = new Map(exact.map(({ part, size }) => [part, Math.floor(size)]));
@@ -320,7 +325,7 @@ function legend(time: TimeShares, width: number): Line {
   return entries.flatMap((entry, i) => (i === 0 ? entry : [span(gaps), ...entry]));
 }
 
-/** The actors a small screen shows first. */
+/** Main actors, which a small screen shows first. */
 const MAIN_ACTORS = ['inference', 'learner', 'env hosts', 'rollout'];
 
 function actors(state: ConsoleState, most: number, width: number): Line[] {
@@ -361,7 +366,7 @@ function nameOf(path: string): string {
   return path.replace(/^\//, '');
 }
 
-/** `12 ms`, `3.4 s`. */
+/** Duration as `12 ms` or `3.4 s`. */
 function duration10(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -1,6 +1,6 @@
 /** Numbers as a person reads them in a narrow column. Pure. */
 
-/** `4:05` or `1:04:05`. */
+/** Duration as `4:05` or `1:04:05`. */
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   const two = (n: number) => String(n).padStart(2, '0');
@@ -8,12 +8,14 @@ export function duration(seconds: number): string {
   return minutes < 60 ? `${minutes}:${two(s % 60)}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(s % 60)}`;
 }
 
-/** `62 %`; a dash for what is not known. */
+/** Percentage as `62 %`; a dash where it is not known. */
 export function percent(value: number | undefined): string {
   return value === undefined || Number.isNaN(value) ? '–' : `${Math.round(100 * value)} %`;
 }
 
-/** Three significant digits or a whole number with separators: `0.00725`, `1.66`, `1,204`, `24.1k`, `3.2M`. */
+/**
+ * Compact number, of three significant digits or whole with separators: `0.00725`, `1.66`, `1,204`, `24.1k`, `3.2M`.
+ */
 export function compact(value: number | undefined): string {
   if (value === undefined || Number.isNaN(value)) return '–';
   const size = Math.abs(value);
@@ -25,7 +27,7 @@ export function compact(value: number | undefined): string {
   return value.toPrecision(3);
 }
 
-/** `12,345`. */
+/** Whole number as `12,345`. */
 export function whole(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ',');
 }
@@ -34,7 +36,7 @@ export function mean(values: readonly number[]): number {
   return values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Means of consecutive parts: at most `parts` of them, in order. */
+/** Smooths by means of consecutive parts: at most `parts` of them, in order. */
 export function smooth(values: readonly number[], parts: number): number[] {
   const n = Math.min(parts, values.length);
   return Array.from({ length: n }, (_, i) =>
@@ -42,7 +44,7 @@ export function smooth(values: readonly number[], parts: number): number[] {
   );
 }
 
-/** Eight-step block sparkline; from 0 to `top`, or to the largest value. */
+/** Sparkline of eight-step blocks; from 0 to `top`, or to the largest value. */
 export function sparkline(values: readonly number[], top = Math.max(...values, 1e-12)): string {
   return values.map((value) => '▁▂▃▄▅▆▇█'[Math.min(7, Math.max(0, Math.floor((value / top) * 8)))] ?? ' ').join('');
 }

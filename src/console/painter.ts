@@ -1,6 +1,6 @@
 /**
- * Puts frames on a terminal without flicker: the alternate screen, one write per frame, only the lines that changed,
- * between the marks of a synchronised update.
+ * Painter: puts frames on a terminal without flicker, by the alternate screen and one write per frame, which holds only
+ * the lines that changed, between the marks of a synchronised update.
  */
 import type { TerminalWriter } from './terminal.ts';
 import { type Line, render } from './text.ts';
@@ -46,7 +46,7 @@ export class Painter {
     if (text !== '') this.#out.screen(`${BEGIN}${text}${END}`);
   }
 
-  /** Gives the terminal back as it was; twice does no harm. */
+  /** Restores the terminal; closing twice does no harm. */
   close(): void {
     if (!this.#open) return;
     this.#open = false;

@@ -1,4 +1,4 @@
-/** A row as one `key=value` line, for logs. Pure. */
+/** Plain lines for logs: a row as one `key=value` line. Pure. */
 import type { MetricsRow, PlainName } from '../record/metrics.ts';
 
 /** Metrics that a person follows a run by. */
@@ -24,7 +24,7 @@ const NAMES: readonly PlainName[] = [
   'remaining',
 ];
 
-/** Split metrics become `success[depth_1]=0.5`; a key has no blanks, so that the line splits at them. */
+/** Line of a row. Split metrics become `success[depth_1]=0.5`; a key has no blanks, so that the line splits at them. */
 export function plainLine(row: MetricsRow): string {
   const pairs = NAMES.flatMap((name) => {
     const value = row[name];

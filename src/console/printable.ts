@@ -10,7 +10,7 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, '�');
 }
 
-/** As `printable`, of several lines: line feeds stay, a tab becomes a blank. */
+/** Printable text of several lines: line feeds stay, a tab becomes a blank. */
 export function printableLines(text: string): string {
   return text.replace(/\t/g, ' ').replace(/\r\n/g, '\n').replace(UNPRINTABLE_IN_LINES, '�');
 }

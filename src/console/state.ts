@@ -1,10 +1,10 @@
-/** The console's knowledge of a run, and each event's change to it. Pure: the clock comes in with the events. */
+/** State of the console, and the change that each event makes to it. Pure: the clock comes in with the events. */
 import type { MetricsRow } from '../record/metrics.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { type TimeShares, timeShares } from '../record/slot-time.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';
 
-/** The parts of a configuration that the console shows or advises on. */
+/** Configuration, as far as the console shows it or advises on it. */
 export interface ConsoleConfig {
   readonly env: { readonly id: string };
   /** Episodes to play, of a rollout: nothing is learnt. */
@@ -31,11 +31,11 @@ export interface ConsoleConfig {
 
 /** State of the run between updates. */
 export interface Progress extends RunStatus {
-  /** Of a policy behind a server. */
+  /** Usage of a policy behind a server. */
   readonly remote?: RemoteUsage;
 }
 
-/** One actor, or the env hosts as one. */
+/** Line of an actor, or of the env hosts as one. */
 export interface ActorLine {
   readonly path: string;
   readonly state: string;
@@ -45,7 +45,7 @@ export interface ActorLine {
   readonly message: string | undefined;
   readonly oldestMs: number;
   readonly waitingFor: readonly string[];
-  /** Shown instead of what it is doing. */
+  /** Note shown instead of its activity. */
   readonly note?: string;
 }
 
@@ -67,9 +67,9 @@ export interface Rates {
 export interface ConsoleState {
   readonly config: ConsoleConfig;
   readonly name: string;
-  /** Oldest first, at most `MAX_ROWS`. */
+  /** Rows, oldest first, at most `MAX_ROWS`. */
   readonly rows: readonly MetricsRow[];
-  /** Oldest first, spanning the window of rates. */
+  /** Progress samples, oldest first, spanning the window of rates. */
   readonly progress: readonly Progress[];
   readonly rates: Rates | undefined;
   readonly actors: readonly (ActorLine & { readonly busy: number })[];
@@ -133,7 +133,7 @@ function withActors(state: ConsoleState, actors: readonly ActorLine[], at: numbe
   };
 }
 
-/** The newest row, merged with what is newer. */
+/** Newest row, merged with newer progress. */
 export function newest(state: ConsoleState): { readonly row: MetricsRow; readonly progress: Progress | undefined } {
   return { row: state.rows.at(-1) ?? {}, progress: state.progress.at(-1) };
 }

@@ -21,7 +21,7 @@ export interface TerminalStream {
 /** UTF-16 units of one message on stderr, and of one on stdout. */
 const NOTICE_CHARS = 4000;
 const RESULT_CHARS = 1_000_000;
-/** Of a line that something else in this process writes. */
+/** Length of a line that something else in this process writes. */
 const FOREIGN_CHARS = 2000;
 
 /** Writes to one stream. A reader that goes away (`| head -1`) is no error: the rest is dropped. */

@@ -1,4 +1,4 @@
-/** Styled text of a known width: what a frame is made of, before it becomes escape codes. Pure. */
+/** Styled text of a known width, of which frames are made before it becomes escape codes. Pure. */
 import { printable } from './printable.ts';
 
 export type Style = 'plain' | 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 'inverse';
@@ -27,7 +27,7 @@ export function span(text: string, style: Style = 'plain'): Span {
   return { text: printable(text), style };
 }
 
-/** Columns of a text: East Asian wide characters and emoji take two, combining marks none. */
+/** Width of a text in columns: East Asian wide characters and emoji take two, combining marks none. */
 export function widthOf(text: string): number {
   let width = 0;
   for (const char of text) width += charWidth(char.codePointAt(0)!);
@@ -53,7 +53,7 @@ export function lineWidth(line: Line): number {
   return line.reduce((sum, { text }) => sum + widthOf(text), 0);
 }
 
-/** The text cut to `width` columns, an ellipsis where something is missing. */
+/** Cuts text to `width` columns, an ellipsis where something is missing. */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   if (width <= 0) return '';
@@ -68,14 +68,14 @@ export function cut(text: string, width: number): string {
   return `${out}…`;
 }
 
-/** Cut and padded to exactly `width` columns. */
+/** Pads or cuts text to exactly `width` columns. */
 export function pad(text: string, width: number, side: 'start' | 'end' = 'end'): string {
   const fitted = cut(text, width);
   const room = ' '.repeat(Math.max(0, width - widthOf(fitted)));
   return side === 'end' ? fitted + room : room + fitted;
 }
 
-/** A line cut to `width` columns. */
+/** Clips a line to `width` columns. */
 export function clip(line: Line, width: number): Line {
   const out: Span[] = [];
   let left = width;
@@ -88,14 +88,17 @@ export function clip(line: Line, width: number): Line {
   return out;
 }
 
-/** A line filled up with blanks to `width` columns. */
+/** Fills a line with blanks to `width` columns. */
 export function fill(line: Line, width: number): Line {
   const fitted = clip(line, width);
   const room = width - lineWidth(fitted);
   return room > 0 ? [...fitted, span(' '.repeat(room))] : fitted;
 }
 
-/** @param color false writes the text alone */
+/**
+ * Renders a line.
+ * @param color false writes the text alone
+ */
 export function render(line: Line, color: boolean): string {
   return line
     .map(({ text, style }) =>

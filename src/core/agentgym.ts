@@ -8,9 +8,9 @@
 import type { EnvOptions, MaybePromise } from './env.ts';
 import type { TaskTable } from './task.ts';
 
-/** One world's dialect. */
+/** AgentGym dialect of one world. */
 export interface AgentGymDialect {
-  /** Absent where only the client is known. */
+  /** Server side; absent where only the client is known. */
   readonly server?: AgentGymServer;
   readonly client: AgentGymClient;
 }
@@ -18,7 +18,7 @@ export interface AgentGymDialect {
 // ---- the server ------------------------------------------------------------------------------------------------
 
 /**
- * One environment of the server, as its answers are made of it: the same object for the environment's whole life, so a
+ * Environment of the server, as the dialect's functions see it: the same object for the environment's whole life, so a
  * dialect may keep what it derives in a `WeakMap`. A look that needs more of the world's state than is here opens the
  * task again and takes `actions`.
  */
@@ -38,27 +38,27 @@ export interface AgentGymSession {
   readonly done: boolean;
 }
 
-/** A field of a request's body or query. Conversions and 422 texts are those of `AgentGymServer.validation`. */
+/** Field of a request's body or query. Conversions and 422 texts are those of `AgentGymServer.validation`. */
 export interface AgentGymField {
   readonly kind: 'int' | 'str';
-  /** Taken where the field is missing; without it the field is required. */
+  /** Default of a missing field; without it the field is required. */
   readonly fallback?: number | string | null;
 }
 export type AgentGymFields = Readonly<Record<string, AgentGymField>>;
-/** The fields of a request, read; those with fallback null may be null. */
+/** Values of a request's fields after validation; a field with fallback null may be null. */
 export type AgentGymValues = Readonly<Record<string, number | string | null>>;
 
-/** An answer that is more than a JSON value under HTTP 200. */
+/** Reply with a status or text of its own; a plain JSON value is sent under HTTP 200. */
 export interface AgentGymReply {
   readonly status: number;
-  /** Sent as it is, `text/plain`; else `json`. */
+  /** Text sent as it is, `text/plain`; else `json`. */
   readonly text?: string;
   readonly json?: unknown;
 }
 
-/** A request that cannot be answered as asked. */
+/** Mistake in a request, or an environment that broke. */
 export type AgentGymMistake =
-  /** No environment has the id; `closed` where one had it. */
+  /** Unknown id: no environment has it; `closed` where one had it. */
   | { readonly kind: 'unknown-id'; readonly path: string; readonly id: number; readonly closed: boolean }
   /** `index` threw this message. */
   | { readonly kind: 'bad-index'; readonly path: string; readonly message: string }
@@ -68,7 +68,7 @@ export type AgentGymMistake =
   | { readonly kind: 'failed'; readonly path: string; readonly message: string };
 
 interface RouteBase {
-  /** Below the world's root, e.g. `/step`. */
+  /** Path below the world's root, e.g. `/step`. */
   readonly path: string;
   /** Default `POST` for what changes something, `GET` for a look. */
   readonly method?: 'GET' | 'POST';
@@ -77,8 +77,8 @@ interface RouteBase {
 }
 
 /**
- * One route and what it does with its environment. `answer` makes the JSON answered under HTTP 200, after the deed;
- * where it throws, the answer is FastAPI's bare 500 `Internal Server Error`.
+ * Route and what it does with its environment. `answer` makes the JSON that is sent under HTTP 200 afterwards; where it
+ * throws, the answer is FastAPI's bare 500 `Internal Server Error`.
  */
 export type AgentGymRoute =
   /** Makes an environment. With `index` it is reset at once (one that throws has used up an id); without, later. */
@@ -101,7 +101,7 @@ export type AgentGymRoute =
       action(values: AgentGymValues): string;
       answer(session: AgentGymSession): unknown;
     })
-  /** Reads something, changes nothing. */
+  /** Reads the environment without changing it. */
   | (RouteBase & { readonly does: 'look'; answer(session: AgentGymSession): MaybePromise<unknown> })
   /** The first grid of the world's drawing as `data:image/png;base64,…`. */
   | (RouteBase & { readonly does: 'render' })
@@ -139,19 +139,22 @@ export interface AgentGymServer {
 
 // ---- the client ------------------------------------------------------------------------------------------------
 
-/** A JSON object of a request or an answer. */
+/** JSON object of a request or an answer. */
 export type AgentGymObject = Readonly<Record<string, unknown>>;
 
-/** The content of a step's answer. */
+/** Content of a step's answer. */
 export interface AgentGymStepped {
   readonly observation: string;
-  /** As the original's client hands it on: the return so far or the reward of the step, as `score` says. */
+  /**
+   * Score as the original's client reports it: the return so far or the reward of the step, as `AgentGymClient.score`
+   * says.
+   */
   readonly score: number;
   readonly done: boolean;
 }
 
 /**
- * The client's side of a world behind an AgentGym server. A function that cannot read an answer returns undefined (the
+ * Client side of a world behind an AgentGym server. A function that cannot read an answer returns undefined (the
  * framework quotes the answer) or throws an Error that says what the server reported; both fail the episode and are
  * never a reward. `{"error": …}` has been refused before.
  */
@@ -177,6 +180,6 @@ export interface AgentGymClient {
   readonly tasks: TaskTable;
   /** Least and largest reward of a step. */
   readonly rewardRange: readonly [min: number, max: number];
-  /** As `Env.replay`: `never` where the server's actions have effects that a second time would repeat. */
+  /** Replay, as `Env.replay`: `never` where repeating the server's actions would repeat their effects. */
   readonly replay?: 'exact' | 'never';
 }

@@ -1,12 +1,12 @@
 /** Time as an argument. Actors and environments never read the wall clock themselves. */
 export interface Clock {
-  /** Milliseconds since an arbitrary origin, monotonic. */
+  /** Time in milliseconds since an arbitrary origin, monotonic. */
   now(): number;
   /** Calls `fn` once, `ms` from now. @returns a function that cancels it */
   after(ms: number, fn: () => void): () => void;
 }
 
-/** The machine's monotonic clock. */
+/** Clock of the machine, monotonic. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(ms, fn) {
@@ -22,7 +22,7 @@ interface PendingTimer {
 }
 
 /**
- * A clock that moves only when told to. Timers due at the same instant fire in the order in which they were set.
+ * Simulated clock: moves only by `advance`. Timers due at the same instant fire in the order in which they were set.
  */
 export class SimulatedClock implements Clock {
   #now = 0;

@@ -1,9 +1,9 @@
-/** The drawing of a world in console and viewer: plain data, so that nothing in a trace can run as script. */
+/** Drawings of a world for console and viewer: plain data, so that nothing in a trace can run as script. */
 import type { First } from './env.ts';
 import type { Task } from './task.ts';
 import type { SeenTurn } from './view.ts';
 
-/** A drawing made of titled panels, shown side by side or stacked. */
+/** Drawing of a state: titled panels, shown side by side or stacked. */
 export interface Drawing {
   readonly panels: readonly Panel[];
 }
@@ -16,7 +16,7 @@ export interface TextPanel {
   readonly lines: readonly string[];
 }
 
-/** Counted things, e.g. an inventory. */
+/** List of counted things, e.g. an inventory. */
 export interface ListPanel {
   readonly kind: 'list';
   readonly title: string;
@@ -27,7 +27,7 @@ export interface ListPanel {
   }[];
 }
 
-/** Rows of cells; every row has the same length. */
+/** Grid of cells; every row has the same length. */
 export interface GridPanel {
   readonly kind: 'grid';
   readonly title: string;
@@ -35,7 +35,7 @@ export interface GridPanel {
 }
 
 export interface Cell {
-  /** At most two characters. */
+  /** Glyph of at most two characters. */
   readonly glyph: string;
   /** A colour name of the terminal palette. */
   readonly color?: 'red' | 'green' | 'blue' | 'purple' | 'yellow' | 'grey' | 'white';

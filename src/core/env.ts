@@ -1,5 +1,5 @@
 /**
- * The contract of an environment.
+ * Contract of an environment.
  *
  * An episode is a pure function of (task, actions): no wall clock, no global random, no state shared between
  * sessions. That is what lets a lost episode be restored by replaying its actions, and a run be repeated bit for bit.
@@ -12,43 +12,43 @@ import type { Task, TaskTable } from './task.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
-/** The opening observation; no action has been taken, so there is no reward. */
+/** Opening observation; no action has been taken, so there is no reward. */
 export interface First {
   readonly kind: 'first';
   readonly observation: string;
 }
 
-/** The episode goes on. */
+/** Step after which the episode goes on. */
 export interface Mid {
   readonly kind: 'mid';
   readonly observation: string;
   /** Finite, within the env's `rewardRange`; 0 where `partial`. */
   readonly reward: number;
   /**
-   * A stage of an action that is not whole yet: the action named a template, say, and `actions()` now lists its
-   * objects. The world has not moved, so no turn of the horizon is used and nothing is discounted; the policy's
-   * choice is a decision like any other. At most `MAX_PARTIAL_STEPS` in a row.
+   * Marks a stage of an action that is not whole yet: the action named a template, say, and `actions()` now lists its
+   * objects. The world has not moved, so no turn of the horizon is used and nothing is discounted; the policy's choice
+   * is a decision like any other. At most `MAX_PARTIAL_STEPS` in a row.
    */
   readonly partial?: true;
 }
 
-/** The env ended the episode: nothing follows, nothing is bootstrapped. */
+/** Step with which the env ended the episode: nothing follows, nothing is bootstrapped. */
 export interface Terminated {
   readonly kind: 'terminated';
   readonly observation: string;
   readonly reward: number;
-  /** The task was solved; told apart from the reward. */
+  /** True when the task was solved, whatever the reward. */
   readonly success: boolean;
 }
 
-/** The horizon cut a live episode: the future existed and was not played. Never returned by an env. */
+/** Step at which the horizon cut a live episode: a future existed and was not played. Never returned by an env. */
 export interface Truncated {
   readonly kind: 'truncated';
   readonly observation: string;
   readonly reward: number;
 }
 
-/** An env's answers: `first` once, then `mid` until `terminated`. */
+/** Answers of an env: `first` once, then `mid` until `terminated`. */
 export type EnvStep = Mid | Terminated;
 export type TimeStep = First | EnvStep | Truncated;
 
@@ -58,13 +58,13 @@ export type TimeStep = First | EnvStep | Truncated;
  */
 export const MAX_PARTIAL_STEPS = 4;
 
-/** Actions that a world with many lists at a time: more of them are listed in stages (`Mid.partial`). */
+/** Most actions that a world should list at a time; a world with more lists them in stages (`Mid.partial`). */
 export const ACTIONS_PER_STAGE = 64;
 
 /** Bounds of one list of actions; a longer one fails the episode as `protocol`. Lengths in UTF-16 units. */
 export const ACTION_LIMITS = { count: 1024, chars: 4096, totalChars: 65_536 } as const;
 
-/** One running episode. Sessions are independent of each other and of the order in which they are stepped. */
+/** Session: one running episode. Sessions are independent of each other and of the order in which they are stepped. */
 export interface Session {
   readonly first: First;
   /**
@@ -73,8 +73,8 @@ export interface Session {
    */
   step(action: string): MaybePromise<EnvStep>;
   /**
-   * The actions that can be executed now, each as the exact text `step` understands; empty where the env
-   * cannot list them. Computed on demand: a step alone never pays for it. Deterministic in order.
+   * Actions that can be executed now, each as the exact text `step` understands; empty where the env cannot list them.
+   * Computed on demand: a step alone never pays for it. Deterministic in order.
    *
    * With more than `ACTIONS_PER_STAGE` of them, these are the texts of the present stage; an action typed whole, as
    * one text, is always legal too.
@@ -84,7 +84,7 @@ export interface Session {
   close(): MaybePromise<void>;
 }
 
-/** A family of tasks with one set of rules. */
+/** Environment: a family of tasks with one set of rules. */
 export interface Env {
   /** `^[a-z][a-z0-9-]*$` */
   readonly id: string;
@@ -96,9 +96,9 @@ export interface Env {
   /** Upper bound of an observation's length in UTF-16 units. */
   readonly maxObservationChars: number;
   /**
-   * Recovery's leave to take an episode's actions again. `exact` (default): an episode is a pure function of its task
-   * and actions, and one that lost its host is restored by replaying them. `never`: actions have effects outside (a
-   * live site), so such an episode fails and its task is issued anew.
+   * Permission for recovery to repeat an episode's actions. `exact` (default): an episode is a pure function of its
+   * task and actions, and one that lost its host is restored by replaying them. `never`: actions have effects outside
+   * (a live site), so such an episode fails and its task is issued anew.
    */
   readonly replay?: 'exact' | 'never';
   /** @throws {RangeError} for a task index outside the table */
@@ -106,20 +106,20 @@ export interface Env {
 }
 
 /**
- * A scripted solver: called with each time step, answers the next action, or `undefined` where it gives up.
- * It may look at the task (it knows the world's rules) but plays through the same actions as any policy.
+ * Oracle, a scripted solver: called with each time step, it returns the next action, or `undefined` to give up. It may
+ * look at the task (it knows the world's rules) but plays through the same actions as any policy.
  */
 export type Oracle = (task: Task) => (step: TimeStep) => string | undefined;
 
 /** Options of an env as written in a config, e.g. `{ fidelity: 'original' }`; each env checks its own. */
 export type EnvOptions = Readonly<Record<string, unknown>>;
 
-/** A `mid` step. */
+/** Makes a `mid` step. */
 export function mid(observation: string, reward = 0): Mid {
   return { kind: 'mid', observation, reward };
 }
 
-/** A `terminated` step; success defaults to a positive reward. */
+/** Makes a `terminated` step; success defaults to a positive reward. */
 export function terminated(observation: string, reward: number, success = reward > 0): Terminated {
   return { kind: 'terminated', observation, reward, success };
 }

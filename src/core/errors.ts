@@ -24,7 +24,9 @@ export type ErrorCode =
   | 'STALLED'
   | 'REMOTE_FAILED';
 
-/** Base of every error this package throws on purpose. The message says what was expected, what came, what to do. */
+/**
+ * Base class of every error this package throws on purpose. The message says what was expected, what came, what to do.
+ */
 export class LongplayError extends Error {
   readonly code: ErrorCode;
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
@@ -34,10 +36,10 @@ export class LongplayError extends Error {
   }
 }
 
-/** The user's mistake: the command line prints the message alone and exits with 2. */
+/** User error: the command line prints the message alone and exits with 2. */
 export class UserError extends LongplayError {}
 
-/** Codes that say somebody has to change what they asked for. */
+/** Codes of errors that the user can mend by changing the request. */
 const USER_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'BAD_CONFIG',
   'BAD_ARGUMENT',
@@ -50,7 +52,10 @@ const USER_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'BAD_TRACE',
 ]);
 
-/** True for an error that asks somebody to change their request. By code too: one that crossed a thread lost its class. */
+/**
+ * True for an error that the user can mend by changing the request. Checked by code too: an error that crossed a thread
+ * has lost its class.
+ */
 export function isUserMistake(thrown: unknown): boolean {
   return thrown instanceof UserError || (thrown instanceof LongplayError && USER_CODES.has(thrown.code));
 }
@@ -66,8 +71,8 @@ export class ShapeError extends LongplayError {
 const MESSAGE_CHARS = 4000;
 
 /**
- * Message of anything that was thrown, at most 4000 characters. Anything can be thrown, also what cannot be made a text
- * (no prototype, a `message` that throws): it is named instead, and nothing is thrown here.
+ * Message of anything that was thrown, at most 4000 characters. A value that cannot be made a text (no prototype, a
+ * `message` that throws) is named by its kind; this function never throws.
  */
 export function messageOf(thrown: unknown): string {
   try {

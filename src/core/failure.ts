@@ -1,6 +1,6 @@
 /**
- * A failed episode is data, attributed to one boundary and recorded once. It is re-issued or dropped, and never
- * becomes a reward.
+ * Failures: a failed episode is data, attributed to one boundary and recorded once. It is re-issued or dropped, and
+ * never becomes a reward.
  */
 
 /** Causes of a failure, in the order of the boundary that noticed it. */
@@ -24,8 +24,8 @@ export interface Failure {
 }
 
 /**
- * Count of every launched episode, by what became of it. The identity
- * `launched = trained + stale + filtered + failed + inFlight` holds after every update; a run in which it does not is a bug.
+ * Account of every launched episode, by its outcome. The identity `launched = trained + stale + filtered + failed +
+ * inFlight` holds after every update; a run in which it does not is a bug.
  */
 export interface Accounting {
   readonly launched: number;
@@ -45,7 +45,7 @@ export function failedTotal(accounting: Accounting): number {
   return Object.values(accounting.failed).reduce((sum, count) => sum + (count ?? 0), 0);
 }
 
-/** Launched minus all that is accounted for; 0 when the identity holds. */
+/** Episodes launched minus those accounted for; 0 when the identity holds. */
 export function unaccounted(accounting: Accounting): number {
   const { launched, trained, stale, filtered, inFlight } = accounting;
   return launched - trained - stale - filtered - failedTotal(accounting) - inFlight;

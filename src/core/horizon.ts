@@ -1,13 +1,11 @@
-/**
- * The horizon: the largest number of turns an episode may take. This file is the only place that truncates.
- */
+/** Horizon: the largest number of turns an episode may take. This file is the only place that truncates. */
 import type { EnvStep, Truncated } from './env.ts';
 
-/** The ways for an episode to stop. A failed episode has no end: it is not a trajectory. */
+/** Ends of an episode. A failed episode has none: it is not a trajectory. */
 export type EpisodeEnd = 'terminated' | 'truncated';
 
 /**
- * Turns the env's answer to turn number `turn` into what the policy's episode sees.
+ * Applies the horizon to the env's answer to turn number `turn`: a `mid` step at the horizon becomes `truncated`.
  *
  * @param step what the env answered
  * @param turn whole turns used, this one included: 1 for the first action of the episode, stages left out

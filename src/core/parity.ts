@@ -1,8 +1,8 @@
-/** Parity with recordings of an original environment: what a world's re-player gets and gives. */
+/** Parity with recordings of an original environment: input and output of a world's re-player. */
 
 import type { World } from './world.ts';
 
-/** One recorded answer that ours does not match. */
+/** Difference between a recorded answer and ours. */
 export interface Difference {
   /** Place in the file, e.g. `episode 3 (data_idx 17), step 5`. */
   readonly where: string;
@@ -13,26 +13,26 @@ export interface Difference {
 }
 
 export interface ParityCounts {
-  /** Whatever has no steps (a layout, a row, a query, a string) counts as an episode of 0 steps. */
+  /** Episodes compared; a record without steps (a layout, a row, a query, a string) counts as an episode of 0 steps. */
   readonly episodes: number;
   readonly steps: number;
 }
 
-/** A request of a recording. */
+/** Request of a recording. */
 export interface RecordedRequest {
   readonly method: string;
-  /** Below the world's root, with its query. */
+  /** Path below the world's root, with its query. */
   readonly path: string;
-  /** As it was sent; absent without one. */
+  /** Body as it was sent; absent without one. */
   readonly body?: string;
-  /** Of the body. Default `application/json`. */
+  /** Content type of the body. Default `application/json`. */
   readonly contentType?: string;
 }
 
-/** An answer of that server. */
+/** Answer of the served world. */
 export interface ServedAnswer {
   readonly status: number;
-  /** Absent where the answer has none. */
+  /** Content type; absent where the answer has none. */
   readonly contentType: string | undefined;
   readonly body: string;
 }

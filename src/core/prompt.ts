@@ -1,9 +1,9 @@
 /**
- * A world's instructions for language models, as data. One table makes the instructions and the parsers of
+ * Prompts: a world's instructions for language models, as data. One table makes the instructions and the parsers of
  * `src/prompts/formats.ts`, so that they cannot drift apart.
  */
 
-/** One form that an action can take: what a prompt lists, and what function calls are made of. */
+/** Form of an action: prompts list it, and function calls are made of it. */
 export interface ActionForm {
   /** A function name, `^[a-z_]+$`. */
   readonly name: string;
@@ -13,18 +13,18 @@ export interface ActionForm {
   readonly meaning: string;
 }
 
-/** Shapes that an answer can have; `src/prompts/formats.ts` writes and reads each. */
+/** Formats of an answer; `src/prompts/formats.ts` writes and reads each. */
 export type FormatId = 'action' | 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
 
 /** Instructions for a language model. */
 export interface WorldPrompt {
-  /** The model's role and aim, two or three sentences. */
+  /** Role and aim of the model, two or three sentences. */
   readonly role: string;
   /** Every form an action can take; an action that fits none is still passed on word for word. */
   readonly forms: readonly ActionForm[];
-  /** Things that are easily got wrong, one sentence each. */
+  /** Hints about common mistakes, one sentence each. */
   readonly hints: readonly string[];
-  /** The format the original asks for. */
+  /** Format that the original asks for. */
   readonly format: FormatId;
   /** Characters that no action of this world has; they are removed from an answer, as the original does. */
   readonly foreign?: RegExp;

@@ -1,6 +1,6 @@
 /**
- * The one source of randomness: xoshiro128** seeded through splitmix32, splittable by label. Seeds and labels come
- * in as arguments; nothing in this package calls `Math.random`.
+ * Random numbers, the one source of them: xoshiro128** seeded through splitmix32, splittable by label. Seeds and labels
+ * come in as arguments; nothing in this package calls `Math.random`.
  *
  * @see Blackman & Vigna 2021, https://prng.di.unimi.it/xoshiro128starstar.c (the test vectors are that generator's)
  */
@@ -64,13 +64,13 @@ export class Rng {
     return Math.sqrt(-2 * Math.log(u)) * Math.cos(2 * Math.PI * this.float());
   }
 
-  /** One of `items`. @throws {RangeError} when there are none */
+  /** Picks one of `items`. @throws {RangeError} when there are none */
   pick<T>(items: readonly T[]): T {
     if (items.length === 0) throw new RangeError('Rng.pick: nothing to pick from');
     return items[this.int(items.length)]!;
   }
 
-  /** A shuffled copy (Fisher–Yates). */
+  /** Shuffles a copy (Fisher–Yates). */
   shuffle<T>(items: readonly T[]): T[] {
     const out = items.slice();
     for (let i = out.length - 1; i > 0; i--) {
@@ -82,7 +82,7 @@ export class Rng {
     return out;
   }
 
-  /** A generator of its own for `label`; does not advance this one, and depends on its state at the call. */
+  /** Splits off a generator for `label`; does not advance this one, and depends on its state at the call. */
   split(label: string | number): Rng {
     return Rng.fromSeed(seedFrom(...this.state, label));
   }

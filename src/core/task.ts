@@ -1,4 +1,6 @@
-/** A task names one episode start: which world, which of its tasks, and the seed of whatever the world draws at random. */
+/**
+ * Task: names one episode start: which world, which of its tasks, and the seed of whatever the world draws at random.
+ */
 export interface Task {
   /** Environment id. */
   readonly env: string;
@@ -8,10 +10,10 @@ export interface Task {
   readonly seed: number;
 }
 
-/** The side of the train/test border that a task index lies on; the two never share an index. */
+/** Split of the tasks into train and test; with a world that holds tasks out, the two share no index. */
 export type Split = 'train' | 'test';
 
-/** The tasks of one environment: how many, which are held out, and what sub-task each belongs to. */
+/** Table of an environment's tasks: their number, the held-out ones, and the sub-task of each. */
 export interface TaskTable {
   /** Number of task indices; valid indices are 0 … count − 1. */
   readonly count: number;
@@ -28,7 +30,7 @@ export interface TaskTable {
 }
 
 /**
- * A table of `count` tasks of which some ranges are held out.
+ * Makes a table of `count` tasks of which some ranges are held out.
  * @param held first and last index of each held-out range, inclusive; empty where it is not known which are: then
  * every task is in both splits
  * @param label of each task; one text for all
@@ -55,7 +57,7 @@ export function taskTable(
   };
 }
 
-/** `world/17#3`: env, index and seed as one readable word. */
+/** Name of a task in one readable word, `world/17#3`: env, index and seed. */
 export function taskName(task: Task): string {
   return `${task.env}/${task.index}#${task.seed}`;
 }

@@ -1,11 +1,12 @@
 /**
- * Records of what happened. A trajectory is self-sufficient: a learner, a trace reader and a viewer need nothing else.
+ * Trajectories: records of finished episodes. A trajectory is self-sufficient: a learner, a trace reader and a viewer
+ * need nothing else.
  */
 import type { EpisodeEnd } from './horizon.ts';
 import type { Task } from './task.ts';
 
 /**
- * One choice among the listed actions, or a run of sampled tokens. Token ids are those that were sampled and
+ * Decision: one choice among the listed actions, or a run of sampled tokens. Token ids are those that were sampled and
  * are the ones trained on; text is never tokenised again.
  */
 export type Decision = ChoiceDecision | TokensDecision;
@@ -42,37 +43,42 @@ export interface TokensDecision extends DecisionBase {
   readonly versions?: Int32Array;
 }
 
-/** A language model's answer, where the action is only a part of it. */
+/** Response of a language model, where the action is only a part of it. */
 export interface ModelResponse {
-  /** The whole answer, reasoning included where the server tells it. */
+  /** Text of the whole answer, with the reasoning where the server sends it. */
   readonly text: string;
-  /** Why no action could be read from it; the env was then sent an empty action. */
+  /** Reason why no action could be read from it; the env was then sent an empty action. */
   readonly formatError?: string;
   readonly promptTokens: number;
   readonly completionTokens: number;
 }
 
-/** One observation and the action that answers it. */
+/** Turn: one observation and the action that answers it. */
 export interface Turn {
   readonly observation: string;
-  /** Indices into the trajectory's `actionTable`: what could be done then. Empty where the env lists nothing. */
+  /** Actions that were possible, as indices into the trajectory's `actionTable`. Empty where the env lists nothing. */
   readonly actions: Int32Array;
-  /** The text that was sent to the env. */
+  /** Text that was sent to the env. */
   readonly action: string;
-  /** Absent for scripted and random policies. */
+  /** Decision of the policy; absent for scripted and random ones. */
   readonly decision?: Decision;
-  /** The decision is context of later ones and is not trained on: a demonstration's reply without loss. */
+  /**
+   * True when the decision is only context of later ones and is not trained on: a demonstration's reply without loss.
+   */
   readonly untrained?: true;
-  /** Present where a language model decided. */
+  /** Response of the language model, where one decided. */
   readonly response?: ModelResponse;
   /** Reward of the step that answered the action. */
   readonly reward: number;
-  /** The action was a stage of one (`Mid.partial`): it used no turn of the horizon, and nothing is discounted over it. */
+  /**
+   * True when the action was a stage of one (`Mid.partial`): it used no turn of the horizon, and nothing is discounted
+   * over it.
+   */
   readonly partial?: true;
   /** Milliseconds: waiting for the batch and computing it, and the env's answer. */
   readonly actMs: number;
   readonly envMs: number;
-  /** The parts of `actMs`, as far as the policy knows; the rest are messages. */
+  /** Parts of `actMs` that the policy measured; the rest are messages. */
   readonly stages?: TurnStages;
 }
 
@@ -80,21 +86,21 @@ export interface Turn {
 export interface TurnStages {
   /** Waiting for a call, or between two calls of one run of tokens. */
   readonly waitMs: number;
-  /** In calls: reading prompts and candidates for the first time. */
+  /** Reading prompts and candidates for the first time, inside calls. */
   readonly prefillMs: number;
-  /** In calls: scoring actions or sampling tokens. */
+  /** Scoring actions or sampling tokens, inside calls. */
   readonly decodeMs: number;
 }
 
-/** The finished record of an episode. */
+/** Trajectory: the finished record of an episode. */
 export interface Trajectory {
-  /** Unique in the run, ascending in launch order. */
+  /** Number of the episode, unique in the run, ascending in launch order. */
   readonly episode: number;
   readonly group: number;
   readonly task: Task;
   /** Turns the episode was allowed when it started; a group never mixes horizons. */
   readonly horizon: number;
-  /** 1 unless the episode was re-issued after a failure. */
+  /** Attempt, 1 unless the episode was re-issued after a failure. */
   readonly attempt: number;
   /** Every action text the env listed in this episode, in order of first appearance. */
   readonly actionTable: readonly string[];
@@ -102,13 +108,13 @@ export interface Trajectory {
   /** Observation after the last action. */
   readonly finalObservation: string;
   readonly end: EpisodeEnd;
-  /** The env said that the task was solved. */
+  /** True when the env said that the task was solved. */
   readonly success: boolean;
   /** Id of the view the policy read through; absent for policies that read the raw text. */
   readonly view?: string;
 }
 
-/** n trajectories of one task under one horizon, for group-relative baselines. */
+/** Group: n trajectories of one task under one horizon, for group-relative baselines. */
 export interface Group {
   readonly group: number;
   readonly task: Task;
@@ -130,7 +136,7 @@ export function episodeReturn(trajectory: Trajectory): number {
   return sum;
 }
 
-/** Tokens in a row that were sampled by the same weights. */
+/** Run of consecutive tokens that were sampled by the same weights. */
 export interface VersionRun {
   readonly version: number;
   /** ≥ 1; a choice counts as one. */
@@ -149,7 +155,7 @@ export function versionRuns(decision: Decision): VersionRun[] {
 }
 
 /**
- * Versions of a decision's tokens, as it keeps them: the oldest, and all of them where they differ.
+ * Versions of a decision's tokens in the form it keeps: the oldest, and all of them where they differ.
  * @param versions [T] of each token, T ≥ 1
  */
 export function versionsKept(versions: readonly number[]): Pick<TokensDecision, 'version' | 'versions'> {

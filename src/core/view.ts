@@ -1,32 +1,32 @@
 /**
- * Views: the text that the small from-scratch policy reads. The raw observation stays the original's; a view renders
+ * Views: the text that the local policy reads. The raw observation stays the original's; a view renders
  * it short, because a small model pays for every token. Views are pure functions of the episode so far.
  */
 import type { First } from './env.ts';
 
 /**
- * A text cut into segments, so that actions can point at the places that mention them.
- * Segments are joined without a separator; each ends where a token ends.
+ * Rendered text, cut into segments so that actions can point at the places that mention them. Segments are joined
+ * without a separator; each ends where a token ends.
  */
 export interface Rendered {
   readonly segments: readonly string[];
   /**
-   * The words the episode is about (the goal item, say). Every token of the episode that also occurs in `focus`
-   * carries one extra input bit; empty for none.
+   * Focus: the words that the episode is about (the goal item, say). Every token of the episode that also occurs in
+   * `focus` carries one extra input bit; empty for none.
    */
   readonly focus: string;
   /**
-   * Places at which an action is mentioned: indices into `segments`, ascending, at most `maxMentions`; the last token of
-   * each such segment is the mention. Empty when the text does not mention it.
+   * Mentions of an action: indices into `segments`, ascending, at most `maxMentions`; the last token of each such
+   * segment is the mention. Empty when the text does not mention it.
    */
   mentions(action: string): readonly number[];
 }
 
-/** A finished turn as a view sees it. */
+/** Turn that is finished, as a view sees it. */
 export interface SeenTurn {
   readonly action: string;
   readonly observation: string;
-  /** The action was a stage, not yet a whole action: the world has not moved, and lists the next stage. */
+  /** True when the action was a stage, not yet a whole action: the world has not moved, and lists the next stage. */
   readonly partial?: true;
 }
 
@@ -53,7 +53,7 @@ interface ViewBase<S> {
   candidate?(action: string, state: S): string;
 }
 
-/** Prompt read once (and shared by the group), to which every turn appends a few tokens. */
+/** View of append mode: a prompt read once (and shared by the group), to which every turn appends a few tokens. */
 export interface AppendView<S = unknown> extends ViewBase<S> {
   readonly mode: 'append';
   prompt(first: First): Rendered;
@@ -64,7 +64,7 @@ export interface AppendView<S = unknown> extends ViewBase<S> {
   turn(turn: SeenTurn, state: S): string;
 }
 
-/** Text rendered anew for every turn; nothing but `state` is kept between turns. */
+/** View of window mode: a text rendered anew for every turn; nothing but `state` is kept between turns. */
 export interface WindowView<S = unknown> extends ViewBase<S> {
   readonly mode: 'window';
   /**

@@ -13,7 +13,7 @@ import type { Parity } from './parity.ts';
 import type { WorldPrompt } from './prompt.ts';
 import type { View } from './view.ts';
 
-/** The surroundings in which a world is started. */
+/** Context in which a world is started. */
 export interface StartContext {
   /** Result of `share` in the process that started this thread; undefined in a process host, and without `share`. */
   readonly shared?: unknown;
@@ -21,19 +21,19 @@ export interface StartContext {
   readonly where: string;
 }
 
-/** The things that `start` made: an index, a browser, a connection. Shared by all sessions of one host. */
+/** Resources that `start` made: an index, a browser, a connection. Shared by all sessions of one host. */
 export interface Resources {
-  /** Releases everything; called once, after the last session was closed. Hosts that are killed never call it. */
+  /** Releases everything; called once, after the last session was closed. A killed host does not call it. */
   dispose(): MaybePromise<void>;
 }
 
-/** The exports of a world's module. */
+/** World: the exports of its module. */
 export interface World<R extends Resources = Resources> {
-  /** One sentence for `longplay envs`, of a world without rules; one with rules has `Env.description`. */
+  /** Description for `longplay envs`, one sentence, of a world without rules; one with rules has `Env.description`. */
   readonly description?: string;
   /**
-   * The rules. Without `resources` only facts are read (tasks, bounds, description): no session is opened then, so
-   * what needs them may be absent.
+   * Makes the rules. Without `resources` only facts are read (tasks, bounds, description): no session is opened then,
+   * so what needs them may be absent.
    * @throws {UserError} BAD_CONFIG for an option the world does not have
    */
   createEnv?(options?: EnvOptions, resources?: R): Env;
@@ -50,13 +50,13 @@ export interface World<R extends Resources = Resources> {
    * @throws {UserError} as `start`
    */
   share?(options: EnvOptions): MaybePromise<unknown>;
-  /** The text that the small policy reads. */
+  /** View: the text that the local policy reads. */
   readonly view?: View;
-  /** The scripted solver. */
+  /** Makes the scripted solver. */
   createOracle?(options?: EnvOptions): Oracle;
-  /** The picture that console and viewer draw. */
+  /** Draws the picture that console and viewer show. */
   readonly draw?: Draw;
-  /** The words that language models are told; a function where they depend on the options. */
+  /** Prompt for language models; a function where it depends on the options. */
   readonly prompt?: WorldPrompt | ((options: EnvOptions) => WorldPrompt);
   /** AgentGym's HTTP dialect. */
   readonly agentgym?: AgentGymDialect;

@@ -6,8 +6,8 @@ export type EngineName = 'onnxruntime-node' | 'onnxruntime-web' | 'tfjs' | 'refe
 export type EngineDevice = 'cpu' | 'webgpu' | 'cuda';
 
 /**
- * Numbers in this thread's memory, row-major. An engine may keep what it derives from the object (not from its
- * elements, which may change between runs), so feeding the same object again is cheapest.
+ * Host tensor: numbers in this thread's memory, row-major. An engine may keep what it derives from the object (not from
+ * its elements, which may change between runs), so feeding the same object again is cheapest.
  */
 export interface HostTensor {
   readonly dtype: DType;
@@ -16,11 +16,11 @@ export interface HostTensor {
   readonly data: HostData;
 }
 
-/** Numbers where the engine keeps them. */
+/** Device tensor: numbers where the engine keeps them. */
 export interface DeviceTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** The numbers, copied to this thread where they are elsewhere. */
+  /** Reads the numbers, copied to this thread where they are elsewhere. */
   read(): Promise<HostTensor>;
   /** Frees what the engine holds; the tensor must not be used again. */
   dispose(): void;
@@ -29,8 +29,8 @@ export interface DeviceTensor {
 export type Feed = HostTensor | DeviceTensor;
 
 /**
- * An output of a run: a device tensor that can be fed to the next run as it is. `data` is there unless the output was
- * kept on a device with memory of its own; reading it then throws and says to call `read`.
+ * Output of a run: a device tensor that can be fed to the next run as it is. `data` is there unless the output was kept
+ * on a device with memory of its own; reading it then throws and says to call `read`.
  */
 export interface RunTensor extends DeviceTensor, HostTensor {}
 
@@ -39,9 +39,9 @@ export interface RunOptions {
   readonly keep?: readonly string[];
 }
 
-/** A graph ready to run. */
+/** Program: a graph ready to run. */
 export interface Program {
-  /** Everything to feed, weights included. */
+  /** Inputs to feed, weights included. */
   readonly inputs: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
   /**
@@ -58,7 +58,7 @@ export interface Engine {
   readonly name: EngineName;
   readonly device: EngineDevice;
   readonly threads: number;
-  /** Why this engine: what `auto` found, or that it was asked for. */
+  /** Reason for this engine: what `auto` found, or that it was asked for. */
   readonly reason: string;
   compile(graph: Graph): Promise<Program>;
   dispose(): Promise<void>;
@@ -66,7 +66,7 @@ export interface Engine {
 
 export interface EngineOptions {
   readonly name: EngineName | 'auto';
-  /** 'cpu' by default. */
+  /** Device, 'cpu' by default. */
   readonly device?: EngineDevice;
   /** Threads of one run, at least 1; by default one per core. */
   readonly threads?: number;

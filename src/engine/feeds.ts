@@ -6,7 +6,7 @@ import type { Feed, HostTensor } from './engine.ts';
 
 const DATA = { f32: Float32Array, i32: Int32Array, bool: Uint8Array } as const;
 
-/** Everything a graph wants to be fed, ordinary inputs first. */
+/** Inputs that a graph must be fed, ordinary ones first. */
 export function feedsOf(graph: Graph): readonly ValueInfo[] {
   return [...graph.inputs, ...graph.parameters];
 }
@@ -42,7 +42,7 @@ export function bindFeeds(inputs: readonly ValueInfo[], feeds: Readonly<Record<s
   return bindings;
 }
 
-/** Sizes such as '8*G' or 'P+T': give their symbol its value where it has none yet, and must then agree. */
+/** Binds sizes such as '8*G' or 'P+T': each gives its symbol a value where it has none yet, and must then agree. */
 function bindCompound(
   inputs: readonly ValueInfo[],
   feeds: Readonly<Record<string, Feed>>,

@@ -4,15 +4,17 @@ import { openOrt } from './onnxruntime.ts';
 
 export type OrtWeb = typeof import('onnxruntime-web');
 
-/** A 32-bit heap holds 4 GiB: the inputs are copied into it, and the run needs room beside them. */
+/**
+ * Most bytes of inputs: a 32-bit heap holds 4 GiB, the inputs are copied into it, and the run needs room beside them.
+ */
 const MAX_FEED_BYTES = 3 * 2 ** 30;
 
 /** Threads of the WebAssembly module, which this JavaScript thread starts once; the package keeps it for itself too. */
 let started: number | undefined;
 
 /**
- * An engine over a loaded onnxruntime-web. The first one opened decides the number of threads for all that follow in
- * the same JavaScript thread.
+ * Opens an engine over a loaded onnxruntime-web. The first one opened decides the number of threads for all that follow
+ * in the same JavaScript thread.
  */
 export function openOrtWeb(
   ort: OrtWeb,

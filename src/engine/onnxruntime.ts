@@ -11,7 +11,7 @@ import { type DType, type HostData, input } from '../tensor/tensor.ts';
 import type { Engine, EngineDevice, EngineName, Feed, HostTensor, Program, RunOptions, RunTensor } from './engine.ts';
 import { bindFeeds, checkData, feedsOf } from './feeds.ts';
 
-/** The part of either package that is used here. */
+/** Interface of either package, as far as it is used here. */
 export type Ort = Pick<typeof import('onnxruntime-web'), 'InferenceSession' | 'Tensor'>;
 
 const ORT_TYPE = { f32: 'float32', i32: 'int32', bool: 'bool' } as const;
@@ -28,14 +28,14 @@ export interface OrtSettings {
   readonly keeps: boolean;
   /** True when sessions can map the files of fixed tensors. */
   readonly files: boolean;
-  /** Feeds of one run may hold this many bytes. */
+  /** Most bytes that the feeds of one run may hold. */
   readonly maxFeedBytes: number;
 }
 
 /** Buffers kept for an output whose last values were disposed of: double buffering wants two. */
 const MAX_SPARE = 2;
 
-/** An output in this thread's memory; feeding it again costs nothing. */
+/** Output in this thread's memory; feeding it again costs nothing. */
 class OrtOutput implements RunTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -65,7 +65,7 @@ class OrtOutput implements RunTensor {
   }
 }
 
-/** An output that was kept on a device with memory of its own. */
+/** Output that was kept on a device with memory of its own. */
 class KeptOutput implements RunTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -83,7 +83,7 @@ class KeptOutput implements RunTensor {
     throw new LongplayError('BAD_ARGUMENT', 'this output was kept on the device, or disposed of: call read()');
   }
 
-  /** The device tensor, to be fed as it is. */
+  /** Device tensor, to be fed as it is. */
   get tensor(): OrtTensor {
     if (this.#tensor === undefined) throw new LongplayError('BAD_ARGUMENT', 'this output was disposed of');
     return this.#tensor;
@@ -109,7 +109,10 @@ interface Shared {
   download(dtype: DType, tensor: OrtTensor): Promise<HostData>;
 }
 
-/** The ort tensors of what was fed before: building one costs as much as a small op, and weights are fed every run. */
+/**
+ * Cache of the ort tensors that were fed before: building one costs as much as a small op, and weights are fed every
+ * run.
+ */
 type KnownFeeds = WeakMap<Feed, OrtTensor>;
 
 class OrtProgram implements Program {
@@ -117,7 +120,7 @@ class OrtProgram implements Program {
   readonly outputs: Program['outputs'];
   readonly #shared: Shared;
   readonly #model: Uint8Array;
-  /** By the outputs that they keep on the device, which a session is told when it is made. */
+  /** Sessions by the outputs that they keep on the device, which has to be said when a session is made. */
   readonly #sessions = new Map<string, InferenceSession>();
   /** Buffers of outputs of fixed shape that were disposed of, by output: the next runs write into them. */
   readonly #spare = new Map<string, OrtTensor[]>();
@@ -179,7 +182,7 @@ class OrtProgram implements Program {
     return out;
   }
 
-  /** The session that leaves some outputs on the device. */
+  /** Session that leaves some outputs on the device. */
   async #keeping(keep: readonly string[]): Promise<InferenceSession> {
     const kept = this.outputs.filter(({ name }) => keep.includes(name)).map(({ name }) => onnxOutputName(name));
     const key = kept.join('\n');
@@ -199,7 +202,7 @@ class OrtProgram implements Program {
     return fetches;
   }
 
-  /** The ort tensor shares the feed's memory: what is written into its array later is seen by later runs. */
+  /** Ort tensor of a feed. It shares the feed's memory: later writes into its array are seen by later runs. */
   #feed(name: string, feed: Feed): OrtTensor {
     if (feed instanceof KeptOutput) return feed.tensor;
     const host = feed as HostTensor;
@@ -217,7 +220,7 @@ class OrtProgram implements Program {
   }
 }
 
-/** An engine over a loaded onnxruntime package. */
+/** Opens an engine over a loaded onnxruntime package. */
 export function openOrt(ort: Ort, settings: OrtSettings): Engine {
   const { name, device, threads, reason, files } = settings;
   const programs = new Set<Program>();

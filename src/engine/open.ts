@@ -52,7 +52,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 export interface ChosenEngine {
   /** `onnxruntime-node/cpu`. */
   readonly engine: string;
-  /** What a person should know of the choice, one line. */
+  /** Notice of the choice for a person, one line. */
   readonly notice: string;
 }
 
@@ -80,7 +80,7 @@ async function openWeb(threads: number, reason: string): Promise<Engine> {
   return (await import('./onnxruntime-web.ts')).openOrtWeb(ort, { threads, reason });
 }
 
-/** The package, or why it is absent. */
+/** Loads a package. @returns it, or the reason why it is absent */
 async function load<T>(imported: () => Promise<T>): Promise<T | string> {
   try {
     return await imported();

@@ -12,7 +12,7 @@ const PROBE_MS = 60_000;
 
 /** Answer of the process. */
 export interface Probed {
-  /** Why the device cannot be used; absent where it can. */
+  /** Reason that the device cannot be used; absent where it can. */
   readonly trouble?: string;
 }
 

@@ -1,4 +1,4 @@
-/** The reference engine: every op's meaning in float64, one after another. Slow; the oracle for the others. */
+/** Reference engine: every op's meaning in float64, one after another. Slow; the oracle for the others. */
 import { LongplayError } from '../core/errors.ts';
 import type { Graph } from '../tensor/graph.ts';
 import type { NdArray } from '../tensor/ndarray.ts';
@@ -8,7 +8,7 @@ import type { Engine, Feed, HostTensor, Program, RunTensor } from './engine.ts';
 import { bindFeeds, checkData, feedsOf } from './feeds.ts';
 
 /**
- * Computes a graph in float64.
+ * Interprets a graph in float64.
  * @param feeds    value of each input
  * @param bindings value of each symbolic size
  * @returns value of each output, by name

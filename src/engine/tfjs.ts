@@ -1,5 +1,5 @@
 /**
- * tfjs as an engine: it interprets the graph op by op. For those who ask for it by name, and for its GPU build; the
+ * tfjs engine: interprets the graph op by op. It is for its GPU build and for comparison, chosen by name alone; the
  * ONNX engines run the same programs several times as fast on a cpu.
  */
 import type { Tensor as TfTensor } from '@tensorflow/tfjs-core';
@@ -12,7 +12,7 @@ import type { Engine, Feed, HostTensor, Program, RunOptions, RunTensor } from '.
 import { bindFeeds, checkData, feedsOf } from './feeds.ts';
 import { TF_TYPE, type Tf, tfjsOps } from './tfjs-ops.ts';
 
-/** An output: numbers here, or, if it was kept, a tensor of tfjs that is fed as it is. */
+/** Output: numbers here, or, if it was kept, a tensor of tfjs that is fed as it is. */
 class TfjsOutput implements RunTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -31,7 +31,7 @@ class TfjsOutput implements RunTensor {
     throw new LongplayError('BAD_ARGUMENT', 'this output was kept on the device, or disposed of: call read()');
   }
 
-  /** The device tensor of a kept output. */
+  /** Device tensor of a kept output. */
   get kept(): TfTensor | undefined {
     return this.#kept;
   }
@@ -53,7 +53,7 @@ function hostData(tensor: TfTensor, dtype: DType): HostData {
   return converted(tensor.dataSync(), dtype);
 }
 
-/** A copy: some backends hand out their own memory. */
+/** Copies the numbers: some backends hand out their own memory. */
 function converted(values: ArrayLike<number>, dtype: DType): HostData {
   return dtype === 'f32'
     ? Float32Array.from(values)
@@ -68,7 +68,7 @@ class TfjsProgram implements Program {
   readonly #tf: Tf;
   readonly #graph: Graph;
   readonly #constants: ReadonlyMap<Tensor, TfTensor>;
-  /** Of each node, how many nodes and outputs read it. */
+  /** Number of readers of each node: nodes and outputs. */
   readonly #readers = new Map<Tensor, number>();
   #disposed = false;
 
@@ -149,7 +149,7 @@ class TfjsProgram implements Program {
     return tf.tidy(() => tfjsOps[node.op]!(tf, operands, node.shape.map(size), node, size));
   }
 
-  /** tfjs reads past the end without a word, so indices are looked at first. */
+  /** Checks indices first, since tfjs reads past the end without an error. */
   #checkIndices(node: Tensor, x: Tensor, at: number, operands: readonly TfTensor[]): void {
     if (x.dtype !== 'i32' || !inputAttrs(x)) return;
     const axis = node.op === 'gather' || node.op === 'gatherElements' ? (node.attrs as { axis: number }).axis : 0;

@@ -1,8 +1,11 @@
-/** An engine that adds up the time spent inside its programs: what remains of a call is ours to make smaller. */
+/** Timed engine: adds up the time spent inside its programs; the rest of a call is our own overhead. */
 import type { Clock } from '../core/clock.ts';
 import type { Engine } from './engine.ts';
 
-/** @returns the same engine, and a counter of milliseconds inside `Program.run` */
+/**
+ * Times an engine.
+ * @returns the same engine, and a counter of milliseconds inside `Program.run`
+ */
 export function timed(engine: Engine, clock: Clock): { readonly engine: Engine; readonly computing: { ms: number } } {
   const computing = { ms: 0 };
   const wrapped: Engine = {

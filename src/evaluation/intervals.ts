@@ -1,16 +1,16 @@
 /** Intervals for success rates. */
 import type { Rng } from '../core/rng.ts';
 
-/** A share with its 95 % interval, all in [0, 1]. */
+/** Estimated share with its 95 % interval, all in [0, 1]. */
 export interface Estimated {
   readonly value: number;
   readonly low: number;
   readonly high: number;
-  /** Units the interval is over. */
+  /** Number of units that the interval is over. */
   readonly n: number;
 }
 
-/** 97.5 % quantile of the standard normal. */
+/** Quantile (97.5 %) of the standard normal. */
 const Z = 1.959964;
 
 /**

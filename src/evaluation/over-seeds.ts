@@ -4,7 +4,7 @@
  */
 import type { Estimated } from './intervals.ts';
 
-/** 97.5 % quantile of Student's t for 1 … 30 degrees of freedom; 40, 60, 120 and the normal's after them. */
+/** Quantiles (97.5 %) of Student's t for 1 … 30 degrees of freedom; 40, 60, 120 and the normal's after them. */
 const T_QUANTILES = [
   12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281, 2.201, 2.1788, 2.1604, 2.1448, 2.1314,
   2.1199, 2.1098, 2.1009, 2.093, 2.086, 2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
@@ -18,7 +18,7 @@ const BEYOND = [
 ] as const;
 
 /**
- * 97.5 % quantile of Student's t, between tabled degrees of freedom linear in their reciprocal (error below 0.01 from
+ * Quantile (97.5 %) of Student's t, between tabled degrees of freedom linear in their reciprocal (error below 0.01 from
  * 2 on; between 1 and 2 it is on the wide side).
  * @param df ≥ 1, not necessarily whole
  */

@@ -14,12 +14,12 @@ export interface LabelSummary {
   readonly label: string;
   readonly tasks: number;
   readonly episodes: number;
-  /** Mean over tasks, interval over tasks. */
+  /** Success rate: mean over tasks, interval over tasks. */
   readonly success: Estimated;
   /** Mean return. */
   readonly score: number;
   readonly turns: number;
-  /** Unbiased, for k = 1, 2, 4, … up to the episodes per task. */
+  /** Unbiased pass@k for k = 1, 2, 4, … up to the episodes per task. */
   readonly passAtK: Readonly<Record<string, number>>;
 }
 

@@ -1,14 +1,17 @@
-/** Evaluations as a plain-text table, one row per sub-task, one column per evaluation. */
+/** Table of evaluations in plain text, one row per sub-task, one column per evaluation. */
 import type { Estimated } from './intervals.ts';
 import type { EvaluationSummary } from './summary.ts';
 
-/** `96 [89, 99]` in per cent. */
+/** Percentage with its interval, `96 [89, 99]`. */
 export function percent({ value, low, high }: Estimated): string {
   const round = (x: number) => (100 * x).toFixed(0);
   return Number.isNaN(value) ? '–' : `${round(value)} [${round(low)}, ${round(high)}]`;
 }
 
-/** @returns lines without a trailing newline */
+/**
+ * Table of evaluations.
+ * @returns lines without a trailing newline
+ */
 export function evaluationTable(summaries: readonly EvaluationSummary[]): string[] {
   const labels = [...new Set(summaries.flatMap(({ labels }) => labels.map(({ label }) => label))), 'all'];
   const rows = [

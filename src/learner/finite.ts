@@ -1,4 +1,4 @@
-/** Numbers that must be finite, and what to say of the first that is not. */
+/** Finiteness checks: numbers that must be finite, and the report of the first that is not. */
 import type { Group } from '../core/trajectory.ts';
 
 /** Place of a value that should be finite and is not. */

@@ -16,13 +16,13 @@ export interface Measuring {
   readonly codec: Codec;
   readonly decoder: DecoderKind;
   readonly masked?: boolean;
-  /** Tokens of one pass, padding included; absent: passes are as many as asked for. */
+  /** Tokens of one pass, padding included; absent: there are as many passes as asked for. */
   readonly maxTokens?: number;
   /** A compiled `logprobsGraph`. */
   readonly program: Program;
 }
 
-/** By decision, in the order of `decisionsOf`. */
+/** Measurements by decision, in the order of `decisionsOf`. */
 export interface Measured {
   readonly logprobs: Float64Array;
   /** V at the deciding position; 0 without a value head. */
@@ -75,7 +75,7 @@ export async function finalValues(
   return new Map(trajectories.map((trajectory, i) => [trajectory, values[i]!]));
 }
 
-/** Cuts into at most `parts` consecutive parts of nearly equal length, none empty. */
+/** Cuts a list into at most `parts` consecutive parts of nearly equal length, none empty. */
 export function cut<T>(items: readonly T[], parts: number): T[][] {
   const count = Math.min(parts, items.length);
   return Array.from({ length: count }, (_, i) =>

@@ -25,7 +25,7 @@ export function microBatches(groups: readonly TrainGroup[], maxTokens: number): 
   return passes;
 }
 
-/** A pass with one member more: beside those of its group where they have begun, else under a prompt of its own. */
+/** Pass with one member more: beside those of its group where they have begun, else under a prompt of its own. */
 function withMember(pass: readonly TrainGroup[], alone: TrainGroup, begun: boolean): TrainGroup[] {
   if (!begun) return [...pass, alone];
   const last = pass.at(-1)!;

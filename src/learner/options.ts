@@ -34,12 +34,12 @@ export interface ReferenceKl {
   readonly control: KlControl;
 }
 
-/** Everything an update depends on besides weights and data. */
+/** Trainer options: everything that an update depends on besides weights and data. */
 export interface TrainerOptions {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
-  /** True (the default) where decisions say which ids were possible; false: all of them were. */
+  /** Masked decisions: true (the default) where each says which ids were possible; false: all of them were. */
   readonly masked?: boolean;
   /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
   readonly chunks?: number;
@@ -54,17 +54,19 @@ export interface TrainerOptions {
   readonly minibatches: number;
   readonly coefficients: Omit<LossCoefficients, 'klCoef1' | 'klCoef2' | 'klCoef3'>;
   readonly offPolicy: OffPolicy;
-  /** The decisions' log-probabilities are another engine's: the learner measures its own for every one. */
+  /**
+   * Foreign decisions: their log-probabilities are another engine's, and the learner measures its own for every one.
+   */
   readonly foreign?: boolean;
-  /** Absent: no reference policy. */
+  /** KL to the reference policy; absent: there is none. */
   readonly kl?: ReferenceKl;
   readonly learningRate: LearningRate;
-  /** Gradients are scaled down to this global norm. */
+  /** Norm that the gradients are scaled down to, globally. */
   readonly maxGradNorm: number;
   readonly adamW: AdamWConfig;
   /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
   readonly filterGroups: boolean;
-  /** uint32; orders the minibatches. */
+  /** Seed of the order of minibatches, uint32. */
   readonly seed: number;
 }
 
@@ -77,7 +79,7 @@ export function passOptions(
   model: ModelConfig,
 ): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
   const { decoder } = policy;
-  const masked = decoder === 'choice' || policy.kind === 'small' || policy.masked;
+  const masked = decoder === 'choice' || policy.kind === 'local' || policy.masked;
   const { maxTokens, recompute } = learner;
   // A table that is trained needs its own gradient, which the parts do not have.
   const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);

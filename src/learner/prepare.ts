@@ -1,6 +1,6 @@
 /**
- * A batch before its first optimiser step: encoded, estimated, and measured for what its trajectories do not record
- * (the reference policy, the learner itself, values at the cut).
+ * Prepares a batch for its first optimiser step: encodes it, estimates advantages, and measures what its trajectories
+ * do not record (the reference policy, the learner itself, values at the cut).
  */
 import { type Estimate, type Extras, estimate } from '../algo/advantages.ts';
 import { aggregationWeights } from '../algo/aggregate.ts';
@@ -13,7 +13,7 @@ import { finalValues, type Measuring, measure } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
 import { type DecisionFeed, decisionsOf, type TrainDecision, type TrainGroup, trainUnits } from './training-batch.ts';
 
-/** The learner at the start of an update. */
+/** Learner at the start of an update. */
 export interface Learning {
   readonly options: TrainerOptions;
   readonly params: ParamSet;
@@ -21,15 +21,15 @@ export interface Learning {
   readonly reference: ParamSet | undefined;
   /** β now; 0 without `kl`. */
   readonly klCoefficient: number;
-  /** Present where anything has to be measured. */
+  /** Program to measure with, present where anything has to be measured. */
   readonly measuring: Measuring | undefined;
 }
 
-/** Groups with all that is known of their decisions. */
+/** Prepared groups, with everything known of their decisions. */
 export interface Prepared {
   /** Units that minibatches are made of. */
   readonly units: readonly (readonly TrainGroup[])[];
-  /** In the order of the groups' trajectories. */
+  /** Estimates in the order of the groups' trajectories. */
   readonly estimates: readonly Estimate[];
   readonly facts: ReadonlyMap<TrainDecision, DecisionFacts>;
   readonly stats: Readonly<Record<string, number>>;

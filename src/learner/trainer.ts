@@ -1,5 +1,5 @@
 /**
- * Weights, moments and the compiled training step: what one update does. Knows nothing of threads or messages.
+ * Trainer: weights, moments and the compiled training step of one update. It knows nothing of threads or messages.
  *
  * An update leaves out groups that carry no signal, measures what the trajectories do not record (the reference
  * policy, the learner itself, values at the cut), estimates advantages over all its groups, and makes `epochs` passes
@@ -7,7 +7,7 @@
  * gradient, a weight) the whole update is taken back: weights and moments are the very arrays they were before.
  */
 import { type Estimate, scores } from '../algo/advantages.ts';
-import { filtersGroups, siftGroups } from '../algo/dynamic-sampling.ts';
+import { filterBySignal, filtersGroups } from '../algo/dynamic-sampling.ts';
 import { createKlControl, type KlControlState, nextKlControl } from '../algo/kl.ts';
 import { UserError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
@@ -37,7 +37,7 @@ export interface TrainerStart {
   readonly state?: TrainerState;
 }
 
-/** Plain JSON; keep it in the checkpoint. */
+/** State of a trainer; plain JSON, kept in the checkpoint. */
 export interface TrainerState {
   /** Factor on the learning rate; rollbacks shrink it. */
   readonly rateScale: number;
@@ -48,7 +48,7 @@ export interface UpdateResult {
   /** Means over the update's optimiser steps: loss, policyLoss, entropy, klOld, clipFraction, gradNorm, … */
   readonly stats: Readonly<Record<string, number>>;
   readonly optimizerSteps: number;
-  /** Set where the update was taken back. */
+  /** Breakage, set where the update was taken back. */
   readonly broken: Breakage | undefined;
   readonly decisions: number;
   /** Tokens read by training passes, all epochs, padding left out. */
@@ -96,6 +96,7 @@ export class Trainer {
   }
 
   /**
+   * Creates a trainer and compiles its programs.
    * @throws {UserError} BAD_WEIGHTS when the weights do not fit the model; BAD_CONFIG when the estimator needs a value
    *   head that the model does not have
    */
@@ -145,7 +146,10 @@ export class Trainer {
     return { rateScale: this.#rateScale, ...(this.#kl ? { kl: this.#kl } : {}) };
   }
 
-  /** Takes earlier weights and moments back, under the present version, and goes on with `shrink` times the step. */
+  /**
+   * Rolls back to earlier weights and moments, under the present version, and continues with `shrink` times the
+   * learning rate.
+   */
   rollBack(values: ParamSet['values'], moments: Moments, shrink: number): void {
     this.#params = { version: this.#params.version, values };
     this.#moments = moments;
@@ -180,7 +184,7 @@ export class Trainer {
     // Scores need what is in the reward and at the cut; everything else is only measured of what is kept.
     const learning = this.#learning();
     const extras = await extrasOf(learning, groups);
-    const { kept, filtered } = this.#sift(groups, extras);
+    const { kept, filtered } = this.#filter(groups, extras);
     const left = { ...nothing, filtered: filtered.map(({ group }) => group) };
     const prepared = await prepare(learning, kept, extras);
     if ('broken' in prepared) return { ...left, ...prepared };
@@ -224,14 +228,17 @@ export class Trainer {
     };
   }
 
-  #sift(groups: readonly Group[], extras: ExtrasOf) {
+  #filter(groups: readonly Group[], extras: ExtrasOf) {
     const options = this.#options;
     return filtersGroups(options)
-      ? siftGroups(groups, (group) => scores(group, options.estimator, extras))
+      ? filterBySignal(groups, (group) => scores(group, options.estimator, extras))
       : { kept: groups, filtered: [] };
   }
 
-  /** @returns `undefined` when none of the groups' decisions is trained on */
+  /**
+   * Makes one optimiser step.
+   * @returns `undefined` when none of the groups' decisions is trained on
+   */
   async #step(groups: readonly TrainGroup[], prepared: Prepared, progress: number): Promise<StepResult | undefined> {
     const { model, coefficients, maxGradNorm, adamW, kl } = this.#options;
     const feeds = feedOf(this.#options, groups, prepared);
@@ -279,7 +286,10 @@ export class Trainer {
   }
 }
 
-/** @param estimates in the order of the groups' trajectories */
+/**
+ * Credit of the groups, for the record.
+ * @param estimates in the order of the groups' trajectories
+ */
 function creditOf(groups: readonly Group[], estimates: readonly Estimate[]): GroupCredit[] {
   let next = 0;
   return groups.map(({ group, trajectories }) => ({

@@ -103,8 +103,8 @@ export function trainUnits(codec: Codec, trajectories: readonly Trajectory[], fi
 }
 
 /**
- * The final observation of a trajectory as a decision that was never made: reading its value is what a truncated
- * episode is bootstrapped from. The first row (or token) stands in for the choice.
+ * Final observation of a trajectory as a decision that was never made: reading its value is what a truncated episode is
+ * bootstrapped from. The first row (or token) stands in for the choice.
  * @param maxPositions what the model reads; of an observation that goes on beyond it the value is that of its last token
  *   within
  */
@@ -132,7 +132,7 @@ class GroupBuilder implements TrainGroup {
     this.prompt = prompt;
   }
 
-  /** Begins a member; what follows is its. */
+  /** Enters a new member: the following decisions belong to it. */
   enter(): void {
     this.members.push({ tokens: [], decisions: [] });
   }

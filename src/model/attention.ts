@@ -50,9 +50,9 @@ export function layoutInputs(prefix: string, layout: Shape, n: Dim): Layout {
 }
 
 /**
- * A layout of heads: row n of packed heads [N, heads·dh] lies, head by head, in [heads, rows of the layout, dh]. One
- * gather pads, splits and transposes at once. Padding holds any row: nobody attends to it and nobody reads it, and the
- * gradients that reach it are zeros.
+ * Layout of heads: row n of packed heads [N, heads·dh] lies, head by head, in [heads, rows of the layout, dh]. One
+ * gather pads, splits and transposes at once. Padding holds any row: no token attends to it and nothing reads it, and
+ * the gradients that reach it are zeros.
  */
 interface HeadLayout {
   readonly index: Tensor; // [heads·M]
@@ -82,7 +82,9 @@ function fromHeads(x: Tensor, { index, inverse }: HeadLayout, n: Dim, width: num
   return reshape(take(rows, inverse, index, { zeros: false }), [n, width]);
 }
 
-/** One layer's keys and values: prompts [kvHeads, G, P, dh], or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh]. */
+/**
+ * Keys and values of one layer: prompts [kvHeads, G, P, dh], or cached [G, kvHeads, P, dh] and [G, kvHeads, K, S, dh].
+ */
 export interface KeysValues {
   readonly k: Tensor;
   readonly v: Tensor;
@@ -126,7 +128,7 @@ function causalMask(steps: Tensor, size: Dim): Tensor {
   return where(lessEqual(reshape(steps, [1, size]), reshape(steps, [size, 1])), constant(0), constant(MASKED));
 }
 
-/** Whole episodes: what their tokens attend to besides each other. */
+/** Context of whole episodes: what their tokens attend to besides each other. */
 export interface EpisodeContext {
   readonly layout: Layout;
   /** Per layer, [kvHeads, G, P, dh]. */
@@ -241,7 +243,7 @@ interface AttentionPart {
 }
 
 /**
- * One softmax over the keys of several parts, without joining them: the scores of a shared prompt and of an episode's
+ * Joint softmax over the keys of several parts, without joining them: the scores of a shared prompt and of an episode's
  * own tokens lie in different layouts, and copying them next to each other costs more than the softmax.
  *
  *   m = maxᵢ max sᵢ,  out = Σᵢ exp(sᵢ − m)·vᵢ / Σᵢ Σ exp(sᵢ − m)

@@ -1,9 +1,9 @@
 import type { FixedSource } from '../tensor/fixed.ts';
 
 /**
- * The decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions, grouped-query attention,
- * SwiGLU), so that public checkpoints of that family fit, plus options that a small from-scratch policy needs and
- * that are off for public checkpoints.
+ * Configuration of the decoder-only transformer: the block of the Qwen2 family (RMSNorm, rotary positions,
+ * grouped-query attention, SwiGLU), so that public checkpoints of that family fit, plus options that the local policy
+ * needs and that are off for public checkpoints.
  */
 export interface ModelConfig {
   readonly vocabSize: number;
@@ -19,16 +19,16 @@ export interface ModelConfig {
   readonly ropeTheta: number;
   readonly rmsNormEps: number;
   readonly qkvBias: boolean;
-  /** The output head is the embedding matrix. */
+  /** True when the output head is the embedding matrix. */
   readonly tieEmbeddings: boolean;
   /** Longest sequence, prompt included. */
   readonly maxPositions: number;
 
-  /** The prompt attends both ways; what follows attends causally. Off for public checkpoints. */
+  /** Bidirectional attention within the prompt; the tokens after it attend causally. Off for public checkpoints. */
   readonly prefixBidirectional: boolean;
   /** Adds the embeddings of the previous one or two tokens, scaled per channel. 0 for public checkpoints. */
   readonly tokenShift: 0 | 1 | 2;
-  /** One extra input bit per token: it also occurs in the view's `focus`. Off for public checkpoints. */
+  /** Focus bit, an extra input bit of each token that also occurs in the view's `focus`. Off for public checkpoints. */
   readonly focusBit: boolean;
   /** Factor on token embeddings. 1 for public checkpoints. */
   readonly embeddingScale: number;
@@ -46,7 +46,7 @@ export interface ModelConfig {
 
 /** Frozen weights of a pretrained model. Plain data, so that every thread can open them for itself. */
 export interface BaseWeights {
-  /** Names the numbers: of the files, and of how they were quantised. Checkpoints keep it. */
+  /** Hash of the files, and of how they were quantised. Checkpoints keep it. */
   readonly hash: string;
   /** Place of each weight, by name. */
   readonly weights: Readonly<Record<string, FixedSource>>;
@@ -56,7 +56,7 @@ export interface BaseWeights {
 export interface LoraConfig {
   /** Rank r, at least 1. */
   readonly rank: number;
-  /** α; the adapter counts α/r, or α/√r with `rslora`. */
+  /** Scale α: the adapter counts α/r, or α/√r with `rslora`. */
   readonly alpha: number;
   /** Projections that get an adapter, by the last part of their names: `q_proj`, `v_proj`, … */
   readonly targets: readonly string[];
@@ -64,10 +64,10 @@ export interface LoraConfig {
   readonly rslora?: boolean;
 }
 
-/** Every projection of a layer: what an adapter stands beside unless told otherwise. */
+/** Projections of a layer, all of them: an adapter stands beside each unless configured otherwise. */
 export const ALL_PROJECTIONS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
 
-/** The embedded default: what learns from random weights on two cores within minutes. */
+/** Small model, the default of the local policy: it learns from random weights on two cores within minutes. */
 export function smallModel(vocabSize: number, overrides: Partial<ModelConfig> = {}): ModelConfig {
   const hiddenSize = overrides.hiddenSize ?? 64;
   return {
@@ -92,7 +92,10 @@ export function smallModel(vocabSize: number, overrides: Partial<ModelConfig> = 
   };
 }
 
-/** @throws {RangeError} naming the first field that cannot be */
+/**
+ * Checks a model's configuration.
+ * @throws {RangeError} naming the first field that cannot be
+ */
 export function checkModelConfig(config: ModelConfig): void {
   const positive = [
     'vocabSize',

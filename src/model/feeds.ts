@@ -10,18 +10,18 @@ export const PAD = 0;
 /** Spelling of action texts: all that feeds need of a codec. */
 export type Speller = Pick<Codec, 'spell'>;
 
-/** An i32 feed. */
+/** Feed of i32 numbers. */
 export function i32(shape: readonly number[], data: Int32Array): HostTensor {
   return { dtype: 'i32', shape, data };
 }
 
-/** An f32 feed; of a pool that is longer than the shape, the first values. */
+/** Feed of f32 numbers; of a pool that is longer than the shape, the first values. */
 export function f32(shape: readonly number[], data: Float32Array): HostTensor {
   const size = shape.reduce((a, b) => a * b, 1);
   return { dtype: 'f32', shape, data: size === data.length ? data : data.subarray(0, size) };
 }
 
-/** 0, 1, … n − 1. */
+/** Steps 0, 1, … n − 1. */
 export function steps(n: number): HostTensor {
   return i32(
     [n],

@@ -28,7 +28,7 @@ export function actionTokenInputs(config: ModelConfig, rows: Dim): ActionTokens 
 }
 
 /**
- * One vector per action: the sum over its tokens of xₜ + W₂·silu(W₁·xₜ + b), scaled.
+ * Bags, one vector per action: the sum over its tokens of xₜ + W₂·silu(W₁·xₜ + b), scaled.
  * @returns [rows, d]
  */
 export function actionBags(config: ModelConfig, p: Parameters, actions: ActionTokens, rows: Dim): Tensor {
@@ -44,7 +44,7 @@ export function actionBags(config: ModelConfig, p: Parameters, actions: ActionTo
   return mul(sum, constant(BAG_SCALE));
 }
 
-/** Keeps a bag of about ten tokens at the size of one. */
+/** Scale that keeps a bag of about ten tokens at the size of one. */
 const BAG_SCALE = 0.3;
 
 /** Pointer keys of the prompt's tokens, packed. @param hidden [N, d] @returns [N, d] */
@@ -52,7 +52,7 @@ export function pointerKeys(p: Parameters, hidden: Tensor): Tensor {
   return projection(p, 'choice_head.pointer_key', hidden);
 }
 
-/** The candidates of each group: C actions, each mentioned at up to M places of the prompt. */
+/** Candidates of each group: C actions, each mentioned at up to M places of the prompt. */
 export interface Candidates {
   /** [G, C, d] */
   readonly bags: Tensor;
@@ -95,12 +95,12 @@ export function tokenLogits(config: ModelConfig, p: Parameters, hidden: Tensor):
   return matmul(hidden, outputTable(config, p), { transposeB: true });
 }
 
-/** The table [V, d] whose rows are the tokens' directions. */
+/** Output table [V, d], whose rows are the tokens' directions. */
 export function outputTable({ tieEmbeddings }: ModelConfig, p: Parameters): Tensor {
   return p(tieEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight');
 }
 
-/** V(s). @param hidden [rows, d] @returns [rows] */
+/** Value V(s). @param hidden [rows, d] @returns [rows] */
 export function values(p: Parameters, hidden: Tensor, rows: Dim): Tensor {
   return reshape(projection(p, 'value_head', hidden, true), [rows]);
 }

@@ -1,6 +1,6 @@
 /**
- * The policy-gradient loss over decisions, as part of the training graph. Every coefficient is an input, so one
- * compiled graph serves PPO, GRPO, RLOO, REINFORCE++ and DAPO: they differ in advantages and weights (src/algo).
+ * Policy-gradient loss over decisions, as part of the training graph. Every coefficient is an input, so one compiled
+ * graph serves PPO, GRPO, RLOO, REINFORCE++ and DAPO: they differ in advantages and weights (src/algo).
  */
 import {
   add,
@@ -22,20 +22,22 @@ import {
 import type { Dim, Shape } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 
-/** Per-decision outputs of the graph; all of one shape. */
+/** Terms of each decision, outputs of the graph; all of one shape. */
 export interface DecisionTerms {
-  /** log π(chosen) under the weights being trained. */
+  /** Log-probability log π(chosen) under the weights being trained. */
   readonly logprob: Tensor;
   /** Entropy of the distribution decided from. */
   readonly entropy: Tensor;
-  /** V(s), where the model has a value head. */
+  /** Value V(s), where the model has a value head. */
   readonly value: Tensor | undefined;
 }
 
 /** Output of an objective: the scalar to minimise, and scalars to report beside it. */
 export interface LossOutputs {
   readonly loss: Tensor;
-  /** Sums over decisions under the objective's own weights (means, where those sum to 1), or over its pairs. */
+  /**
+   * Statistics: sums over decisions under the objective's own weights (means, where those sum to 1), or over its pairs.
+   */
   readonly stats: Readonly<Record<string, Tensor>>;
 }
 

@@ -10,15 +10,15 @@ export interface AdamWConfig {
   readonly beta1: number;
   readonly beta2: number;
   readonly epsilon: number;
-  /** Decoupled: each matrix shrinks by lr·weightDecay per step; gains and biases do not. */
+  /** Weight decay, decoupled: each matrix shrinks by lr·weightDecay per step; gains and biases do not. */
   readonly weightDecay: number;
 }
 
-/** Defaults of the small policy's learner. */
+/** Defaults of the local policy's learner. */
 export const defaultAdamW: AdamWConfig = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0 };
 
 /**
- * One step of all parameters.
+ * AdamW step of all parameters.
  *
  *   g ← g·min(1, c/‖g‖),  m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
  *   w ← w − lr·(m/b₁)/(√(v/b₂) + ε) − lr·λ·w
@@ -69,7 +69,10 @@ export interface LearningRate {
   readonly final: number;
 }
 
-/** @param progress share of the run that is done, in [0, 1] @param step optimiser steps taken, from 0 */
+/**
+ * Learning rate of a step.
+ * @param progress share of the run that is done, in [0, 1] @param step optimiser steps taken, from 0
+ */
 export function learningRate(
   { peak, warmupSteps, decay, final }: LearningRate,
   step: number,

@@ -1,6 +1,6 @@
 /**
- * The parameters of a model: names as in the Qwen2 family's safetensors files (projections stored [out, in]),
- * shapes, and how each is drawn at the start. Extras of the small policy have names of their own.
+ * Parameters of a model: names as in the Qwen2 family's safetensors files (projections stored [out, in]), shapes, and
+ * how each is drawn at the start. Extras of the local policy have names of their own.
  */
 import { UserError } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
@@ -115,7 +115,7 @@ function isHead(name: string): boolean {
   return name.startsWith('value_head.');
 }
 
-/** The weights as tensors of a graph, looked up by name: inputs, but for those that lie in files. */
+/** Weights as tensors of a graph, looked up by name: inputs, but for those that lie in files. */
 export function parameterTensors(config: ModelConfig): Parameters {
   const { base, adapter } = config;
   const tensors = new Map<string, Tensor>();

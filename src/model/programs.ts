@@ -1,5 +1,5 @@
 /**
- * The graphs that a policy and a learner compile, all over the same parameter names.
+ * Graphs that a policy and a learner compile, all over the same parameter names.
  *
  * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
@@ -95,7 +95,7 @@ export function windowGraph(config: ModelConfig): Graph {
   return defineGraph({ scores, ...(config.valueHead ? { values: values(p, deciding, times('G', 'D')) } : {}) });
 }
 
-/** As {@link chooseGraph}, but with next-token `logits` [G·K, V] at each member's last new token. */
+/** Decodes as {@link chooseGraph} chooses, but with next-token `logits` [G·K, V] at each member's last new token. */
 export function decodeGraph(config: ModelConfig): Graph {
   const p = parameterTensors(config);
   const { hidden, outputs } = continueEpisodes(config, p);
@@ -111,8 +111,8 @@ export function decodeGraph(config: ModelConfig): Graph {
 export interface Decoding {
   readonly decoder: DecoderKind;
   /**
-   * Token decisions that could only draw some of the ids say which: `decisions.mask` [R, V], 0 or −1e9, is fed. True by
-   * default; where every id was possible it is a large array of zeros.
+   * Masked token decisions, which could only draw some of the ids, say which: `decisions.mask` [R, V], 0 or −1e9, is
+   * fed. True by default; where every id was possible it is a large array of zeros.
    */
   readonly masked?: boolean;
   /** Parts that token decisions over a frozen, unmasked vocabulary are computed in, so that [R, V] is never kept; 1. */
@@ -127,8 +127,8 @@ export interface TrainOptions extends Decoding {
 }
 
 /**
- * One optimiser step over whole episodes (the prompt of a group computed once): forward, backward and AdamW.
- * Outputs `loss`, the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter that is trained.
+ * Training step over whole episodes (the prompt of a group computed once): forward, backward and AdamW. Outputs `loss`,
+ * the loss's statistics, `gradNorm`, and `w/`, `m/`, `v/` for every parameter that is trained.
  */
 export function trainGraph(config: ModelConfig, options: TrainOptions): Graph {
   const p = parameterTensors(config);
@@ -139,7 +139,7 @@ export function trainGraph(config: ModelConfig, options: TrainOptions): Graph {
   return defineGraph({ loss, ...stats, ...updated });
 }
 
-/** The gradients alone, for checks: outputs `loss`, statistics and `d/<name>`. */
+/** Gradients alone, for checks: outputs `loss`, statistics and `d/<name>`. */
 export function gradientGraph(config: ModelConfig, options: Omit<TrainOptions, 'adamW'>): Graph {
   const p = parameterTensors(config);
   const { loss, stats } = episodeLoss(config, p, options);
@@ -177,7 +177,7 @@ function episodeLoss(config: ModelConfig, p: Parameters, options: Omit<TrainOpti
   return objective === 'policy' ? policyLoss(terms, shape) : likelihoodLoss(terms, shape);
 }
 
-/** Whole episodes, nothing cached: what each recorded decision is worth under the current weights. */
+/** Terms of whole episodes, nothing cached: what each recorded decision is worth under the current weights. */
 function episodeTerms(config: ModelConfig, p: Parameters, decoding: Decoding) {
   const { prompts, hidden } = readEpisodes(config, p, decoding.recompute);
   return decoding.decoder === 'choice'
@@ -237,7 +237,7 @@ function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor, { masked
   return { terms, shape };
 }
 
-/** The prompts, and the hidden states [N, d] of the tokens that follow them. */
+/** Reads prompts and the tokens after them. @returns the hidden states [N, d] of the latter */
 function readEpisodes(config: ModelConfig, p: Parameters, again = false) {
   const prompts = readPrompts(config, p, again);
   const tokens = tokenInputs(config, 'tokens', 'N');

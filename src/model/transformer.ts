@@ -1,6 +1,6 @@
 /**
- * The transformer's trunk over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
- * layout (attention.ts) that decides who sees whom.
+ * Trunk of the transformer over *packed* tokens: linear layers see only real tokens [N, d]; attention goes through a
+ * layout (attention.ts) that decides which tokens attend to which.
  */
 import { add, cut, gather, matmul, mul, rmsNorm, rotary, slice, swiglu } from '../tensor/ops.ts';
 import type { Dim } from '../tensor/shape.ts';
@@ -11,7 +11,7 @@ import { headSize } from './config.ts';
 /** Looks a parameter up by name. */
 export interface Parameters {
   (name: string): Tensor;
-  /** The low-rank matrices beside a projection (lora.ts): A [r, in], B [out, r], and the factor on their product. */
+  /** Low-rank matrices beside a projection (lora.ts): A [r, in], B [out, r], and the factor on their product. */
   adapter?(projection: string): { readonly down: Tensor; readonly up: Tensor; readonly scale: number } | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface LayerHeads {
 export type Attend = (layer: number, heads: LayerHeads) => Tensor;
 
 /**
- * Token embeddings with the small policy's options.
+ * Token embeddings with the local policy's options.
  *
  *   x = s·(E[idₜ] + a₁⊙E[idₜ₋₁] + a₂⊙E[idₜ₋₂] + focusₜ·f)
  *
@@ -92,7 +92,7 @@ export function trunk(config: ModelConfig, p: Parameters, tokens: TokenInputs, a
   return rmsNorm(again === undefined ? x : cut(x, again + config.layers), p('model.norm.weight'), config.rmsNormEps);
 }
 
-/** x·Wᵀ (+ b), W stored [out, in]. */
+/** Projection x·Wᵀ (+ b), W stored [out, in]. */
 export function projection(p: Parameters, name: string, x: Tensor, bias = false): Tensor {
   const adapter = p.adapter?.(name);
   let y = matmul(x, p(`${name}.weight`), { transposeB: true });

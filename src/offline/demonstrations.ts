@@ -1,12 +1,13 @@
 /**
- * Recorded episodes to learn from: AgentTraj-style JSON, and our own traces. Pure but for the files that are read.
+ * Demonstrations: recorded episodes to learn from, AgentTraj-style JSON, and our own traces. Pure but for the files
+ * that are read.
  */
 import { readFileSync } from 'node:fs';
 import { messageOf, UserError } from '../core/errors.ts';
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 import { TraceStore } from '../record/trace-store.ts';
 
-/** An episode as text. */
+/** Demonstration: an episode as text. */
 export interface Demonstration {
   /** Origin, for messages. */
   readonly source: string;
@@ -18,7 +19,7 @@ export interface Demonstration {
   readonly finalObservation: string;
   /** Sum of rewards; 1 for demonstrations that come without one (they are given as good ones). */
   readonly score: number;
-  /** The recorded episode, where the source is a trace. */
+  /** Trajectory of the recorded episode, where the source is a trace. */
   readonly trajectory?: Trajectory;
 }
 
@@ -27,17 +28,17 @@ export interface DemonstratedTurn {
   readonly action: string;
   /** Actions listed then; absent where the source does not say. */
   readonly actions?: readonly string[];
-  /** Context of later turns, not to be learnt: a reply without loss. */
+  /** True for context of later turns that is not to be learnt: a reply without loss. */
   readonly untrained?: true;
 }
 
-/** Episodes that nobody may learn from are those of evaluations. */
+/** Purposes whose episodes may be learnt from: those of evaluations may not. */
 const LEARNT = ['train', 'rollout'];
 
 /**
  * Reads a `.json` file as AgentTraj; anything else as traces: a file, a `traces` folder or a run. Episodes of evaluations
  * are left out: their tasks are held out.
- * @param onNotice told what was left out
+ * @param onNotice gets a line about what was left out
  * @throws {UserError} BAD_TRACE naming the file and what is wrong with it
  */
 export function readDemonstrations(path: string, onNotice: (message: string) => void = () => {}): Demonstration[] {

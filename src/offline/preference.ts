@@ -1,6 +1,6 @@
 /**
- * Direct preference optimisation: pairs of episodes of one task, the better one made likelier than the worse one,
- * measured against the weights it started from.
+ * Direct preference optimisation: over pairs of episodes of one task the better one is made likelier than the worse
+ * one, measured against the weights it started from.
  */
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Trajectory } from '../core/trajectory.ts';
@@ -16,7 +16,7 @@ import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { logprobsGraph, trainGraph } from '../model/programs.ts';
 import type { Reader } from './teach.ts';
 
-/** Two episodes of one task. */
+/** Pair of episodes of one task. */
 export interface Pair {
   readonly chosen: Trajectory;
   readonly rejected: Trajectory;
@@ -31,22 +31,22 @@ export interface PreferenceOptions extends Reader {
   readonly learningRate: LearningRate;
   readonly maxGradNorm: number;
   readonly adamW: AdamWConfig;
-  /** uint32; orders the pairs. */
+  /** Seed of the order of pairs, uint32. */
   readonly seed: number;
 }
 
-/** One epoch: means over its optimiser steps. */
+/** Epoch statistics: means over its optimiser steps. */
 export interface PreferenceEpoch {
   readonly loss: number;
   /** Share of pairs whose better episode has become relatively likelier. */
   readonly accuracy: number;
-  /** β times the mean difference of the log-ratios. */
+  /** Margin: β times the mean difference of the log-ratios. */
   readonly margin: number;
 }
 
 /**
  * Trains on pairs.
- * @param onEpoch told after each epoch
+ * @param onEpoch called after each epoch
  * @returns the new weights, or what was not finite (nothing is changed then)
  * @see Rafailov et al. 2023, https://arxiv.org/abs/2305.18290
  */
@@ -97,7 +97,7 @@ function signsOf(unit: readonly TrainGroup[], { chosen, rejected }: Pair): numbe
   });
 }
 
-/** log π(chosen) − log π(rejected) of each pair. */
+/** Signed sums log π(chosen) − log π(rejected) of each pair. */
 async function signedSums(
   measuring: Measuring,
   params: ParamSet,

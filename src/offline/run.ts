@@ -1,4 +1,4 @@
-/** Off-line training of a run's policy from recorded episodes: what `longplay sft` and `longplay dpo` do. */
+/** Offline training of a run's policy from recorded episodes, as `longplay sft` and `longplay dpo` do it. */
 import { join } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
@@ -18,11 +18,11 @@ import { loadNewest, saveCheckpoint } from '../record/checkpoint.ts';
 import { checkpointContent, type Identity } from '../record/run-checkpoint.ts';
 import type { Demonstration } from './demonstrations.ts';
 import { type PreferenceEpoch, pairUp, trainOnPairs } from './preference.ts';
-import { taught } from './teach.ts';
+import { fromDemonstration } from './teach.ts';
 
 export interface OfflineRequest {
   readonly config: RunConfig;
-  /** The run's folder; a checkpoint is left in it. */
+  /** Folder of the run; a checkpoint is left in it. */
   readonly dir: string;
   readonly view: View | undefined;
   /** Instructions for a language model. */
@@ -46,7 +46,7 @@ export async function superviseRun(request: OfflineRequest, onEpoch: (epoch: Sup
   const { config, demonstrations, epochs, batch } = request;
   const setup = setUp(request);
   const groups = demonstrations.map((one, i): Group => {
-    const trajectory = taught(setup.reader, one, i, i);
+    const trajectory = fromDemonstration(setup.reader, one, i, i);
     return { group: i, task: trajectory.task, horizon: trajectory.horizon, trajectories: [trajectory] };
   });
   need(groups.length > 0, 'no demonstrations');
@@ -98,8 +98,8 @@ export async function preferRun(
   const setup = setUp(request);
   const opening = ({ turns }: Demonstration) => turns[0]?.observation;
   const pairs = pairUp(demonstrations, (a, b) => opening(a) === opening(b)).map(({ chosen, rejected }, i) => ({
-    chosen: taught(setup.reader, chosen, 2 * i, i),
-    rejected: taught(setup.reader, rejected, 2 * i + 1, i),
+    chosen: fromDemonstration(setup.reader, chosen, 2 * i, i),
+    rejected: fromDemonstration(setup.reader, rejected, 2 * i + 1, i),
   }));
   need(pairs.length > 0, 'no two episodes of one task with different scores');
   const engine = await openEngine(setup.engine);

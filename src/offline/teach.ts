@@ -9,7 +9,7 @@ import type { Demonstration } from './demonstrations.ts';
 export interface Reader {
   readonly codec: Codec;
   readonly decoder: DecoderKind;
-  /** With the tokens decoder: the action is one of those listed, where they are. */
+  /** True, with the tokens decoder, when the action must be one of the listed ones, where some are listed. */
   readonly masked: boolean;
 }
 
@@ -22,7 +22,12 @@ export interface Reader {
  * @throws {UserError} BAD_TRACE when the choice decoder is to learn from a source that lists no actions, or an action
  *   is not among those listed
  */
-export function taught(reader: Reader, demonstration: Demonstration, episode: number, group: number): Trajectory {
+export function fromDemonstration(
+  reader: Reader,
+  demonstration: Demonstration,
+  episode: number,
+  group: number,
+): Trajectory {
   const { codec, decoder } = reader;
   const { turns, finalObservation, trajectory, score, source } = demonstration;
   if (turns.length === 0) throw new UserError('BAD_TRACE', `${source}: it has no turns`);

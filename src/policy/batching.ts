@@ -1,11 +1,11 @@
 /** Batching rule: starts a call when it is full, complete, or waited for long enough. */
 
-/** Moment at which a call may start. */
+/** State of the queue at a moment when a call may start. */
 export interface BatchState {
   /** Turns that wait for a call. */
   readonly waiting: number;
   readonly maxBatch: number;
-  /** No other turn can join the call: see `Policy.complete`. */
+  /** True when no other turn can join the call: see `Policy.complete`. */
   readonly complete: boolean;
   /** Age of the oldest waiting turn, in milliseconds. */
   readonly oldestMs: number;

@@ -103,7 +103,10 @@ export class CachedPolicy implements Policy {
     return waiting;
   }
 
-  /** A run of tokens lets others join between two of its calls; so does a batch in which everyone waits. */
+  /**
+   * Complete when a run of tokens is under way, which others can join between two of its calls, or when a batch has all
+   * its members waiting.
+   */
   get complete(): boolean {
     return this.#runs > 0 || this.#batches.some(({ live, waiting }) => live > 0 && waiting.size === live);
   }
@@ -119,7 +122,10 @@ export class CachedPolicy implements Policy {
     });
   }
 
-  /** @returns why the turn cannot be decided */
+  /**
+   * Submits one turn.
+   * @returns the reason why it cannot be decided
+   */
   #submit(request: ActRequest): string | undefined {
     const { codec, decoder, config } = this.#options;
     const { given, actions } = request;
@@ -165,8 +171,8 @@ export class CachedPolicy implements Policy {
   }
 
   /**
-   * One call of the fullest batch: first prompts and candidates that are new, then the decisions of all its members that
-   * wait. A batch that is passed over keeps waiting until it is the fullest.
+   * Makes one call of the fullest batch: first prompts and candidates that are new, then the decisions of all its
+   * members that wait. A batch that is passed over keeps waiting until it is the fullest.
    */
   async step(): Promise<readonly Acted[]> {
     const batch = this.#busiestBatch();
@@ -228,7 +234,7 @@ export class CachedPolicy implements Policy {
     return member;
   }
 
-  /** Keeps a member beside its prompt: nothing that was cached under another one holds. */
+  /** Follows a prompt that was rendered anew: nothing that was cached under the former one holds. */
   #followPrompt(member: MemberState): void {
     const { prompt } = member.transcript;
     if (prompt === member.prompt) return;

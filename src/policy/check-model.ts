@@ -1,6 +1,6 @@
 /**
- * A look at a pretrained model on this machine, and at a generation server beside it: what `longplay doctor --model` runs
- * where no test of ours can. Everything is done once, small, with the code that a run uses.
+ * Checks of a pretrained model on this machine, and of a generation server beside it: `longplay doctor --model` runs
+ * them where no test of ours can. Everything is done once, small, with the code that a run uses.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ import { type ChatCodec, openChatCodec } from '../reading/chat-codec.ts';
 import { type GenerationOptions, openGenerationClient } from '../remote/generation/generation-client.ts';
 import { CachedPolicy } from './cached-policy.ts';
 
-/** One line of the table. */
+/** Check: one line of the table. */
 export interface Check {
   readonly what: string;
   readonly ok: boolean;
@@ -127,7 +127,7 @@ async function open(folder: string, quantize: Quantize, scratch: string) {
   return { found, value: { model, config, codec } };
 }
 
-/** An adapter: B all zero changes nothing, B of this size changes log-probabilities visibly. */
+/** Parameters of an adapter: B all zero changes nothing, B of this size changes log-probabilities visibly. */
 function paramsOf(config: ModelConfig, size: number): ParamSet {
   const specs = parameterSpecs(config).map((spec) =>
     spec.name.includes('.lora_B.') ? { ...spec, init: { kind: 'uniform', bound: size } as const } : spec,
@@ -200,7 +200,7 @@ type Timed = <T>(
   work: () => Promise<{ found: string; ok?: boolean; value: T }>,
 ) => Promise<T | undefined>;
 
-/** The server under an adapter that changes something: its log-probabilities must be those computed here. */
+/** Checks the server under an adapter that changes something: its log-probabilities must be those computed here. */
 async function checkServer(
   server: GenerationOptions,
   {

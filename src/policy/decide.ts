@@ -11,7 +11,7 @@ import { drawFrom } from './sampling.ts';
 export interface Scored {
   /** [C] scores of the slot's candidates, or [V] logits. */
   readonly scores: Float32Array;
-  /** Critic's V; 0 without a value head. */
+  /** Value V of the critic; 0 without a value head. */
   readonly value: number;
   /** Version of the weights. */
   readonly version: number;
@@ -32,10 +32,10 @@ export function choose(member: MemberState, request: ActRequest, { scores, value
 /** Limits of a run of tokens. */
 export interface RunLimits {
   readonly codec: Codec;
-  /** Only spellings of listed actions, where some are listed. */
+  /** True to sample only spellings of listed actions, where some are listed. */
   readonly masked: boolean;
   readonly maxTokens: number;
-  /** A run ends where the model has no position left to read its last token at. */
+  /** Model of the policy; a run ends where it has no position left to read its last token at. */
   readonly config: { readonly maxPositions: number };
 }
 

@@ -15,7 +15,7 @@ export interface Reading {
   /** Tokens after the prompt that are cached, and that the call reads. */
   readonly cached: number;
   readonly fresh: number;
-  /** The call reads the last one: it decides. */
+  /** True when the call reads the last token, and so decides. */
   readonly decides: boolean;
 }
 

@@ -21,7 +21,7 @@ export interface GroupState {
   prompt: Prompt;
   /** [P, d] pointer keys of the prompt, once it is read. */
   promptKeys: Float32Array | undefined;
-  /** The prompt or the weights changed since it was last read. */
+  /** True when the prompt or the weights changed since the prompt was last read. */
   dirty: boolean;
   /** Candidates in the order of their rows; the first `vectors` of them are in the cache. */
   readonly candidates: Candidate[];
@@ -38,7 +38,7 @@ export interface MemberState {
   row: number;
   /** Tokens after its prompt: as many as the cache's past holds are cached. */
   readonly transcript: Transcript;
-  /** The transcript's prompt when it was last looked at; another object means that it was rendered anew. */
+  /** Prompt of the transcript at the last look; another object means that it was rendered anew. */
   prompt: Prompt;
   /** Candidate row of each entry of the transcript's table, as last read. */
   readonly candidates: (CandidateRow | undefined)[];

@@ -1,4 +1,7 @@
-/** A trained run's language model as files that others read: an adapter in peft's form, or a whole folder. */
+/**
+ * Exports a trained run's language model as files that other programs read: an adapter in peft's form, or a whole
+ * folder.
+ */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';

@@ -11,9 +11,12 @@ import type { ModelConfig } from '../model/config.ts';
 import { headSize } from '../model/config.ts';
 import { MAX_MENTIONS } from '../reading/transcript.ts';
 
-/** Added to a score, it leaves no probability in f32; −∞ would make a row without any token NaN. */
+/** Mask value: added to a score, it leaves no probability in f32; −∞ would make a row without any token NaN. */
 const MASKED = -1e9;
-/** Capacities are multiples of these: pools do not grow with every token, and shapes repeat from call to call. */
+/**
+ * Steps of the capacities, which are multiples of these: pools do not grow with every token, and shapes repeat from
+ * call to call.
+ */
 const PROMPT_STEP = 32;
 const PAST_STEP = 16;
 const ACTION_STEP = 8;
@@ -33,7 +36,7 @@ export class KvCache {
   past = PAST_STEP;
   /** C: capacity of a slot's candidate actions. */
   actions = ACTION_STEP;
-  /** Per layer; each begins with the pool as it is laid out now, and may be longer. */
+  /** Pools per layer; each begins with the pool in its present layout, and may be longer. */
   promptK: Float32Array[] = [];
   promptV: Float32Array[] = [];
   pastK: Float32Array[] = [];

@@ -1,4 +1,4 @@
-/** Opening a policy from its specification: the one place that knows which kind is which class. */
+/** Opens policies from their specifications: the one place that maps each kind to its class. */
 import type { Clock } from '../core/clock.ts';
 import type { EngineOptions } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
@@ -29,7 +29,7 @@ export interface ServerPolicySpec extends Omit<ServerPolicyOptions, 'codec' | 'c
 
 /** Policy with weights of its own. */
 export interface LocalPolicySpec {
-  readonly kind: 'small';
+  readonly kind: 'local';
   readonly engine: EngineOptions;
   readonly model: ModelConfig;
   /** URL of the world's module; the policy reads through its view, unless `chat` is given. */
@@ -39,7 +39,7 @@ export interface LocalPolicySpec {
   readonly masked: boolean;
   readonly maxTokens: number;
   readonly cacheOnUpdate: 'keep' | 'recompute';
-  /** Requests bring prompts that their clients rendered (`ActRequest.given`). */
+  /** True when requests bring prompts that their clients rendered (`ActRequest.given`). */
   readonly givenPrompts?: boolean;
   readonly params: ParamSet;
 }

@@ -11,7 +11,7 @@ import type { RenderedPrompt } from '../reading/outside.ts';
 
 /** Prompt that a client rendered itself, in place of an observation; nothing is remembered of it. */
 export interface GivenPrompt extends RenderedPrompt {
-  /** uint32; fixes the draw, in place of `samplingSeed` and `turn`. */
+  /** Seed of the draw, uint32, in place of `samplingSeed` and `turn`. */
   readonly seed: number;
   /** Longest run of tokens; at most what the policy allows anyway. */
   readonly maxTokens: number;
@@ -24,11 +24,11 @@ export interface ActRequest extends NextTurn {
   /** Index within the group, in [0, group size). */
   readonly member: number;
   readonly groupSize: number;
-  /** uint32; with the turn number it fixes the draw. */
+  /** Seed of sampling, uint32; with the turn number it fixes the draw. */
   readonly samplingSeed: number;
-  /** 0 is greedy. */
+  /** Temperature; 0 is greedy. */
   readonly temperature: number;
-  /** In place of an observation; the episode has this one turn. */
+  /** Prompt given in place of an observation; the episode has this one turn. */
   readonly given?: GivenPrompt;
 }
 
@@ -53,16 +53,16 @@ export interface Acted {
   readonly response?: ModelResponse;
 }
 
-/** Turn that a policy does not decide. Its episode fails alone; what is wrong with one is nothing to the others. */
+/** Turn that a policy does not decide. Its episode fails alone, and the others go on. */
 export interface Unanswered {
   readonly episode: number;
   readonly message: string;
 }
 
 /**
- * Laws, held to by `test/policy/laws.ts`: every submitted turn is answered once, or refused at once; releasing twice, or what is unknown,
- * does no harm; after `forget` it is as a fresh policy with the same weights; the batches in which turns are read change
- * no decision; an episode that comes with its history goes on as if it had never left.
+ * Policy. Its laws, held by `test/policy/laws.ts`: every submitted turn is answered once, or refused at once; releasing
+ * twice, or what is unknown, does no harm; after `forget` it is as a fresh policy with the same weights; the batches in
+ * which turns are read change no decision; an episode that comes with its history goes on as if it had never left.
  */
 export interface Policy {
   /** Version (updates seen) of the weights in force; 0 for a policy without weights. */
@@ -80,11 +80,11 @@ export interface Policy {
   /** Turns that wait for a call or are in the middle of a run of tokens. */
   readonly waiting: number;
   /**
-   * True when some call would leave nobody behind: everyone who could still join it waits already, or a run of tokens
-   * is under way that others can join later.
+   * True when some call would leave no turn behind: every turn that could still join it is waiting already, or a run of
+   * tokens is under way that others can join later.
    */
   readonly complete: boolean;
-  /** Engine calls are made for at most this many turns at once. */
+  /** Most turns of one engine call. */
   readonly maxBatch: number;
   /** Makes one engine call. @returns the turns it finished */
   step(): MaybePromise<readonly Acted[]>;

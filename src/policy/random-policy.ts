@@ -20,7 +20,7 @@ export class RandomPolicy implements Policy {
     return this.#queue.length;
   }
 
-  /** Nothing is gained by waiting for company. */
+  /** Complete at once: nothing is gained by waiting for more turns. */
   get complete(): boolean {
     return true;
   }

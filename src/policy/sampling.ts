@@ -5,11 +5,12 @@ import type { Rng } from '../core/rng.ts';
 export interface Drawn {
   /** Position in the list that was drawn from. */
   readonly at: number;
-  /** log π(drawn) at temperature 1 over the listed scores: what the learner recomputes. */
+  /** Log-probability log π(drawn) at temperature 1 over the listed scores: what the learner recomputes. */
   readonly logprob: number;
 }
 
 /**
+ * Draws from scores.
  * @param scores scores of the listed alternatives, at least one, finite
  * @param temperature 1 draws from softmax(scores); 0 takes the first best
  */

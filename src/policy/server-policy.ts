@@ -27,7 +27,7 @@ export interface ServerPolicyOptions {
   readonly client: GenerationClient;
   /** Folder for adapters, on a path that the server sees too. */
   readonly adapters: string;
-  /** The base's path or name, for the adapters' own record. */
+  /** Base model's path or name, for the adapters' own record. */
   readonly baseModel: string;
   readonly endTokens: readonly number[];
   /** Longest answer, in tokens. */
@@ -44,14 +44,14 @@ export interface ServerPolicyOptions {
 
 interface Published {
   readonly version: number;
-  /** Undefined for the base alone: an adapter that changes nothing. */
+  /** Name of the adapter; undefined for the base alone, whose adapter would change nothing. */
   readonly name: string | undefined;
   readonly folder: string;
 }
 
 interface Member {
   readonly transcript: Transcript;
-  /** Its request, and the number of it: an answer to an older one is nobody's. */
+  /** Request under way, and its number: an answer to an older one is discarded. */
   request: ActRequest | undefined;
   asked: number;
 }
@@ -59,7 +59,7 @@ interface Member {
 export class ServerPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: ServerPolicyOptions;
-  /** Part of every name: another run, and this one after a restart, has other names. */
+  /** Run id in every name: another run, and this one after a restart, has other names. */
   readonly #run = randomUUID().slice(0, 8);
   readonly #members = new Map<number, Member>();
   readonly #queue: number[] = [];
@@ -125,7 +125,10 @@ export class ServerPolicy implements Policy {
     this.#acted = [];
   }
 
-  /** Sends what waits, and waits for the first answer. @throws {LongplayError} REMOTE_FAILED when attempts are used up */
+  /**
+   * Sends the waiting turns, and awaits the first answer. @throws {LongplayError} REMOTE_FAILED when attempts are used
+   * up
+   */
   async step(): Promise<readonly Acted[]> {
     const current = await this.#newest();
     while (this.#queue.length > 0 && this.#flights.size < this.maxBatch) {
@@ -232,7 +235,7 @@ export class ServerPolicy implements Policy {
 
   // --- adapters -------------------------------------------------------------------------------------------------
 
-  /** The newest adapter, loaded. */
+  /** Newest adapter, loaded. */
   async #newest(): Promise<Published> {
     while (this.#published.at(-1)?.version !== this.#params.version) {
       this.#publishing ??= this.#publish(this.#params).finally(() => {
@@ -275,7 +278,7 @@ export class ServerPolicy implements Policy {
     throw new LongplayError('REMOTE_FAILED', `the server loads no adapter from ${folder}: ${last}`);
   }
 
-  /** Unloads what nobody asks under, and nobody may be trained on, any more. */
+  /** Retires adapters: unloads those without a request under way that are too old to be trained on. */
   async #retire(): Promise<void> {
     const { client, maxLag } = this.#options;
     const newest = this.#published.at(-1)!;

@@ -17,6 +17,7 @@ import { type Identity, runStateOf } from '../record/run-checkpoint.ts';
 import type { PolicySetup } from './setup.ts';
 
 /**
+ * Sets up the policy of a pretrained model.
  * @param prompt instructions of the world
  * @param dir    the run's folder; a quantised base is kept beside it
  * @param checkpoint go on from its adapter instead of a fresh one

@@ -13,10 +13,10 @@ import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
-/** Policy before it is opened: in this process only its facts and weights exist. */
+/** Setup of a policy that is not opened yet: its facts and weights alone. */
 export interface PolicySetup<R, H> {
   readonly codec: Codec;
-  /** Present for a language model: threads open its codec from this. */
+  /** Reading of a language model, from which threads open its codec; absent for others. */
   readonly chat?: ChatReading;
   readonly model: ModelConfig;
   readonly identity: Identity;
@@ -26,11 +26,11 @@ export interface PolicySetup<R, H> {
 }
 
 /**
- * Sets up whatever policy the configuration names that has weights of its own.
- * @param world what a small policy and a language model read it by
+ * Sets up the policy that the configuration names, if it has weights of its own.
+ * @param world what a local policy and a language model read it by
  * @param dir the run's folder
  * @returns `undefined` for a policy without
- * @throws {UserError} as `setUpSmallPolicy` and `setUpCheckpointPolicy` do
+ * @throws {UserError} as `setUpLocalPolicy` and `setUpCheckpointPolicy` do
  */
 export function setUpPolicy<R, H>(
   config: RunConfig,
@@ -40,19 +40,20 @@ export function setUpPolicy<R, H>(
   initial?: LoadedCheckpoint,
 ): PolicySetup<R, H> | undefined {
   const { kind } = config.policy;
-  if (kind === 'small') return setUpSmallPolicy(config, world.view, checkpoint, initial);
+  if (kind === 'local') return setUpLocalPolicy(config, world.view, checkpoint, initial);
   if (kind !== 'checkpoint' && kind !== 'server') return undefined;
   return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
 }
 
 /**
+ * Sets up the local policy.
  * @param view the world's own; absent: the default view
  * @param checkpoint go on from its weights instead of random ones
  * @param initial a run's weights to start afresh from: version, moments and all else begin anew
  * @throws {UserError} BAD_CONFIG when the model cannot be; BAD_CHECKPOINT when the checkpoint
  *   belongs to another model
  */
-export function setUpSmallPolicy<R, H>(
+export function setUpLocalPolicy<R, H>(
   config: RunConfig,
   view: View | undefined,
   checkpoint: LoadedCheckpoint | undefined,

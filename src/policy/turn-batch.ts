@@ -6,14 +6,14 @@
 import type { Decision } from '../core/trajectory.ts';
 import type { Acted, ActRequest } from './policy.ts';
 
-/** Requests in order. */
+/** Batch of requests, in order. */
 export interface RequestBatch {
   /** [N, 9]: kind, episode, group, member, group size, turn, sampling seed, number of actions, number of new actions */
   readonly heads: Int32Array;
   /** [N] */
   readonly temperatures: Float64Array;
   readonly observations: readonly string[];
-  /** Of the requests that have one. */
+  /** Last actions of the requests that have one. */
   readonly lastActions: readonly string[];
   /** Action indices of all requests, one after the other. */
   readonly actions: Int32Array;
@@ -25,11 +25,11 @@ export interface RequestBatch {
 const WHOLE = 0;
 const FIRST = 1;
 const LATER = 2;
-/** Later, and the last action was a stage. */
+/** Kind of a later request whose last action was a stage. */
 const STAGED = 3;
 const REQUEST_HEAD = 9;
 
-/** Requests as columns, in order. */
+/** Packs requests as columns, in order. */
 export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   const heads = new Int32Array(REQUEST_HEAD * requests.length);
   const temperatures = new Float64Array(requests.length);
@@ -67,7 +67,9 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   return { heads, temperatures, observations, lastActions, actions, newActions, whole };
 }
 
-/** The requests; their `actions` are views of the batch. What never left its thread comes as it is. */
+/**
+ * Unpacks requests; their `actions` are views of the batch. A batch that never left its thread is returned as it is.
+ */
 export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): readonly ActRequest[] {
   if (isList(batch)) return batch;
   const { heads, temperatures, observations, lastActions, actions, newActions, whole } = batch;
@@ -110,7 +112,7 @@ function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
   return given === undefined && history === undefined && (!partial || lastAction !== undefined);
 }
 
-/** Answers in order. */
+/** Batch of answers, in order. */
 export interface ActedBatch {
   /**
    * [N, 8]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages, length of
@@ -122,9 +124,9 @@ export interface ActedBatch {
   readonly actions: readonly string[];
   /** Contexts of all decisions, each followed by its sampled tokens if there are any. */
   readonly tokens: Int32Array;
-  /** Of the sampled tokens. */
+  /** Log-probabilities of the sampled tokens. */
   readonly logprobs: Float32Array;
-  /** Of the runs that were sampled under more than one version: their `versions`. */
+  /** Versions of the runs that were sampled under more than one. */
   readonly versions: Int32Array;
   /** Answers without a decision, or of a language model. */
   readonly whole: readonly Acted[];
@@ -136,7 +138,7 @@ const MASKED_TOKENS = 3;
 const ACTED_HEAD = 8;
 const ACTED_NUMBERS = 5;
 
-/** Answers as columns, in order. */
+/** Packs answers as columns, in order. */
 export function packActed(turns: readonly Acted[]): ActedBatch {
   const heads = new Int32Array(ACTED_HEAD * turns.length);
   const numbers = new Float64Array(ACTED_NUMBERS * turns.length);
@@ -199,7 +201,7 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   return { heads, numbers, actions, tokens, logprobs, versions, whole };
 }
 
-/** Answers out of their columns; contexts and runs are copies, so that none keeps its batch alive. */
+/** Unpacks answers; contexts and runs are copies, so that none keeps its batch alive. */
 export function unpackActed({ heads, numbers, actions, tokens, logprobs, versions, whole }: ActedBatch): Acted[] {
   const out: Acted[] = [];
   let object = 0;

@@ -21,7 +21,7 @@ import { drawFrom } from './sampling.ts';
 /** Model, codec and limits of a window policy. */
 export interface WindowPolicyOptions {
   readonly config: ModelConfig;
-  /** One that `rendersAnew`. */
+  /** Codec that `rendersAnew`. */
   readonly codec: Codec;
   /** Turns per engine call, at most. */
   readonly maxBatch: number;
@@ -46,7 +46,7 @@ export class WindowPolicy implements Policy {
   readonly #options: WindowPolicyOptions;
   readonly #program: Program;
   readonly #episodes = new Map<number, Episode>();
-  /** Waiting ones, in the order in which they came. */
+  /** Queue of waiting turns, in the order in which they came. */
   readonly #queue = new Set<Episode>();
   #weights: Record<string, HostTensor> = {};
   #version = 0;
@@ -98,7 +98,10 @@ export class WindowPolicy implements Policy {
     });
   }
 
-  /** @returns why the turn cannot be decided */
+  /**
+   * Submits one turn.
+   * @returns the reason why it cannot be decided
+   */
   #submit(request: ActRequest): string | undefined {
     const { codec, config } = this.#options;
     if (request.actions.length === 0) return nothingListed(request);

@@ -18,9 +18,9 @@ export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
 export interface StoredAdapter {
   readonly lora: LoraConfig;
-  /** The base model as the adapter names it: a path or a hub's name. */
+  /** Base model as the adapter names it: a path or a hub's name. */
   readonly baseModel: string | undefined;
-  /** A and B by name, as float32. */
+  /** Values of A and B by name, as float32. */
   readonly values: Readonly<Record<string, Float32Array>>;
 }
 
@@ -118,7 +118,7 @@ function readLora(json: Json, source: string): LoraConfig {
 
 /**
  * Writes an adapter folder. What is written is complete only when this returns; give a server the path after it.
- * @param baseModel the base's path or name, for whoever loads the adapter
+ * @param baseModel the base's path or name, for the program that loads the adapter
  */
 export function writeAdapter(
   folder: string,

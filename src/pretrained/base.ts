@@ -1,9 +1,9 @@
-/** The frozen base of a pretrained model: its weights as fixed tensors, as they lie in its files. */
+/** Frozen base of a pretrained model: its weights as fixed tensors, left in its files. */
 import type { BaseWeights, ModelConfig } from '../model/config.ts';
 import { weightSpecs } from '../model/parameters.ts';
 import type { PretrainedModel } from './folder.ts';
 
-/** The model with every weight frozen where it lies. */
+/** Freezes a model: every weight stays in its file. */
 export function frozen({ config, shards }: PretrainedModel): ModelConfig & { readonly base: BaseWeights } {
   const weights = Object.fromEntries(
     weightSpecs({ ...config, valueHead: false }).map(({ name }) => [name, shards.weights.get(name)!.source]),

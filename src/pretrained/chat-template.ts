@@ -1,9 +1,9 @@
-/** Conversations → text by a model's own Jinja chat template, as transformers renders it. */
+/** Chat templates: conversations → text by a model's own Jinja template, as transformers renders it. */
 import { Template } from '@huggingface/jinja';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Json } from './model-config.ts';
 
-/** One message; templates may read more fields than these. */
+/** Message of a conversation; templates may read more fields than these. */
 export interface ChatMessage {
   readonly role: string;
   readonly content: unknown;
@@ -12,14 +12,14 @@ export interface ChatMessage {
 
 export interface RenderOptions {
   readonly tools?: readonly unknown[] | null;
-  /** Ends with the opening of an assistant's turn. */
+  /** True to end with the opening of an assistant's turn. */
   readonly addGenerationPrompt?: boolean;
-  /** More names that the template may read. */
+  /** Variables, further names that the template may read. */
   readonly variables?: Json;
 }
 
 export class ChatTemplate {
-  /** The Jinja text. */
+  /** Text of the Jinja template. */
   readonly text: string;
   readonly #template: Template;
   readonly #source: string;
@@ -44,7 +44,10 @@ export class ChatTemplate {
     }
   }
 
-  /** @throws {UserError} BAD_CHECKPOINT with what the template itself raises */
+  /**
+   * Renders a conversation.
+   * @throws {UserError} BAD_CHECKPOINT with what the template itself raises
+   */
   render(
     messages: readonly ChatMessage[],
     { tools = null, addGenerationPrompt = false, variables = {} }: RenderOptions = {},
@@ -66,7 +69,7 @@ export class ChatTemplate {
 }
 
 /**
- * The template's text in a `tokenizer_config.json`: a string, or a list of named ones of which `default` is taken
+ * Text of the template in a `tokenizer_config.json`: a string, or a list of named ones of which `default` is taken
  * (`tool_use` for conversations with tools, where there is one).
  * @returns `undefined` where there is none
  */
@@ -77,7 +80,7 @@ export function templateText(value: unknown, withTools = false): string | undefi
   return (withTools ? named.get('tool_use') : undefined) ?? named.get('default');
 }
 
-/** The special tokens that templates read, as text, from a `tokenizer_config.json`. */
+/** Special tokens that templates read, as text, from a `tokenizer_config.json`. */
 export function templateTokens(config: Json): Json {
   const tokens: Record<string, string> = {};
   for (const [name, value] of Object.entries(config)) {

@@ -1,5 +1,5 @@
 /**
- * A model folder as Hugging Face writes it: `config.json`, weights, `tokenizer.json`, `tokenizer_config.json`,
+ * Model folders as Hugging Face writes them: `config.json`, weights, `tokenizer.json`, `tokenizer_config.json`,
  * `generation_config.json`, maybe `chat_template.jinja`.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { type Json, readModelConfig } from './model-config.ts';
 import { findShards, type Shards } from './shards.ts';
 import { BpeTokenizer } from './tokenizer.ts';
 
-/** A model and where its weights lie; nothing of them is read yet. */
+/** Pretrained model and the places of its weights, none of which is read yet. */
 export interface PretrainedModel {
   /** Absolute path of the folder. */
   readonly folder: string;
@@ -62,7 +62,7 @@ export function openModel(folder: string, maxPositions?: number): PretrainedMode
   return { folder: path, config, shards, endTokens: endTokens(generation.eos_token_id ?? json.eos_token_id) };
 }
 
-/** A model's tokenizer and, where it has one, its chat template. */
+/** Tokenizer of a model and, where it has one, its chat template. */
 export interface PretrainedText {
   readonly tokenizer: BpeTokenizer;
   readonly template: ChatTemplate | undefined;
@@ -78,7 +78,10 @@ export function openText(folder: string): PretrainedText {
   return { tokenizer, template: text === undefined ? undefined : new ChatTemplate(text, templateTokens(config), path) };
 }
 
-/** @throws {UserError} BAD_CHECKPOINT for a file that is missing or holds no JSON object */
+/**
+ * Reads a JSON file.
+ * @throws {UserError} BAD_CHECKPOINT for a file that is missing or holds no JSON object
+ */
 export function readJson(folder: string, name: string): Json {
   const path = join(folder, name);
   if (!existsSync(path)) throw new UserError('BAD_CHECKPOINT', `${folder}: ${name} is missing`);

@@ -9,7 +9,7 @@ import type { PretrainedModel } from './folder.ts';
 import { readWeight } from './shards.ts';
 
 /**
- * W + scale·B·A as float32, computed in float64; the weight itself where no adapter stands beside it.
+ * Merged weight W + scale·B·A as float32, computed in float64; the weight itself where no adapter stands beside it.
  * @param values the adapter's matrices by name
  */
 export function mergedWeight(
@@ -65,7 +65,10 @@ export function writeTrained(
   writeFolder(model, folder, (name) => values[name]);
 }
 
-/** @param weightOf new numbers of a weight; undefined: as it is */
+/**
+ * Writes a model's folder with new weights.
+ * @param weightOf new numbers of a weight; undefined: as it is
+ */
 function writeFolder(
   model: PretrainedModel,
   folder: string,
@@ -91,7 +94,7 @@ function writeFolder(
   }
 }
 
-/** The name of a shard in its folder; its real path may lie elsewhere. */
+/** Name of a shard in its folder; its real path may lie elsewhere. */
 function nameOf({ shards }: PretrainedModel, file: string): string {
   return shards.names.get(file) ?? basename(file);
 }

@@ -1,12 +1,12 @@
 /**
- * A model's `config.json` as Hugging Face writes it, in both dialects: transformers 4 (`rope_theta`, `rope_scaling`,
- * `torch_dtype`) and 5 (`rope_parameters`, `dtype`, `layer_types`). What would change the numbers and is not computed
- * here is refused by name, and so is what is not known.
+ * Model configuration: `config.json` as Hugging Face writes it, in both dialects: transformers 4 (`rope_theta`,
+ * `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`, `layer_types`). What would change the numbers and
+ * is not computed here is refused by name, and so is what is not known.
  */
 import { UserError } from '../core/errors.ts';
 import { checkModelConfig, type ModelConfig } from '../model/config.ts';
 
-/** A JSON object. */
+/** JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Families of the same block: RMSNorm, rotary positions, grouped-query attention, SwiGLU. */
@@ -35,7 +35,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'use_cache',
 ]);
 
-/** Fields that say something, each with the check of what it may say. */
+/** Fields that are read, each with the check of its values. */
 const READ: ReadonlySet<string> = new Set([
   'model_type',
   'hidden_size',
@@ -59,7 +59,7 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The model that a `config.json` describes.
+ * Reads the model that a `config.json` describes.
  * @param source       named in errors: the file's path
  * @param maxPositions longest sequence wanted; the model's own limit by default, and at most that
  * @throws {UserError} BAD_CHECKPOINT naming the field, what was expected and what came
@@ -123,7 +123,7 @@ export function readModelConfig(json: Json, source: string, maxPositions = Numbe
   return config;
 }
 
-/** θ in either dialect; any scaling of the positions is refused. */
+/** Rotary base θ in either dialect; any scaling of the positions is refused. */
 function ropeTheta(json: Json, source: string, plain: () => number): number {
   const refuse = (field: string, value: unknown): never => {
     throw new UserError('BAD_CHECKPOINT', `${source}: ${field} is ${shown(value)}, expected "default": no scaling`);

@@ -29,7 +29,7 @@ import { readWeight, type StoredWeight } from './shards.ts';
 export type Quantize = 'none' | 'int8' | 'int4';
 
 /**
- * The model with every weight frozen, quantised as asked.
+ * Freezes a model, with every weight quantised as asked.
  * @param cache folder for the quantised file; made where it is missing
  */
 export function frozenAs(model: PretrainedModel, quantize: Quantize, cache: string): ModelConfig {
@@ -51,7 +51,10 @@ export function frozenAs(model: PretrainedModel, quantize: Quantize, cache: stri
   return { ...config, base: { hash, weights } satisfies BaseWeights };
 }
 
-/** Codes and scales of one matrix. @param values [rows·columns] @returns one byte a weight for 8 bits, half for 4 */
+/**
+ * Quantises one matrix: codes and scales. @param values [rows·columns] @returns one byte a weight for 8 bits, half for
+ * 4
+ */
 export function quantizeMatrix(
   values: Float32Array,
   bits: 4 | 8,
@@ -129,7 +132,7 @@ function isWhole(file: string, { header, size }: Layout): boolean {
   return Buffer.compare(kept, header) === 0;
 }
 
-/** Written under another name first, so that a file of this name is whole. */
+/** Writes the file under another name first, so that a file of this name is whole. */
 function write(
   file: string,
   { header, at }: Layout,

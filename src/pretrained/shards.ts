@@ -9,7 +9,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import { parseHeader } from '../record/safetensors.ts';
 import { type DenseSource, readFixed } from '../tensor/fixed.ts';
 
-/** A weight in its file. */
+/** Weight in its file. */
 export interface StoredWeight {
   readonly shape: readonly number[];
   readonly source: DenseSource;
@@ -19,7 +19,7 @@ export interface Shards {
   readonly weights: ReadonlyMap<string, StoredWeight>;
   /** Names in the folder by real path, in the order of the index. */
   readonly names: ReadonlyMap<string, string>;
-  /** SHA-256 over the header and the size of every shard: names a base without reading all of it. */
+  /** Hash (SHA-256) over the header and the size of every shard: names a base without reading all of it. */
   readonly hash: string;
 }
 
@@ -77,7 +77,7 @@ function gather(files: readonly string[]): Shards {
   return { weights, names, hash: hash.digest('hex') };
 }
 
-/** The header of one safetensors file: where each tensor lies. @throws {UserError} BAD_CHECKPOINT */
+/** Reads the header of one safetensors file: the place of each tensor. @throws {UserError} BAD_CHECKPOINT */
 export function readShard(file: string): {
   readonly header: Uint8Array;
   readonly size: number;
@@ -126,7 +126,7 @@ export function readShard(file: string): {
   }
 }
 
-/** The numbers of a weight, as float32. */
+/** Reads the numbers of a weight, as float32. */
 export function readWeight({ shape, source }: StoredWeight): Float32Array {
   return readFixed(shape, source);
 }

@@ -1,4 +1,4 @@
-/** Text ↔ token ids by a model's own `tokenizer.json`. */
+/** Tokenizer: text ↔ token ids by a model's own `tokenizer.json`. */
 import { createHash } from 'node:crypto';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -10,13 +10,13 @@ interface AddedToken {
   readonly special?: boolean;
 }
 
-/** Encodes text of two kinds: what we write ourselves, and what a world or a model wrote. */
+/** Byte-pair tokenizer. It encodes two kinds of text: our own, and that of a world or a model. */
 export class BpeTokenizer {
   readonly #trusted: Tokenizer;
   readonly #plain: Tokenizer;
   /** Ids of the special tokens, by text. */
   readonly special: ReadonlyMap<string, number>;
-  /** Names the vocabulary: equal for tokenizers that give every text the same ids. */
+  /** Fingerprint of the vocabulary: equal for tokenizers that give every text the same ids. */
   readonly fingerprint: string;
 
   /**

@@ -1,7 +1,7 @@
-/** Action forms at work: parameters, filling, and taking an action's text apart. */
+/** Action forms in use: parameters, filling, and taking an action's text apart. */
 import type { ActionForm } from '../core/prompt.ts';
 
-/** Takes what no other form does, so that every text can be told as a call. */
+/** Form for texts that fit no other one, so that every text can be written as a call. */
 export const OTHER: ActionForm = { name: 'other', template: '{action}', meaning: 'any other action, word for word' };
 
 const PARAMETER = /\{([a-z_]+)\}/g;
@@ -11,7 +11,7 @@ export function parametersOf({ template }: ActionForm): readonly string[] {
   return [...template.matchAll(PARAMETER)].map(([, name]) => name!);
 }
 
-/** The action's text. @param args a value for each parameter */
+/** Fills a form: the action's text. @param args a value for each parameter */
 export function fill({ template }: ActionForm, args: Readonly<Record<string, string>>): string {
   return template.replace(PARAMETER, (_, name: string) => args[name] ?? '');
 }
@@ -21,7 +21,7 @@ export interface Call {
   readonly args: Readonly<Record<string, string>>;
 }
 
-/** The first form that a text fits, taken apart; `fill(form, args)` gives the text back. */
+/** Call of the first form that a text fits, taken apart; `fill(form, args)` gives the text back. */
 export function callOf(forms: readonly ActionForm[], action: string): Call {
   for (const form of forms) {
     const names = parametersOf(form);

@@ -1,15 +1,15 @@
 /**
- * Conversations as plain text, for servers that only complete text. Where the server knows its model's template, use
- * chat completions and leave this to it.
+ * Plain-text chat templates, for servers that only complete text. Where the server knows its model's template, use chat
+ * completions and leave this to it.
  */
 import type { Message } from './conversation.ts';
 
 export type TemplateId = 'plain' | 'chatml' | 'llama3';
 
 interface ChatTemplate {
-  /** A whole message. */
+  /** Message in the template's form. */
   message(message: Message): string;
-  /** The text the model continues. */
+  /** Opening that the model continues. */
   readonly opening: string;
   /** Texts that end its answer. */
   readonly stop: readonly string[];
@@ -35,7 +35,9 @@ const TEMPLATES: Readonly<Record<TemplateId, ChatTemplate>> = {
   },
 };
 
-/** The prompt that the model's next answer continues, and the strings at which that answer ends. */
+/**
+ * Renders a conversation: the prompt that the model's next answer continues, and the strings at which that answer ends.
+ */
 export function renderChat(
   template: TemplateId,
   messages: readonly Message[],

@@ -1,4 +1,4 @@
-/** An episode as a conversation: instructions, what the world said, what the model answered. */
+/** Conversation of an episode: instructions, the world's observations, the model's answers. */
 
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { PromptFormat } from './formats.ts';
@@ -9,17 +9,17 @@ export interface Message {
   readonly content: string;
 }
 
-/** A finished turn as the model saw and answered it. */
+/** Turn that is finished, as the model saw and answered it. */
 export interface ToldTurn {
   readonly told: string;
-  /** The model's whole answer. */
+  /** Answer of the model, whole. */
   readonly answer: string;
 }
 
-/** The model's reply to the instructions, as in the original; it marks where the episode begins. */
+/** Reply of the model to the instructions, as in the original; it marks where the episode begins. */
 export const ACKNOWLEDGEMENT = 'OK. I will follow the instructions and do my best to reach the goal.';
 
-/** The instructions of a world in a format. */
+/** Instructions of a world in a format. */
 export function instructions(world: WorldPrompt, format: PromptFormat): string {
   const parts = [world.role];
   const listsFunctions = format.id === 'function-calling' || format.id === 'code';
@@ -34,16 +34,16 @@ export function instructions(world: WorldPrompt, format: PromptFormat): string {
   return parts.join('\n\n');
 }
 
-/** The message to the model in a turn: the format error of its last answer first, then the observation, then the list. */
+/** Message to the model in a turn: the format error of its last answer first, then the observation, then the list. */
 export function tell(observation: string, error: string | undefined, actions: readonly string[] | undefined): string {
   const list = actions && actions.length > 0 ? `\n\nAvailable actions:\n${actions.join('\n')}` : '';
   return `${error === undefined ? '' : `${error}\n\n`}${observation}${list}`;
 }
 
 /**
- * The messages of a turn.
+ * Messages of a turn.
  * @param turns the finished turns, oldest first
- * @param told what the model is told now
+ * @param told the newest message to the model
  */
 export function conversation(
   start: string,

@@ -1,18 +1,18 @@
 /**
- * Formats of a model's answer: one row each says what the model is asked for, how such an answer is written
- * and how it is read. `parse(print(thought, action))` gives the action back, and any other text is read as an action
- * or refused with a reason that can be shown to the model; nothing throws.
+ * Formats of a model's answer: one row each with the instructions to the model, the printer and the parser.
+ * `parse(print(thought, action))` gives the action back, and any other text is read as an action or refused with a
+ * reason that can be shown to the model; nothing throws.
  */
 import type { ActionForm, FormatId, WorldPrompt } from '../core/prompt.ts';
 import { type Call, callOf, fill, OTHER, parametersOf } from './action-form.ts';
 import { parseCall, printCall } from './python-call.ts';
 
-/** The action an answer names, or why it names none. */
+/** Parsed answer: the action it names, or the reason why it names none. */
 export type Parsed = { readonly action: string } | { readonly error: string };
 
 export interface PromptFormat {
   readonly id: FormatId;
-  /** The look of an answer, in words for the instructions. */
+  /** Describes the form of an answer for the instructions. */
   describe(world: WorldPrompt): string;
   print(thought: string, action: string, world: WorldPrompt): string;
   parse(text: string, world: WorldPrompt): Parsed;
@@ -132,7 +132,7 @@ export const FORMATS: Readonly<Record<FormatId, PromptFormat>> = {
 
 const THINK_END = '</think>';
 
-/** The text after a reasoning model's own `<think>` block. */
+/** Text after a reasoning model's own `<think>` block. */
 function withoutReasoning(text: string): string {
   const end = text.lastIndexOf(THINK_END);
   return end < 0 ? text : text.slice(end + THINK_END.length);
@@ -142,7 +142,7 @@ function formsOf({ forms }: WorldPrompt): readonly ActionForm[] {
   return [...forms, OTHER];
 }
 
-/** An action as the world takes it. */
+/** Action as the world takes it. */
 function actionOf(text: string, { foreign }: WorldPrompt): Parsed {
   const action = (foreign ? text.replace(foreign, '') : text).trim();
   return action === '' ? { error: 'The action is empty.' } : { action };
@@ -179,7 +179,7 @@ function unknownFunction(world: WorldPrompt, name: string): Parsed {
   return { error: `There is no function "${name.slice(0, 40)}"; there are ${names.join(', ')}.` };
 }
 
-/** The JSON object that a text is, holds in a fence, or holds between its first and last brace. */
+/** JSON object in a text: the whole text, a fenced part, or what lies between its first and last brace. */
 function jsonObject(text: string): Record<string, unknown> | undefined {
   const fence = /```(?:json)?\s*\n([\s\S]*?)\n?```/.exec(text)?.[1];
   const braces = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);

@@ -1,16 +1,18 @@
 /**
- * The part of a long episode that a model is shown again. A turn (an observation and its answer) stays whole or goes whole, and
- * the first one stays longest: it holds the goal.
+ * History policy: the part of a long episode that a model is shown again. A turn (an observation and its answer) stays
+ * whole or goes whole, and the first one stays longest: it holds the goal.
  */
 export type HistoryPolicy =
   | { readonly type: 'full' }
-  /** The first turn and the newest `turns` others. */
+  /** Window: the first turn and the newest `turns` others. */
   | { readonly type: 'window'; readonly turns: number }
-  /** As many of the newest turns as fit, beside everything else, into `promptTokens`; the first one before them. */
+  /**
+   * Budget: as many of the newest turns as fit, beside everything else, into `promptTokens`; the first one before them.
+   */
   | { readonly type: 'budget'; readonly promptTokens: number };
 
 /**
- * The turns to show.
+ * Turns to show.
  * @param costs [T] tokens of each finished turn, oldest first
  * @param fixed tokens that are always there: instructions and the newest observation
  * @returns indices, ascending
@@ -33,7 +35,7 @@ const CHARS_PER_TOKEN = 3.5;
 /** Tokens that a chat template adds to a message. */
 const MESSAGE_TOKENS = 5;
 
-/** A careful guess of a message's tokens. */
+/** Estimates the tokens of a message, rather too many than too few. */
 export function estimateTokens(text: string): number {
   return Math.ceil(text.length / CHARS_PER_TOKEN) + MESSAGE_TOKENS;
 }

@@ -1,4 +1,4 @@
-/** One Python function call with literal arguments, written and read; comments around it are ignored. */
+/** Python function call with literal arguments, written and read; comments around it are ignored. */
 
 export interface PythonCall {
   readonly name: string;
@@ -6,7 +6,7 @@ export interface PythonCall {
   readonly named: Readonly<Record<string, string>>;
 }
 
-/** `craft(makes="4 stick", uses="2 planks")` */
+/** Prints a call: `craft(makes="4 stick", uses="2 planks")`. */
 export function printCall(name: string, args: Readonly<Record<string, string>>): string {
   const list = Object.entries(args).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   return `${name}(${list.join(', ')})`;
@@ -53,7 +53,7 @@ class Scanner {
     return this.#at >= this.#source.length;
   }
 
-  /** Blanks, line ends and comments. */
+  /** Skips blanks, line ends and comments. */
   skip(): void {
     this.#match(/(?:\s|#[^\n]*)*/y);
   }

@@ -1,10 +1,10 @@
-/** Instructions of a world for language models. */
+/** World prompt: instructions of a world for language models. */
 import type { EnvOptions } from '../core/env.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { World } from '../core/world.ts';
 
 /**
- * A world's prompt under its options; of a world without one, made from its description.
+ * Prompt of a world under its options; of a world without one, made from its description.
  * @param description of the env, one sentence
  */
 export function worldPrompt({ prompt }: Pick<World, 'prompt'>, options: EnvOptions, description: string): WorldPrompt {

@@ -40,9 +40,9 @@ export interface ChatCodecOptions {
   readonly answerTokens: number;
 }
 
-/** A chat codec's making as plain data: a thread opens tokenizer and template for itself. */
+/** Reading of a chat codec as plain data: each thread opens tokenizer and template for itself. */
 export interface ChatReading extends Omit<ChatCodecOptions, 'tokenizer' | 'template'> {
-  /** The model's folder. */
+  /** Folder of the model. */
   readonly folder: string;
 }
 
@@ -193,7 +193,10 @@ export class ChatCodec implements Codec {
     return text.replaceAll(BREAK, '').replace(this.#special, (token) => `${token[0]}${BREAK}${token.slice(1)}`);
   }
 
-  /** Special tokens are what they say; what lies between two of them is encoded at once, as in a text of the template's. */
+  /**
+   * Encodes a rendering: special tokens become themselves, and the text between two of them is encoded at once, as the
+   * template's own text is.
+   */
   #encode(text: string): number[] {
     return encodeParts(text, this.#options.tokenizer, this.#special);
   }
@@ -207,7 +210,7 @@ class ChatTranscript implements Transcript {
   /** Questions that the model was asked, and its answers to all but the last. */
   readonly #questions: string[] = [];
   readonly #answers: string[] = [];
-  /** Sampled since the last question. */
+  /** Run of ids sampled since the last question. */
   #run: number[] = [];
   #unread: number[] = [];
 
@@ -243,7 +246,7 @@ class ChatTranscript implements Transcript {
     const run = this.#run;
     this.#run = [];
     this.table.push(...observed.newActions);
-    // An answer that nobody sampled (of a demonstration, or lost in a restart) is its action.
+    // An answer that was not sampled here (of a demonstration, or lost in a restart) is its action.
     const said = run.length > 0 ? this.#codec.answer(run) : undefined;
     const answer = said?.text ?? this.#codec.decode(this.#codec.spell(action));
     if (run.length === 0) {
@@ -266,7 +269,10 @@ class ChatTranscript implements Transcript {
     this.#renew();
   }
 
-  /** The conversation rendered anew: the first turn, and as many of the newest as leave room for an answer. */
+  /**
+   * Renews the conversation, rendered from the start: the first turn, and as many of the newest as leave room for an
+   * answer.
+   */
   #renew(): void {
     const turns = this.#answers.length;
     for (let from = 1; from <= turns; from++) {

@@ -6,7 +6,8 @@ import { defaultView } from './default-view.ts';
 import { ViewCodec } from './view-codec.ts';
 
 /**
- * A language model's codec where its reading is given; else the view codec of the world's own view, or the default one.
+ * Opens the codec of a world: a language model's where its reading is given, else the view codec of the world's own
+ * view, or the default one.
  * @throws {UserError} BAD_CHECKPOINT for a model folder without a usable tokenizer or template
  */
 export function codecOf({ view }: Pick<World, 'view'>, chat?: ChatReading): Codec {

@@ -1,5 +1,5 @@
 /**
- * Codec between a world's text and a model's token ids. A small policy's is view + word tokenizer (`view-codec.ts`); a
+ * Codec between a world's text and a model's token ids. A local policy's is view + word tokenizer (`view-codec.ts`); a
  * language model's is chat template + BPE. Inference, training batches, imitation, token prompting and the policy server
  * all read through a codec, so none of them can read an episode differently.
  *
@@ -8,7 +8,7 @@
  */
 import type { Observed, Transcript } from './transcript.ts';
 
-/** Renders, tokenises and reads back; stateless but for bounded memoisation. */
+/** Codec: renders, tokenises and reads back; stateless but for bounded memoisation. */
 export interface Codec {
   /** Name and revision of the view or template; recorded in traces and checkpoints. */
   readonly id: string;
@@ -49,7 +49,7 @@ export interface Codec {
 export interface Answer {
   /** Text for the env; empty where none could be read. */
   readonly action: string;
-  /** The whole answer, where the action is only a part of it. */
+  /** Text of the whole answer, where the action is only a part of it. */
   readonly text?: string;
   /** Reason why no action could be read. */
   readonly formatError?: string;

@@ -32,5 +32,5 @@ what when where which white who whole whose why wide wild will wind window winte
 would wrong year yellow yes yet you your zero
 `;
 
-/** Lower-case, without repeats that matter: the tokenizer takes each once. */
+/** Common words, in lower case; the tokenizer takes each once. */
 export const COMMON_WORDS: readonly string[] = text.trim().split(/\s+/);

@@ -1,11 +1,11 @@
-/** Transcripts of running episodes, taken further turn by turn, and of finished ones, read again from the start. */
+/** Follows running episodes, whose transcripts advance turn by turn, and replays finished ones from the start. */
 import type { Trajectory } from '../core/trajectory.ts';
 import type { Codec } from './codec.ts';
 import type { Observed, PastTurn, Transcript } from './transcript.ts';
 
 /** Turn of a running episode. */
 export interface NextTurn extends Observed {
-  /** 0 for the first decision of the episode. */
+  /** Turn, 0 for the first decision of the episode. */
   readonly turn: number;
   /** Answer of the policy to the turn before; absent on turn 0. */
   readonly lastAction?: string;
@@ -17,8 +17,8 @@ const NOTHING_LISTED = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
 
 /**
- * Takes a turn in. An episode that is not known begins with its history where it has one: its text is rendered again,
- * the sampled ids are kept as they were sampled, and nothing of it counts as new.
+ * Follows an episode by one turn. One that is not known yet begins with its history, if it has any: its text is
+ * rendered again, the sampled ids are kept as they were, and nothing of it counts as new.
  * @param known the episode's transcript, advanced in place
  */
 export function follow(codec: Codec, known: Transcript | undefined, next: NextTurn): Transcript {
@@ -41,7 +41,7 @@ export function follow(codec: Codec, known: Transcript | undefined, next: NextTu
   return transcript;
 }
 
-/** World's answer to a turn's action. */
+/** Answer of the world to a turn's action. */
 function answerTo(
   { partial }: Pick<PastTurn, 'partial'>,
   { observation, actions = NOTHING_LISTED }: Pick<PastTurn, 'observation' | 'actions'>,

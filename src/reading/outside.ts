@@ -12,13 +12,13 @@ export interface RenderedPrompt {
   readonly after: Int32Array;
   /** Token ids that carry the focus bit. */
   readonly focus: readonly number[];
-  /** By action text: positions in the prompt that mention it; none counts as position 0. */
+  /** Mentions by action text: positions in the prompt; none counts as position 0. */
   readonly mentions: ReadonlyMap<string, readonly number[]>;
-  /** By action text: text that the policy reads of it, where that is another. */
+  /** Candidates by action text: the text that the policy reads of it, where that differs. */
   readonly candidates?: ReadonlyMap<string, string>;
 }
 
-/** A transcript as it stands, for sending. @param actions texts that can be chosen */
+/** Renders a transcript as it stands, for sending. @param actions texts that can be chosen */
 export function renderedPrompt(transcript: Transcript, actions: readonly string[]): RenderedPrompt {
   const { prompt, tokens } = transcript;
   const candidates = actions
@@ -73,7 +73,10 @@ export class OutsideTranscript implements Transcript {
     this.#told = this.tokens.length;
   }
 
-  /** @throws {RangeError} always: who rendered the first turn has to render the next one too */
+  /**
+   * Observes nothing.
+   * @throws {RangeError} always: the client that rendered the first turn has to render the next one too
+   */
   observe(): void {
     throw new RangeError('policy: an episode of given prompts has one turn');
   }

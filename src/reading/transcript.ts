@@ -1,6 +1,6 @@
 /**
- * Transcript of a running or finished episode: the token ids a model reads of it, which of them are new, and the actions
- * listed so far. Made by a codec; the only bookkeeping of an episode's tokens there is.
+ * Transcript of a running or finished episode: the token ids a model reads of it, which of them are new, and the
+ * actions listed so far. Made by a codec; nothing else keeps an episode's tokens.
  *
  * A transcript is a prompt and the tokens after it; the last token is the position that decides. While an episode only
  * grows, `tokens` grows and a KV cache stays valid. Where its text is rendered anew (a window view every turn, a chat
@@ -30,14 +30,14 @@ export interface Candidate {
   readonly read: string;
 }
 
-/** World's words to the policy: an observation and what can be done now. */
+/** Observation as the policy gets it, with the actions that are possible now. */
 export interface Observed {
   readonly observation: string;
   /** Indices into the episode's action table; empty where the world lists nothing. */
   readonly actions: Int32Array;
   /** Texts appended to that table now. */
   readonly newActions: readonly string[];
-  /** The last action was a stage, not yet a whole action: the world has not moved. */
+  /** True when the last action was a stage, not yet a whole action: the world has not moved. */
   readonly partial?: true;
 }
 
@@ -51,21 +51,24 @@ export interface Transcript {
   readonly table: readonly string[];
   /** Text that the policy reads of a listed action now; usually the action itself. */
   candidate(action: string): string;
-  /** Ids read since the previous decision, from the prompt on where it is new: a decision's `context`. Each is told once. */
+  /**
+   * Ids read since the previous decision, from the prompt on where it is new: a decision's `context`. Each id is given
+   * once.
+   */
   takeContext(): Int32Array;
   /** Appends sampled ids, kept exactly as they were sampled; they are never part of a context. */
   write(ids: Iterable<number>): void;
-  /** Appends what came of the last action. @throws {RangeError} for a text that the view cannot read */
+  /** Appends the result of the last action. @throws {RangeError} for a text that the view cannot read */
   observe(action: string, observed: Observed): void;
 }
 
-/** Finished turn as it is told to whoever has not seen it. */
+/** Past turn: a finished one, as it is sent to a reader that has not seen it. */
 export interface PastTurn {
   readonly observation: string;
   readonly action: string;
   readonly decision?: Decision;
   /** Indices of the actions that were listed; absent where the source has not kept them. */
   readonly actions?: Int32Array;
-  /** The action was a stage: the world had not moved when it answered. */
+  /** True when the action was a stage: the world had not moved when it answered. */
   readonly partial?: true;
 }

@@ -23,7 +23,7 @@ export class ViewCodec implements Codec {
   readonly rendersAnew: boolean;
   readonly #view: View;
   readonly #tokenizer: WordTokenizer;
-  /** By opening observation; views are pure, so the same opening always reads the same. */
+  /** Prompts by opening observation; views are pure, so the same opening always reads the same. */
   readonly #prompts = new Map<string, Prompt>();
 
   /** @throws {RangeError} for a lexicon or word list that the tokenizer cannot hold */
@@ -77,7 +77,7 @@ export class ViewCodec implements Codec {
   }
 }
 
-/** Bookkeeping of both modes. */
+/** Transcript of a view: the bookkeeping of both modes. */
 abstract class ViewTranscript implements Transcript {
   readonly table: string[];
   readonly tokens: number[] = [ACT];
@@ -129,7 +129,7 @@ abstract class ViewTranscript implements Transcript {
   protected abstract take(turn: SeenTurn): void;
 }
 
-/** Prompt once, then a few tokens and `<act>` for each turn. */
+/** Transcript of append mode: the prompt once, then a few tokens and `<act>` for each turn. */
 class AppendTranscript extends ViewTranscript {
   readonly prompt: Prompt;
   readonly #view: AppendView;
@@ -140,7 +140,7 @@ class AppendTranscript extends ViewTranscript {
     this.prompt = promptOf(this.first);
   }
 
-  /** Stages are read as their own text: the world has not moved, so its words would say nothing new. */
+  /** Text of a turn. A stage is read as its own text: the world has not moved, so its words would say nothing new. */
   protected take(turn: SeenTurn): void {
     const text = turn.partial ? turn.action : this.#view.turn(turn, this.state);
     for (const id of this.tokenizer.encode(text)) this.tokens.push(id);
@@ -148,11 +148,11 @@ class AppendTranscript extends ViewTranscript {
   }
 }
 
-/** Text rendered whole for every turn, and one `<act>` after it. */
+/** Transcript of window mode: the text rendered whole for every turn, and one `<act>` after it. */
 class WindowTranscript extends ViewTranscript {
   readonly #view: WindowView;
   readonly #turns: SeenTurn[] = [];
-  /** Absent until somebody reads it: turns taken in one after the other need no rendering between them. */
+  /** Prompt, rendered when it is first read: turns that follow each other need no rendering between them. */
   #prompt: Prompt | undefined;
 
   constructor(view: WindowView, tokenizer: WordTokenizer, first: Observed) {

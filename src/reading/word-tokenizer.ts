@@ -1,5 +1,5 @@
 /**
- * Word tokenizer of the small from-scratch policy: one token per phrase of the world's lexicon (an item name), per
+ * Word tokenizer of the local policy: one token per phrase of the world's lexicon (an item name), per
  * small integer and per known word; a few punctuation marks; and bytes for everything else, so that
  * `decode(encode(s)) === s` for every string, lone surrogates included.
  *
@@ -32,7 +32,7 @@ export interface Vocabulary {
   readonly words: readonly string[];
 }
 
-/** Text ↔ token ids of one vocabulary; immutable but for a bounded cache of encoded texts. */
+/** Word tokenizer: text ↔ token ids of one vocabulary; immutable but for a bounded cache of encoded texts. */
 export class WordTokenizer {
   /** Number of token ids; ids are 0 … size − 1. */
   readonly size: number;
@@ -40,7 +40,7 @@ export class WordTokenizer {
   readonly hash: string;
   readonly #wordlike: readonly string[];
   readonly #ids: ReadonlyMap<string, number>;
-  /** First word → the phrases that begin with it, longest first. */
+  /** Phrases by their first word, longest first. */
   readonly #phrases = new Map<string, string[]>();
   readonly #cache = new Map<string, Int32Array>();
   #cachedChars = 0;
@@ -88,6 +88,7 @@ export class WordTokenizer {
   }
 
   /**
+   * Encodes a text.
    * @param text any string
    * @param after the id of the token before it, when `text` continues a sequence: a leading space after a word
    *   is then implied rather than spelt
@@ -185,7 +186,10 @@ function isWordChar(code: number): boolean {
   return (code >= 97 && code <= 122) || (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || code === 95;
 }
 
-/** UTF-8, with lone surrogates encoded like any other code point (WTF-8), so that nothing is lost. */
+/**
+ * Encodes a code point as UTF-8, with lone surrogates encoded like any other code point (WTF-8), so that nothing is
+ * lost.
+ */
 function codePointToBytes(code: number): number[] {
   if (code < 0x80) return [code];
   if (code < 0x800) return [0xc0 | (code >> 6), 0x80 | (code & 63)];
@@ -193,7 +197,7 @@ function codePointToBytes(code: number): number[] {
   return [0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63)];
 }
 
-/** Inverse of the above; bytes that form no code point (a policy may sample any) become U+FFFD. */
+/** Decodes bytes, the inverse of the above; bytes that form no code point (a policy may sample any) become U+FFFD. */
 function bytesToText(bytes: readonly number[]): string {
   let text = '';
   for (let i = 0; i < bytes.length; ) {

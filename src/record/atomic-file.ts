@@ -1,6 +1,6 @@
 /**
- * Writing so that a reader sees the old content or the new one and never something between, whenever the process
- * or the machine stops: write beside, sync, rename, sync the folder.
+ * Atomic files: a reader sees the old content or the new one and never something between, whenever the process or the
+ * machine stops: write beside, sync, rename, sync the folder.
  *
  * Synchronous on purpose: what is written is a snapshot, and nothing may change it half way.
  */
@@ -17,9 +17,9 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** The few things that this package's durable files need of a disk; replaced by tests and by planned faults. */
+/** Disk operations that durable files need; replaced by tests and by planned faults. */
 export interface Disk {
-  /** Creates the folder and those above it; existing ones are fine. */
+  /** Makes a folder and those above it; existing ones are fine. */
   makeFolder(path: string): void;
   /** Names in a folder; none when it does not exist. */
   list(path: string): readonly string[];
@@ -29,11 +29,11 @@ export interface Disk {
   rename(from: string, to: string): void;
   /** Removes a file or a whole folder; an absent one is fine. */
   remove(path: string): void;
-  /** Returns once the folder's entries (creations, renames, removals) are on the disk. */
+  /** Syncs a folder: returns once its entries (creations, renames, removals) are on the disk. */
   syncFolder(path: string): void;
 }
 
-/** The machine's own disk. */
+/** Disk of the machine. */
 export const nodeDisk: Disk = {
   makeFolder: (path) => void mkdirSync(path, { recursive: true }),
   list(path) {
@@ -84,7 +84,7 @@ export function writeFileAtomic(path: string, content: Uint8Array | string, disk
   disk.syncFolder(dirname(path));
 }
 
-/** For tidying up after an error, whose own failure must not hide the first one. */
+/** Runs a clean-up after an error; its own failure must not hide the first one. */
 export function quietly(tidy: () => void): void {
   try {
     tidy();

@@ -25,14 +25,16 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 export interface CheckpointContent {
   readonly tensors: StoredTensors;
-  /** Everything else a run is. Checked: a NaN or a typed array, which JSON would quietly distort, is refused. */
+  /**
+   * State of the run besides tensors. Checked: a NaN or a typed array, which JSON would quietly distort, is refused.
+   */
   readonly state: Json;
 }
 
 export interface LoadedCheckpoint extends CheckpointContent {
   readonly update: number;
   readonly path: string;
-  /** Newer checkpoints that were passed over and why; to be shown loudly. Empty when the newest one was good. */
+  /** Warnings about newer checkpoints that were passed over, and why. Empty when the newest one was good. */
   readonly warnings: readonly string[];
 }
 
@@ -40,13 +42,13 @@ export type SaveResult =
   | { readonly ok: true; readonly path: string; readonly bytes: number }
   | {
       readonly ok: false;
-      /** The system's code: ENOSPC, EACCES, EROFS, …; `UNKNOWN` where it gave none. */
+      /** Code of the system: ENOSPC, EACCES, EROFS, …; `UNKNOWN` where it gave none. */
       readonly code: string;
       readonly message: string;
     };
 
 export interface SaveOptions {
-  /** The number of newest checkpoints to keep, ≥ 1; default 3. */
+  /** Number of newest checkpoints to keep, ≥ 1; default 3. */
   readonly keep?: number;
   readonly disk?: Disk;
 }
@@ -199,7 +201,7 @@ function verify(disk: Disk, path: string, update: number): CheckpointContent {
   };
 }
 
-/** The manifest as text, its own hash last. Reading accepts exactly this text, so no byte of it goes unchecked. */
+/** Manifest as text, its own hash last. Reading accepts exactly this text, so no byte of it goes unchecked. */
 function renderManifest(manifest: Manifest): string {
   return `${JSON.stringify({ ...manifest, sha256: sha256(encodeText(JSON.stringify(manifest))) }, null, 2)}\n`;
 }
@@ -216,7 +218,9 @@ function parseManifest(text: string, bad: (what: string) => never): Manifest {
   return bad('manifest.json: its content does not match its SHA-256');
 }
 
-/** JSON of a value that comes back as it was. @throws {UserError} BAD_ARGUMENT naming the key that would not */
+/**
+ * Strict JSON, of a value that is read back exactly. @throws {UserError} BAD_ARGUMENT naming the key that would not be
+ */
 function strictJson(state: Json): string {
   return JSON.stringify(state, function check(this: unknown, key: string, value: unknown) {
     const raw = (this as Record<string, unknown>)[key]; // before a toJSON of its own

@@ -1,8 +1,8 @@
-/** Episodes in the forms that other trainers read. Pure. */
+/** Exports episodes in the forms that other trainers read. Pure. */
 import { episodeReturn } from '../core/trajectory.ts';
 import type { TraceLine } from './trace.ts';
 
-/** A record of AgentTraj: human and model turns in alternation, `loss` on what is to be learned. */
+/** Record of AgentTraj: human and model turns in alternation, `loss` on what is to be learned. */
 export interface AgentTraj {
   readonly item_id: string;
   readonly conversations: readonly {
@@ -14,7 +14,10 @@ export interface AgentTraj {
   readonly success: boolean;
 }
 
-/** @see https://huggingface.co/datasets/AgentGym/AgentTraj-L */
+/**
+ * Converts an episode to AgentTraj.
+ * @see https://huggingface.co/datasets/AgentGym/AgentTraj-L
+ */
 export function agentTraj(episode: TraceLine): AgentTraj {
   const { task, turns, success } = episode;
   return {
@@ -28,7 +31,7 @@ export function agentTraj(episode: TraceLine): AgentTraj {
   };
 }
 
-/** ChatML messages: what chat templates take. */
+/** Chat record: ChatML messages, as chat templates take them. */
 export interface ChatRecord {
   readonly messages: readonly { readonly role: 'user' | 'assistant'; readonly content: string }[];
   readonly task: { readonly env: string; readonly index: number; readonly seed: number };

@@ -1,4 +1,4 @@
-/** Facts of a finished group that tell of the policy: outcomes, and the signs of a collapse. Pure. */
+/** Facts of a finished group: outcomes, and the signs of a policy's collapse. Pure. */
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 
 /** Sums over episodes. */
@@ -15,7 +15,7 @@ export interface GroupFacts {
   readonly label: string;
   readonly horizon: number;
   readonly sums: EpisodeSums;
-  /** All members have the same return: nothing to compare. */
+  /** True when all members have the same return, so that there is nothing to compare. */
   readonly flat: boolean;
   /** Counts of each action text that was taken. */
   readonly actions: ReadonlyMap<string, number>;
@@ -23,7 +23,7 @@ export interface GroupFacts {
   readonly repeats: number;
 }
 
-/** Groups of one update, summed up. */
+/** Facts of the groups of one update, summed up. */
 export interface ConsumedFacts {
   readonly all: EpisodeSums;
   readonly byLabel: Readonly<Record<string, EpisodeSums>>;
@@ -33,7 +33,7 @@ export interface ConsumedFacts {
   readonly comparedGroups: number;
   readonly flatGroups: number;
   readonly repeats: number;
-  /** The most frequent action text and how often it was taken; absent when nothing was done. */
+  /** Top action: the most frequent text and its count; absent without any action. */
   readonly top: { readonly action: string; readonly count: number } | undefined;
 }
 

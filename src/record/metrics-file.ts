@@ -1,6 +1,7 @@
 /**
- * `metrics.jsonl` of a run: one row a line, never half a one. A write that fails (a full disk) is taken back, so the next
- * row begins a line of its own; a resumed run takes away the rows of updates that its checkpoint has not seen.
+ * Metrics file of a run, `metrics.jsonl`: one row a line, never half a one. A write that fails (a full disk) is taken
+ * back, so the next row begins a line of its own; a resumed run removes the rows of updates that its checkpoint has not
+ * seen.
  */
 import {
   closeSync,

@@ -1,16 +1,16 @@
 /**
- * Every metric's name, unit and meaning, in one table. Rows, sinks and METRICS.md come from it; a name that is not in it
- * does not compile, and a test fails for one that nobody emits.
+ * Metrics: name, unit and meaning of each in one table. Rows, sinks and METRICS.md come from it; a name that is not in
+ * it does not compile, and a test fails for one that is never emitted.
  */
 
-/** The things that a split metric is split by. */
+/** Dimension that a metric is split by. */
 export type SplitBy = 'label' | 'horizon' | 'part' | 'actor';
 
 export interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly meaning: string;
-  /** Present for a metric that has one value per sub-task label, horizon, part of the time, or actor. */
+  /** Split of a metric that has one value per sub-task label, horizon, part of the time, or actor. */
   readonly by?: SplitBy;
 }
 
@@ -128,20 +128,20 @@ export type SplitName = Extract<Entry, { readonly by: SplitBy }>['name'];
 export type PlainName = Exclude<Entry['name'], SplitName>;
 export type MetricName = PlainName | SplitName;
 
-/** One row: an update. A metric that does not apply is absent; a split one has a value per key. */
+/** Row of metrics, of one update. A metric that does not apply is absent; a split one has a value per key. */
 export type MetricsRow = Readonly<
   Partial<Record<PlainName, number>> & Partial<Record<SplitName, Readonly<Record<string, number>>>>
 >;
 
-/** One number of a row. */
+/** Point: one number of a row. */
 export interface Point {
   readonly metric: Metric;
-  /** The label, horizon, part or actor of a split metric. */
+  /** Key of a split metric: label, horizon, part or actor. */
   readonly key: string | undefined;
   readonly value: number;
 }
 
-/** The finite numbers of a row in the table's order: what a sink writes. */
+/** Points of a row, its finite numbers in the table's order, as a sink writes them. */
 export function* points(row: MetricsRow): Generator<Point> {
   for (const metric of metricTable) {
     const value = row[metric.name];
@@ -153,7 +153,7 @@ export function* points(row: MetricsRow): Generator<Point> {
   }
 }
 
-/** METRICS.md. */
+/** Page METRICS.md. */
 export function metricsPage(): string {
   const rows = metricTable.map((metric: Metric) => {
     const { name, unit, by, meaning } = metric;
@@ -172,7 +172,7 @@ export function metricsPage(): string {
   ].join('\n');
 }
 
-/** Padded as the formatter pads. */
+/** Markdown table, padded as the formatter pads. */
 function markdownTable([head = [], ...rows]: readonly (readonly string[])[]): string[] {
   const widths = head.map((_, c) => Math.max(...[head, ...rows].map((row) => row[c]!.length)));
   const line = (cells: readonly string[]) => `| ${cells.map((cell, c) => cell.padEnd(widths[c]!)).join(' | ')} |`;

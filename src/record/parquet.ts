@@ -1,6 +1,6 @@
 /**
- * Traces compacted to Parquet: one row per turn, the episode's facts repeated (they compress to nothing). Written in
- * parts of bounded size, so that memory does not grow with the run.
+ * Parquet: traces compacted into one row per turn, with the episode's facts repeated (they compress to nothing).
+ * Written in parts of bounded size, so that memory does not grow with the run.
  */
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { episodeReturn } from '../core/trajectory.ts';
@@ -14,7 +14,7 @@ interface Column {
   readonly value: (episode: TraceLine, turn: TraceTurn, t: number) => Cell;
 }
 
-/** Lists are JSON text: every reader has that, nested columns few. */
+/** Columns of the file. Lists are JSON text, which every reader has; few have nested columns. */
 const COLUMNS: readonly Column[] = [
   { name: 'episode', type: 'INT32', value: ({ episode }) => episode },
   { name: 'group', type: 'INT32', value: ({ group }) => group },
@@ -74,7 +74,10 @@ const SCHEMA = [
 /** Rows of one part. */
 const PART_ROWS = 20_000;
 
-/** @returns rows written */
+/**
+ * Writes a Parquet file.
+ * @returns rows written
+ */
 export function writeParquet(path: string, episodes: Iterable<TraceLine>): number {
   const writer = new ParquetWriter({ writer: fileWriter(path), schema: [...SCHEMA] });
   let part: { episode: TraceLine; turn: TraceTurn; t: number }[] = [];

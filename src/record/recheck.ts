@@ -1,18 +1,21 @@
-/** Plays a recorded episode again in its env and says where the two differ. */
+/** Rechecks a recorded episode: plays it again in its env and finds where the two differ. */
 import type { Env } from '../core/env.ts';
 import { withHorizon } from '../core/horizon.ts';
 import { type Trajectory, turnsUsed } from '../core/trajectory.ts';
 
-/** The first place where the env answers otherwise than recorded. */
+/** Difference: the first place where the env answers otherwise than recorded. */
 export interface Difference {
-  /** 0 for the opening, else the number of the action. */
+  /** Turn, 0 for the opening, else the number of the action. */
   readonly turn: number;
   readonly what: 'observation' | 'reward' | 'end' | 'success';
   readonly recorded: string;
   readonly now: string;
 }
 
-/** @returns the first difference, or `undefined` when the env gives the very same episode */
+/**
+ * Plays an episode again.
+ * @returns the first difference, or `undefined` when the env gives the very same episode
+ */
 export async function recheck(env: Env, trajectory: Trajectory): Promise<Difference | undefined> {
   const { turns, finalObservation, task, horizon, end, success } = trajectory;
   const session = await env.open(task);

@@ -1,4 +1,4 @@
-/** The part of a checkpoint that is the run's, and the way back. */
+/** Run checkpoints: the content that a run keeps, and reading it back. */
 import { UserError } from '../core/errors.ts';
 import type { Moments, TrainerState } from '../learner/trainer.ts';
 import type { ModelConfig } from '../model/config.ts';
@@ -8,7 +8,7 @@ import type { StoredTensors } from './safetensors.ts';
 
 export const RUN_STATE_FORMAT = 2;
 
-/** The conditions that weights are only valid under. */
+/** Identity of weights: the conditions under which they are valid. */
 export interface Identity {
   readonly env: string;
   readonly view: string;
@@ -17,26 +17,29 @@ export interface Identity {
   readonly model: ModelConfig;
 }
 
-/** A learner's state besides weights and moments; plain JSON. */
+/** State of a learner besides weights and moments; plain JSON. */
 export interface LearnerState {
   readonly trainer: TrainerState;
   /** Updates in a row that were taken back. */
   readonly brokenInARow: number;
 }
 
-/** A run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
+/** State of a run between two updates. `rollout` and `horizon` are plain JSON of the actors that own them. */
 export interface RunState<R, H> {
   readonly identity: Identity;
   readonly params: ParamSet;
   readonly moments: Moments;
-  /** The reference policy's weights, where the run has one. */
+  /** Reference policy's weights, where the run has one. */
   readonly reference?: ParamSet;
   readonly learner: LearnerState;
   readonly rollout: R;
   readonly horizon: H;
 }
 
-/** Tensors `<name>`, `m/<name>`, `v/<name>` and, of a reference policy, `reference/<name>`; everything else as JSON. */
+/**
+ * Content of a checkpoint: tensors `<name>`, `m/<name>`, `v/<name>` and, of a reference policy, `reference/<name>`;
+ * everything else as JSON.
+ */
 export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent {
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
   for (const { name, shape } of parameterSpecs(run.identity.model)) {
@@ -59,6 +62,7 @@ export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent 
 }
 
 /**
+ * Reads the state of a run.
  * @param expected what the configuration asks for; absent to take the checkpoint as it is
  * @throws {UserError} BAD_CHECKPOINT when it belongs to another world, view, vocabulary, decoder or model
  */

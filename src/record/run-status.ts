@@ -1,8 +1,8 @@
-/** Progress of a run, as console, metrics and library users see it. */
+/** Status of a run, as console, metrics and library users see it. */
 import type { Accounting } from '../core/failure.ts';
 import type { SlotTime } from './slot-time.ts';
 
-/** Counts since the run began (`envSteps`, `episodes`) or since this process did (the others). */
+/** Totals, counted since the run began (`envSteps`, `episodes`) or since this process did (the others). */
 export interface RolloutTotals {
   /** Steps of training episodes. */
   readonly envSteps: number;

@@ -1,6 +1,6 @@
 /**
- * The safetensors format, for float32 and int32: eight bytes of header length (uint64, little endian), a JSON header
- * padded with spaces to a multiple of eight, then the tensors back to back in the order of their offsets.
+ * Safetensors format, for float32 and int32: eight bytes of header length (uint64, little endian), a JSON header padded
+ * with spaces to a multiple of eight, then the tensors back to back in the order of their offsets.
  *
  * Written deterministically (names ascending), read strictly: what does not add up to the last byte is refused.
  * Values are stored little endian, as on every platform that Node's releases run on.
@@ -9,17 +9,17 @@
  */
 import { LongplayError, ShapeError } from '../core/errors.ts';
 
-/** A tensor as it is stored: row-major. */
+/** Stored tensor, row-major. */
 export interface StoredTensor {
-  /** Sizes ≥ 0; empty for a scalar. */
+  /** Shape, sizes ≥ 0; empty for a scalar. */
   readonly shape: readonly number[];
-  /** [product of `shape`] */
+  /** Data, [product of `shape`]. */
   readonly data: Float32Array | Int32Array;
 }
 
 export type StoredTensors = Readonly<Record<string, StoredTensor>>;
 
-/** One tensor of a file's header; offsets count from the end of the header. */
+/** Entry of a file's header, one tensor; offsets count from the end of the header. */
 export interface HeaderEntry<D extends string = 'F32' | 'I32'> {
   readonly dtype: D;
   readonly shape: readonly number[];
@@ -30,6 +30,7 @@ const RESERVED = '__metadata__';
 const LONGEST_HEADER = 100_000_000;
 
 /**
+ * Encodes tensors.
  * @param metadata written as the header's `__metadata__`; some readers refuse a file without `format`
  * @throws {ShapeError} if a tensor's data does not fill its shape
  * @throws {LongplayError} BAD_ARGUMENT for the reserved name `__metadata__`
@@ -67,6 +68,7 @@ export function encodeSafetensors(tensors: StoredTensors, metadata?: Readonly<Re
 }
 
 /**
+ * Decodes a file.
  * @param source named in errors, e.g. the file's path
  * @returns tensors in arrays of their own, independent of `bytes`
  * @throws {LongplayError} BAD_CHECKPOINT saying what is wrong: cut short, too long, holes, overlaps, unknown dtype
@@ -105,7 +107,7 @@ export function decodeSafetensors(bytes: Uint8Array, source = 'safetensors'): St
 }
 
 /**
- * The entries of a header's JSON.
+ * Parses the entries of a header's JSON.
  * @param dtypes what may be stored
  * @param bad    called with what is wrong; must throw
  */

@@ -1,4 +1,4 @@
-/** Shares of the slots' time in the last interval, from totals at its two ends. Pure. */
+/** Slot time: shares of the slots' time in the last interval, from totals at its two ends. Pure. */
 
 /** Totals in milliseconds, summed over episode slots. */
 export interface SlotTime {
@@ -11,17 +11,17 @@ export interface SlotTime {
   readonly envMs: number;
   /** Env hosts inside env code; not a slot's time, so no part of the shares. */
   readonly hostMs: number;
-  /** Waiting for a batch, as the policy saw it. */
+  /** Waiting for a batch, as the policy measured it. */
   readonly waitMs: number;
   readonly prefillMs: number;
   readonly decodeMs: number;
-  /** Between asking the policy and its answer, outside what the policy saw. */
+  /** Rest of the time between asking the policy and its answer, outside what the policy measured. */
   readonly actRestMs: number;
-  /** Between sending an action and its observation, outside the env. */
+  /** Rest of the time between sending an action and its observation, outside the env. */
   readonly stepRestMs: number;
 }
 
-/** Before anything was played. */
+/** Slot time before anything was played. */
 export const NO_TIME: SlotTime = {
   runningMs: 0,
   groupMs: 0,
@@ -35,7 +35,7 @@ export const NO_TIME: SlotTime = {
   stepRestMs: 0,
 };
 
-/** In the order in which they are shown. */
+/** Parts of the time, in the order in which they are shown. */
 export const TIME_PARTS = ['env', 'batchWait', 'prefill', 'decode', 'learner', 'group', 'messages'] as const;
 export type TimePart = (typeof TIME_PARTS)[number];
 export type TimeShares = Readonly<Record<TimePart, number>>;

@@ -1,4 +1,4 @@
-/** Keeps tracing to a share of the time, on average over the last seconds. Pure. */
+/** Budget of tracing: keeps it to a share of the time, on average over the last seconds. Pure. */
 
 /** Milliseconds of unspent time that may be saved up: short bursts pass, a long one is thinned out. */
 const MAX_SAVED_MS = 1000;

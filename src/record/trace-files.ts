@@ -1,7 +1,7 @@
 /**
- * The trace files of a run: `00001.jsonl`, `00002.jsonl`, … with an index beside each. A new file is begun when the
- * newest is full, when the process starts (the last line of an old one may be cut off) and after a failed write; the
- * oldest is removed.
+ * Trace files of a run: `00001.jsonl`, `00002.jsonl`, … with an index beside each. A new file is begun when the newest
+ * is full, when the process starts (the last line of an old one may be cut off) and after a failed write; the oldest is
+ * removed.
  */
 import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,10 @@ export class TraceFiles {
     this.#options = options;
   }
 
-  /** @throws what the disk throws; the next call begins a new file */
+  /**
+   * Writes episodes.
+   * @throws what the disk throws; the next call begins a new file
+   */
   episodes(trajectories: readonly Trajectory[], purpose: string, label: string | undefined): void {
     const lines = trajectories.map((trajectory) => ({
       text: traceLine(trajectory, purpose, label),
@@ -43,7 +46,10 @@ export class TraceFiles {
     this.#append(lines);
   }
 
-  /** @throws as `episodes` */
+  /**
+   * Writes credit.
+   * @throws as `episodes`
+   */
   credit(update: number, groups: readonly Credit[]): void {
     const line = { groups: groups.map(({ group }) => ({ group, advantages: [] })) };
     this.#append([{ text: creditLine(update, groups), index: (span) => indexCredit(line, span) }]);
@@ -117,7 +123,7 @@ export function traceNumbers(dir: string): number[] {
     .sort((a, b) => a - b);
 }
 
-/** A short write is no error to the system: it goes on, or fails with the reason, on the next one. */
+/** Writes all bytes. A short write is no error to the system: the next one continues it, or fails with the reason. */
 function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at);

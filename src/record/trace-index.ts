@@ -1,5 +1,5 @@
 /**
- * The index beside a trace file (`00001.index.jsonl`): one short line per line of the trace, so that a list of 100,000
+ * Index beside a trace file (`00001.index.jsonl`): one short line per line of the trace, so that a list of 100,000
  * episodes opens without reading their turns. It is a cache: what it lacks is read from the trace itself.
  */
 import { episodeReturn, oldestVersion } from '../core/trajectory.ts';
@@ -46,7 +46,7 @@ export function summaryOf(line: TraceLine): EpisodeSummary {
   };
 }
 
-/** The place of a line in the trace, in bytes, its newline left out. */
+/** Span of a line in the trace, in bytes, without its newline. */
 export interface Span {
   readonly offset: number;
   readonly length: number;
@@ -69,8 +69,8 @@ export type IndexLine = Span &
   );
 
 /**
- * The lines of a text that are lines of an index; others (a header, one that was cut off) are left out. The text is
- * parsed as one list where that works, which is twice as fast as line by line.
+ * Parses the lines of a text that are lines of an index; others (a header, one that was cut off) are left out. The text
+ * is parsed as one list where that works, which is twice as fast as line by line.
  */
 export function* parseIndex(text: string): Generator<IndexLine> {
   const all = parse(`[${text.replaceAll('\n', ',')}]`);
@@ -130,7 +130,7 @@ function indexLine(value: unknown): IndexLine | undefined {
   return { kind: 'episode', offset, length, summary };
 }
 
-/** `…/00001.jsonl` → `…/00001.index.jsonl`. */
+/** Path of an index: `…/00001.jsonl` → `…/00001.index.jsonl`. */
 export function indexPath(tracePath: string): string {
   return tracePath.replace(/\.jsonl$/, '.index.jsonl');
 }

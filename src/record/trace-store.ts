@@ -1,6 +1,6 @@
 /**
- * Many episodes, opened fast and read one at a time: the index files say what there is and where it lies; turns are read
- * only when asked for. Follows a run that is still writing.
+ * Trace store: many episodes, opened fast and read one at a time. The index files list the episodes and their places;
+ * turns are read only when asked for. Follows a run that is still writing.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -35,9 +35,9 @@ export class TraceStore {
   readonly #files = new Map<string, Followed>();
   readonly #episodes: StoredEpisode[] = [];
   readonly #texts = new Map<string, string>();
-  /** By purpose, by group: members so far. */
+  /** Members so far, by purpose and by group. */
   readonly #members = new Map<string, Map<number, number>>();
-  /** The places of training groups' advantages. */
+  /** Credits: the places of training groups' advantages. */
   readonly #credits = new Map<number, CreditSpan>();
 
   private constructor(path: string) {
@@ -45,6 +45,7 @@ export class TraceStore {
   }
 
   /**
+   * Opens a store.
    * @param path a trace file, a `traces` folder, or a run
    * @throws {UserError} BAD_TRACE when there is no trace, or it is damaged before its end
    */
@@ -60,7 +61,7 @@ export class TraceStore {
     return store;
   }
 
-  /** As `open`, for a run that may not have a trace yet. */
+  /** Opens a store as `open` does, for a run that may not have a trace yet. */
   static follow(path: string): TraceStore {
     const store = new TraceStore(path);
     store.refresh();
@@ -85,7 +86,7 @@ export class TraceStore {
     return [...this.#files.values()].at(-1)?.config;
   }
 
-  /** Takes in what was written since. @returns how many episodes that were */
+  /** Refreshes: reads what was written since. @returns the number of new episodes */
   refresh(): number {
     const before = this.size;
     for (const path of this.#paths()) {
@@ -101,7 +102,7 @@ export class TraceStore {
     return this.size - before;
   }
 
-  /** The whole episode, with its advantages where an update has consumed it. @throws {UserError} BAD_TRACE */
+  /** Reads a whole episode, with its advantages where an update has consumed it. @throws {UserError} BAD_TRACE */
   read(at: number): TraceLine {
     const stored = this.#episodes[at];
     if (!stored) throw new RangeError(`episode ${at} is not in [0, ${this.size})`);
@@ -114,13 +115,13 @@ export class TraceStore {
     return advantages ? creditTurns(line, advantages) : line;
   }
 
-  /** The members of an episode's group, in order. */
+  /** Group of an episode: its members, in order. */
   groupOf(at: number): StoredEpisode[] {
     const one = this.#episodes[at]!;
     return this.#episodes.filter(({ group, purpose }) => group === one.group && purpose === one.purpose);
   }
 
-  /** One copy of a text that many episodes have. */
+  /** Shares one copy of a text that many episodes have. */
   #same(text: string): string {
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
@@ -205,7 +206,7 @@ function readSpan(path: string, { offset, length }: Span): string {
 
 const CHUNK = 4 * 1024 * 1024;
 
-/** The whole lines of a file from a byte on, many at a time. */
+/** New lines of a file as texts: whole ones from a byte on, many at a time. */
 function* newText(path: string, from: number): Generator<{ readonly text: string; readonly bytes: number }> {
   const fd = openSync(path, 'r');
   try {
@@ -222,7 +223,7 @@ function* newText(path: string, from: number): Generator<{ readonly text: string
   }
 }
 
-/** The whole lines of a file from a byte on; a last one without a newline is not there yet. */
+/** New lines of a file, whole ones from a byte on; a last one without a newline is not there yet. */
 function* newLines(
   path: string,
   from: number,

@@ -13,17 +13,17 @@ export const TRACE_FORMAT = 1;
 export interface TraceHeader {
   readonly format: 'longplay-trace';
   readonly version: number;
-  /** The run's resolved configuration. */
+  /** Configuration of the run, resolved. */
   readonly config: unknown;
 }
 
-/** A turn as traces hold it. */
+/** Turn as traces hold it. */
 export interface TraceTurn extends Turn {
-  /** The advantage that its decision was credited with; absent where it was not trained on, or before it was. */
+  /** Advantage that its decision was credited with; absent where it was not trained on, or before it was. */
   readonly advantage?: number;
 }
 
-/** An episode: the trajectory, and whether it was for training or which evaluation. */
+/** Trace line of an episode: the trajectory, and its purpose: training, or which evaluation. */
 export interface TraceLine extends Trajectory {
   readonly purpose: string;
   /** Sub-task of the task; absent in traces of programs that do not say. */
@@ -31,7 +31,7 @@ export interface TraceLine extends Trajectory {
   readonly turns: readonly TraceTurn[];
 }
 
-/** The credit that an update gave to groups. */
+/** Credit that an update gave to groups. */
 export interface CreditLine {
   readonly kind: 'credit';
   /** Policy version after the update. */
@@ -64,12 +64,12 @@ export function creditLine(update: number, groups: readonly Credit[]): string {
   return `${JSON.stringify(line)}\n`;
 }
 
-/** A record as plain JSON values: typed arrays become plain ones. @returns a copy */
+/** Converts a record to plain JSON values: typed arrays become plain ones. @returns a copy */
 export function toJson<T>(record: T): T {
   return JSON.parse(JSON.stringify(record, plainArray)) as T;
 }
 
-/** Turns as they were before `toJson`. */
+/** Revives turns as they were before `toJson`. */
 export function reviveTurns(turns: readonly Turn[]): Turn[] {
   return turns.map((turn) => ({
     ...turn,
@@ -100,7 +100,10 @@ export function readTrace(path: string): { header: TraceHeader; episodes: TraceL
   return { header, episodes: withCredit(episodes, credits) };
 }
 
-/** @throws {UserError} BAD_TRACE */
+/**
+ * Reads the header line.
+ * @throws {UserError} BAD_TRACE
+ */
 export function readHeader(line: string, path: string): TraceHeader {
   const header = parse(line) as TraceHeader | undefined;
   if (header?.format !== 'longplay-trace' || header.version !== TRACE_FORMAT) {
@@ -112,7 +115,7 @@ export function readHeader(line: string, path: string): TraceHeader {
   return header;
 }
 
-/** One line after the header. @returns `undefined` when it is not JSON, or neither kind of line */
+/** Parses one line after the header. @returns `undefined` when it is not JSON, or neither kind of line */
 export function parseLine(text: string): TraceLine | CreditLine | undefined {
   const value = parse(text) as TraceLine | CreditLine | undefined;
   if (typeof value !== 'object' || value === null) return undefined;
@@ -136,7 +139,7 @@ export function withCredit(episodes: readonly TraceLine[], credits: readonly Cre
   });
 }
 
-/** One episode with its advantages. */
+/** Credits one episode with its advantages. */
 export function creditTurns(episode: TraceLine, advantages: readonly number[]): TraceLine {
   let next = 0;
   const turns = episode.turns.map((turn): TraceTurn => {
@@ -147,8 +150,8 @@ export function creditTurns(episode: TraceLine, advantages: readonly number[]): 
 }
 
 /**
- * Takes away a last line that was cut off while it was written, so that the file can be appended to; a file without a
- * whole header goes.
+ * Mends a trace: removes a last line that was cut off while it was written, so that the file can be appended to; a file
+ * without a whole header goes.
  */
 export function mendTrace(path: string): void {
   const bytes = readFileSync(path);
@@ -166,8 +169,8 @@ function parse(line: string): unknown {
 }
 
 /**
- * Typed arrays as plain ones; milliseconds to the microsecond, which is what clocks can tell. Built by hand: a replacer
- * is called for every number and takes five times as long.
+ * Plain form of a turn: typed arrays as plain ones, milliseconds to the microsecond, which is the resolution of clocks.
+ * Built by hand: a replacer is called for every number and takes five times as long.
  */
 function plainTurn({ actions, decision, actMs, envMs, stages, ...turn }: Turn): object {
   return {

@@ -1,7 +1,7 @@
-/** Memory that trajectories hold, for bounds in bytes. An estimate from above for plain ones. */
+/** Memory that trajectories hold, for bounds in bytes; an estimate from above for plain ones. */
 import type { Trajectory } from '../core/trajectory.ts';
 
-/** Of an object with its fields. */
+/** Bytes of an object with its fields. */
 const OBJECT = 200;
 
 /** Approximate bytes of trajectories in memory. */

@@ -1,11 +1,11 @@
-/** One update as a row of metrics. Pure. */
+/** Row of metrics of one update. Pure. */
 import { failedTotal } from '../core/failure.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import type { MetricsRow, PlainName, SplitName } from './metrics.ts';
 import type { RunStatus } from './run-status.ts';
 import { timeShares } from './slot-time.ts';
 
-/** The learner's facts of an update. */
+/** Facts of an update, from the learner. */
 export interface UpdateFacts {
   readonly version: number;
   readonly stats: Readonly<Record<string, number>>;
@@ -19,10 +19,10 @@ export interface UpdateFacts {
   readonly idleMs: number;
 }
 
-/** The rollouts' facts at that moment. */
+/** Facts of the rollouts at that moment. */
 export type RolloutFacts = Omit<RunStatus, 'version' | 'runningEpisodes'>;
 
-/** The actors' facts. */
+/** Facts of the actors. */
 export interface ActorFacts {
   readonly actors: readonly {
     readonly path: string;
@@ -33,16 +33,18 @@ export interface ActorFacts {
   readonly hostsReplaced: number;
 }
 
-/** The facts of an earlier row, for rates. */
+/** Facts of an earlier row, for rates. */
 export interface RowBefore {
   readonly rollout: RolloutFacts;
   readonly actors: ActorFacts;
 }
 
-/** Rates are taken over at least this long where the run is old enough: updates may come in bursts. */
+/** Milliseconds that rates are taken over, at least, where the run is old enough: updates may come in bursts. */
 export const RATE_MS = 1000;
 
-/** Drops what no rate will be taken from: of the rows at least `RATE_MS` old, all but the newest. */
+/**
+ * Earlier rows, without those that no rate will be taken from: of the rows at least `RATE_MS` old, all but the newest.
+ */
 export function earlierRows(rows: readonly RowBefore[], elapsedMs: number): RowBefore[] {
   const newest = rows.findLastIndex(({ rollout }) => elapsedMs - rollout.elapsedMs >= RATE_MS);
   return rows.slice(Math.max(0, newest));
@@ -68,7 +70,10 @@ const LOSS_STATS: readonly PlainName[] = [
 
 type Row = { [name in PlainName]?: number } & { [name in SplitName]?: Record<string, number> };
 
-/** @param before where rates are counted from; `undefined` for the first row of a process, which has none */
+/**
+ * Makes the row of an update.
+ * @param before start of the rates; `undefined` for the first row of a process, which has none
+ */
 export function updateRow(
   update: UpdateFacts,
   consumed: ConsumedFacts,
@@ -99,7 +104,7 @@ export function updateRow(
 }
 
 /**
- * An interval of a rollout, in which nothing is learnt.
+ * Row of an interval of a rollout, in which nothing is learnt.
  * @param finished the groups that ended in it
  */
 export function rolloutRow(
@@ -188,7 +193,7 @@ function keyed({ actors }: ActorFacts, value: (actor: OneActor) => number): Reco
   return Object.fromEntries(actors.map((actor) => [actorName(actor.path), value(actor)]));
 }
 
-/** `/inference` as `inference`. */
+/** Name of an actor: `/inference` as `inference`. */
 export function actorName(path: string): string {
   return path.replace(/^\//, '');
 }

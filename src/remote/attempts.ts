@@ -1,4 +1,4 @@
-/** Sends until it works: the loop around one request, with a deadline over all attempts. */
+/** Attempts: the retry loop around one request, with a deadline over all attempts. */
 import type { Clock } from '../core/clock.ts';
 import type { Rng } from '../core/rng.ts';
 import { isTransient, RemoteError, type RetryPolicy, retryDelayMs } from './retry.ts';
@@ -13,11 +13,12 @@ export interface AttemptOptions extends RetryPolicy {
 export interface AttemptContext {
   readonly clock: Clock;
   readonly rng: Rng;
-  /** Told before each wait. */
+  /** Called before each wait. */
   readonly onRetry?: (error: RemoteError, delayMs: number) => void;
 }
 
 /**
+ * Attempts a request until it succeeds.
  * @param once makes one attempt within the given milliseconds
  * @throws {RemoteError} the last attempt's, when no further one may help or fit; anything else as it was thrown
  */

@@ -1,6 +1,6 @@
 /**
- * One request to another server: kept-alive connections, a deadline over the whole exchange, a bound on the answer.
- * Over `node:http` rather than `fetch`, which costs its caller about three times the CPU time.
+ * HTTP client for requests to another server: kept-alive connections, a deadline over the whole exchange, a bound on
+ * the answer. Over `node:http` rather than `fetch`, which costs its caller about three times the CPU time.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -8,13 +8,13 @@ import { messageOf, UserError } from '../core/errors.ts';
 import { RemoteError, retryAfterMs } from './retry.ts';
 
 export interface HttpClientOptions {
-  /** E.g. `http://127.0.0.1:8000/v1`; a path is kept. */
+  /** Base URL, e.g. `http://127.0.0.1:8000/v1`; a path is kept. */
   readonly baseUrl: string;
-  /** Sent with every request. */
+  /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Connections at most. Default 256. */
   readonly maxConnections?: number;
-  /** Longest answer. Default 16 MiB. */
+  /** Bytes of the longest answer. Default 16 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -23,7 +23,7 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** Written in place of a key. */
+/** Text written in place of a key. */
 const STRUCK_OUT = '[key]';
 
 export class HttpClient {
@@ -32,7 +32,7 @@ export class HttpClient {
   readonly #agent: HttpAgent;
   readonly #request: typeof httpRequest;
   readonly #maxBytes: number;
-  /** Key that is sent; whatever a server echoes of it is struck out before anything reads, prints or stores it. */
+  /** Key that is sent; an echo of it in an answer is struck out before anything reads, prints or stores it. */
   readonly #key: string | undefined;
 
   /** @throws {UserError} BAD_ARGUMENT for an URL that is none, or that carries a password */
@@ -127,7 +127,7 @@ function read(response: IncomingMessage, maxBytes: number): Promise<string> {
   });
 }
 
-/** The beginning of what a server said, on one line: it may be a page of HTML, or hold a terminal's commands. */
+/** Excerpt of an answer, its beginning on one line: it may be a page of HTML, or hold a terminal's commands. */
 export function excerpt(text: string, length: number): string {
   return text
     .slice(0, length)
@@ -135,7 +135,7 @@ export function excerpt(text: string, length: number): string {
     .trim();
 }
 
-/** JSON of an answer. @throws {RemoteError} malformed */
+/** Parses the JSON of an answer. @throws {RemoteError} malformed */
 export function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
 /** Retries: the faults that are worth one, and the wait before it. Pure. */
 
-/** The fault of a request to another machine. */
+/** Fault of a request to another machine. */
 export type RemoteFault =
   | 'network' // no connection, or it broke off
   | 'timeout' // no whole answer within the deadline
@@ -11,9 +11,9 @@ export type RemoteFault =
 
 export class RemoteError extends Error {
   readonly fault: RemoteFault;
-  /** Of a `status` fault. */
+  /** Status code of a `status` fault. */
   readonly status: number | undefined;
-  /** The server's wish, in milliseconds. */
+  /** Milliseconds that the server asks to wait. */
   readonly retryAfterMs: number | undefined;
   constructor(fault: RemoteFault, message: string, more: { status?: number; retryAfterMs?: number | undefined } = {}) {
     super(message);
@@ -25,15 +25,15 @@ export class RemoteError extends Error {
 }
 
 export interface RetryPolicy {
-  /** Times a request is sent at most, ≥ 1. */
+  /** Attempts at a request, ≥ 1. */
   readonly attempts: number;
-  /** Wait before the second attempt, in milliseconds; doubled for each further one. */
+  /** Milliseconds before the second attempt; doubled for each further one. */
   readonly minMs: number;
-  /** Longest wait, a server's wish included. */
+  /** Milliseconds of the longest wait, also where a server asks for more. */
   readonly maxMs: number;
 }
 
-/** Statuses that may pass by themselves. */
+/** Transient statuses, which may pass by themselves. */
 const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504, 529]);
 
 /** True if sending the same request again may help. */
@@ -54,8 +54,8 @@ export function retryDelayMs({ minMs, maxMs }: RetryPolicy, attempt: number, err
 }
 
 /**
- * The wait that `Retry-After` (seconds or a date) or `retry-after-ms` asks for, in milliseconds. A date is read against
- * the answer's own `Date`, so that no clock of ours is involved.
+ * Wait that `Retry-After` (seconds or a date) or `retry-after-ms` asks for, in milliseconds. A date is read against the
+ * answer's own `Date`, so that no clock of ours is involved.
  */
 export function retryAfterMs(headers: Readonly<Record<string, string | string[] | undefined>>): number | undefined {
   const ms = Number(headers['retry-after-ms'] ?? Number.NaN);

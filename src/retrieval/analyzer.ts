@@ -4,9 +4,12 @@
  */
 import { stemmer } from 'stemmer';
 
-/** `plain`: runs of letters and digits, lower case. `english`: like Lucene's English chain, which Pyserini's indexes use. */
+/**
+ * Name of an analyzer. `plain`: runs of letters and digits, lower case. `english`: like Lucene's English chain, which
+ * Pyserini's indexes use.
+ */
 export type AnalyzerName = 'plain' | 'english';
-/** Tokens of a text in order, each well-formed and of at most 255 UTF-16 units; what is longer is cut. */
+/** Analyzer: the tokens of a text in order, each well-formed and of at most 255 UTF-16 units; what is longer is cut. */
 export type Analyzer = (text: string) => string[];
 
 const RUNS = /[\p{L}\p{N}]+/gu;
@@ -17,7 +20,7 @@ const WORDS = /[\p{L}\p{N}\p{M}_]+(?:['’][\p{L}\p{N}\p{M}_]+)*/gu;
 const ASCII = /^[\x00-\x7f]*$/;
 const MAX_UNITS = 255;
 
-/** Lucene's 33 English stop words. */
+/** Stop words, Lucene's 33 English ones. */
 const STOP_WORDS = new Set(
   (
     'a an and are as at be but by for if in into is it no not of on or such that the their then there these they this ' +
@@ -25,13 +28,13 @@ const STOP_WORDS = new Set(
   ).split(' '),
 );
 
-/** Runs of letters and digits of any script, lower case. */
+/** Plain analyzer: runs of letters and digits of any script, lower case. */
 function plain(text: string): string[] {
   const lower = text.toLowerCase();
   return bounded(lower.match(ASCII.test(lower) ? ASCII_RUNS : RUNS) ?? []);
 }
 
-/** Words without a possessive 's, lower case, without stop words, stemmed by Porter's algorithm. */
+/** English analyzer: words without a possessive 's, lower case, without stop words, stemmed by Porter's algorithm. */
 function english(text: string): string[] {
   const tokens: string[] = [];
   for (const word of bounded(text.match(WORDS) ?? [])) {
@@ -41,7 +44,7 @@ function english(text: string): string[] {
   return bounded(tokens);
 }
 
-/** Cuts what is too long, never inside a surrogate pair. */
+/** Bounds the length of tokens, never cutting inside a surrogate pair. */
 function bounded(tokens: string[]): string[] {
   for (let i = 0; i < tokens.length; i++) {
     const token = tokens[i]!;

@@ -9,7 +9,7 @@ import { ANALYZERS, type Analyzer } from './analyzer.ts';
 import { type Passage, readPassage } from './corpus.ts';
 import { hashBytes, type IndexArrays, type IndexHeader } from './index-layout.ts';
 
-/** One passage found. */
+/** Found passage. */
 export interface Found {
   /** Row of the corpus. */
   readonly passage: number;
@@ -18,7 +18,7 @@ export interface Found {
 
 /** Tokens of a query that count, Lucene's bound too; it keeps sums exact. */
 export const MAX_QUERY_TOKENS = 1024;
-/** Sums this close below the k-th best may be equal to it once rounded to float32. */
+/** Tolerance: sums this close below the k-th best may be equal to it once rounded to float32. */
 const NEARLY = 1 - 2 ** -22;
 const REMEMBERED_TERMS = 65_536;
 const REMEMBERED_PASSAGES = 16_384;
@@ -27,11 +27,11 @@ interface QueryTerm {
   readonly term: number;
   /** Occurrences in the query. */
   readonly times: number;
-  /** Most it can add. */
+  /** Bound of what it can add. */
   readonly bound: number;
 }
 
-/** An index that is searched by one thread; several may stand over the same arrays. */
+/** BM25 index that is searched by one thread; several may stand over the same arrays. */
 export class Bm25Index {
   readonly header: IndexHeader;
   readonly #arrays: IndexArrays;
@@ -57,7 +57,7 @@ export class Bm25Index {
   }
 
   /**
-   * The best passages, best first; fewer than `k` where fewer share a token with the query.
+   * Searches the best passages, best first; fewer than `k` where fewer share a token with the query.
    * @param k at least 1
    * @param prune false scores every passage; the result is the same
    */
@@ -83,7 +83,7 @@ export class Bm25Index {
     return best;
   }
 
-  /** The passage of a row, as its corpus has it. @throws {RangeError} for a row outside */
+  /** Passage of a row, as its corpus has it. @throws {RangeError} for a row outside */
   passage(row: number): Required<Passage> {
     const known = this.#passages.get(row);
     if (known) return known;
@@ -96,7 +96,7 @@ export class Bm25Index {
     return passage;
   }
 
-  /** Known terms of the query, the one that can add most first. */
+  /** Terms of the query that are known, the one that can add most first. */
   #terms(query: string): QueryTerm[] {
     const times = new Map<number, number>();
     for (const token of this.#analyzer(query).slice(0, MAX_QUERY_TOKENS)) {
@@ -180,7 +180,7 @@ export class Bm25Index {
     return kept;
   }
 
-  /** The k-th best sum of those touched, 0 where there are fewer. */
+  /** Sum of the k-th best candidate, 0 where there are fewer. */
   #kthBest(found: number, k: number): number {
     if (found < k) return 0;
     const heap = new Float64Array(k); // least first
@@ -213,7 +213,7 @@ function isBetter(score: number, passage: number, other: Found): boolean {
   return score > other.score || (score === other.score && passage < other.passage);
 }
 
-/** Puts a larger value in the place of a heap's least. */
+/** Replaces the least value of a heap by a larger one. */
 function replaceLeast(heap: Float64Array, value: number): void {
   let at = 0;
   for (;;) {

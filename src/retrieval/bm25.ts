@@ -14,13 +14,16 @@ export interface Bm25Options {
   readonly k1: number;
   /** Weight of the passage's length, in [0, 1]. Default 0.4, Pyserini's. */
   readonly b: number;
-  /** `lucene` (default): lengths of 40 tokens and more rounded down in steps of 2, 4, 8 …; `exact`: as they are. */
+  /**
+   * Lengths of passages. `lucene` (default): lengths of 40 tokens and more rounded down in steps of 2, 4, 8 …; `exact`:
+   * as they are.
+   */
   readonly lengths: 'lucene' | 'exact';
 }
 
 export const DEFAULT_BM25: Bm25Options = { k1: 0.9, b: 0.4, lengths: 'lucene' };
 
-/** Smallest share, and the step of all shares. */
+/** Step of all shares, and the smallest share. */
 const STEP = 2 ** -32;
 
 /** Length of a passage after Lucene's one-byte code: exact below 40, then with four significant bits. */

@@ -1,7 +1,7 @@
 /**
- * Building of an index file from a corpus on disk: passages are read once in segments, each written down as it is
- * done, then merged. A build that was ended, by SIGKILL too, goes on behind its last segment; the corpus before it is
- * read again only to see that it is the same one. Memory: one segment and the dictionary, never the corpus.
+ * Builds an index file from a corpus on disk: passages are read once in segments, each written down as it is done, then
+ * merged. A build that was ended, by SIGKILL too, goes on behind its last segment; the corpus before it is read again
+ * only to see that it is the same one. Memory: one segment and the dictionary, never the corpus.
  */
 import { createHash, type Hash } from 'node:crypto';
 import {
@@ -36,7 +36,7 @@ export interface BuildProgress {
   readonly total: number;
   /** Passages indexed so far, those of an earlier start included. */
   readonly passages: number;
-  /** Of them, those that an earlier start had done. */
+  /** Passages of these that an earlier start had indexed. */
   readonly resumed: number;
 }
 
@@ -91,7 +91,7 @@ function sizeOf(corpus: string): number {
 }
 
 const SETTINGS = 'settings.json';
-/** Grows into the index: magic, rows, then everything else. */
+/** File that grows into the index: magic, rows, then everything else. */
 const ROWS = 'index';
 
 function prepareFolder(folder: string, settings: Settings): void {
@@ -189,7 +189,10 @@ class Job {
     if (this.#passages === 0) throw new UserError('BAD_ARGUMENT', `${this.#corpus} holds no passage`);
   }
 
-  /** @throws {UserError} when two passages have one id */
+  /**
+   * Checks ids.
+   * @throws {UserError} when two passages have one id
+   */
   async checkIds(): Promise<void> {
     const hashes = new BigUint64Array(this.#passages);
     let at = 0;
@@ -219,7 +222,7 @@ class Job {
     }
   }
 
-  /** Writes everything behind the rows. */
+  /** Merges: writes everything behind the rows. */
   merge(): IndexHeader {
     const pairs = this.#segments.reduce((sum, segment) => sum + segment.pairs, 0);
     const { lengths, rowStart } = this.#tables();
@@ -283,7 +286,7 @@ class Job {
     fsyncSync(this.#rows);
   }
 
-  /** Rows first, then the segment that speaks of them, each on the disk before the next. */
+  /** Finishes a segment: rows first, then the segment that refers to them, each on the disk before the next. */
   #finish(draft: Draft): void {
     const rows = draft.rows();
     writeAll(this.#rows, rows, this.#rowsEnd);
@@ -321,7 +324,7 @@ class Job {
   }
 }
 
-/** A segment that is being read. */
+/** Draft of a segment that is being read. */
 class Draft {
   readonly builder: SegmentBuilder;
   bytes = 0;
@@ -354,7 +357,7 @@ class Draft {
   }
 }
 
-/** Two FNV-1a hashes of different starts. */
+/** Hash of an id: two FNV-1a hashes of different starts. */
 function hashId(id: string): Uint32Array {
   let [a, b] = [0x811c9dc5, 0x9e3779b9];
   for (let i = 0; i < id.length; i++) {

@@ -7,18 +7,20 @@ import { createGunzip } from 'node:zlib';
 import { messageOf, UserError } from '../core/errors.ts';
 import { excerpt } from '../remote/http-client.ts';
 
-/** A passage as it is searched and answered with. */
+/** Passage as it is searched and answered with. */
 export interface Passage {
-  /** Id in its corpus; some retrievers do not tell it. */
+  /** Id in its corpus; some retrievers do not report it. */
   readonly id?: string;
-  /** Title, newline, text. */
+  /** Contents: title, newline, text. */
   readonly contents: string;
 }
 
-/** Longest line, in bytes: a corpus of more is no corpus of passages. */
+/** Bytes of the longest line: a corpus of longer ones is no corpus of passages. */
 const MAX_LINE = 16 * 2 ** 20;
 
-/** A line of the corpus: its row from 0, its bytes, and the bytes read of the file so far (packed ones, if it is gzip). */
+/**
+ * Line of the corpus: its row from 0, its bytes, and the bytes read of the file so far (packed ones, if it is gzip).
+ */
 export interface CorpusLine {
   readonly row: number;
   readonly bytes: Uint8Array;
@@ -61,7 +63,10 @@ export async function* readLines(file: string): AsyncGenerator<CorpusLine> {
 
 const decoder = new TextDecoder();
 
-/** @throws {UserError} for a line that is no passage */
+/**
+ * Reads a passage.
+ * @throws {UserError} for a line that is no passage
+ */
 export function readPassage(line: Uint8Array, where: string): Required<Passage> {
   let row: unknown;
   try {

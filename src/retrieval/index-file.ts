@@ -1,4 +1,4 @@
-/** Reading of index files: whole, checked by digest, into shared memory, so that threads stand over one copy. */
+/** Index files, read whole, checked by digest, into shared memory, so that threads stand over one copy. */
 import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -6,10 +6,10 @@ import { Bm25Index } from './bm25-index.ts';
 import { readLines } from './corpus.ts';
 import { ARRAY_NAMES, arraysIn, INDEX_VERSION, type IndexHeader, MAGIC } from './index-layout.ts';
 
-/** An index in memory, as it can be handed to another thread. */
+/** Shared index in memory, as it can be handed to another thread. */
 export interface SharedIndex {
   readonly header: IndexHeader;
-  /** The file's bytes. */
+  /** Bytes of the file. */
   readonly bytes: SharedArrayBuffer;
 }
 
@@ -51,7 +51,7 @@ export function readIndex(file: string): SharedIndex {
   }
 }
 
-/** An index over shared memory, for one thread. */
+/** Opens an index over shared memory, for one thread. */
 export function indexOver({ header, bytes }: SharedIndex): Bm25Index {
   return new Bm25Index(header, arraysIn(bytes, header));
 }

@@ -6,12 +6,12 @@ import type { AnalyzerName } from './analyzer.ts';
 import type { Bm25Options } from './bm25.ts';
 
 export const INDEX_VERSION = 1;
-/** First and last bytes of a file. */
+/** Magic: the first and last bytes of a file. */
 export const MAGIC = new TextEncoder().encode('LPBM25\r\n');
 
-/** Arrays by name; N passages, T terms, P pairs of term and passage. */
+/** Arrays of an index by name; N passages, T terms, P pairs of term and passage. */
 export interface IndexArrays {
-  /** The passages' corpus lines, one behind the other, UTF-8. */
+  /** Rows: the passages' corpus lines, one behind the other, UTF-8. */
   readonly rows: Uint8Array;
   /** [N + 1] where each line begins in `rows`. */
   readonly rowStart: Float64Array;
@@ -25,9 +25,9 @@ export interface IndexArrays {
   readonly upper: Float32Array;
   /** [T + 1] where each term begins in `terms`. */
   readonly termStart: Uint32Array;
-  /** The terms, ascending, one behind the other, UTF-8. */
+  /** Terms, ascending, one behind the other, UTF-8. */
   readonly terms: Uint8Array;
-  /** Open-addressing table of a power of two: term + 1 under its hash, 0 where free. */
+  /** Table with open addressing, its size a power of two: term + 1 under its hash, 0 where free. */
   readonly table: Uint32Array;
 }
 export type ArrayName = keyof IndexArrays;
@@ -54,7 +54,7 @@ export interface IndexHeader extends Bm25Options {
   readonly terms: number;
   readonly pairs: number;
   readonly tokens: number;
-  /** The corpus it was built from, as it lay on disk after unpacking. */
+  /** Corpus that it was built from, unpacked. */
   readonly corpus: { readonly bytes: number; readonly sha256: string };
   readonly arrays: Readonly<Record<ArrayName, Section>>;
 }
@@ -66,12 +66,12 @@ export interface Section {
   readonly sha256: string;
 }
 
-/** The next multiple of 8. */
+/** Aligns to the next multiple of 8. */
 export function aligned(offset: number): number {
   return Math.ceil(offset / 8) * 8;
 }
 
-/** The arrays inside a buffer that holds the whole file. */
+/** Arrays inside a buffer that holds the whole file. */
 export function arraysIn(buffer: ArrayBufferLike, header: IndexHeader): IndexArrays {
   const arrays: Partial<Record<ArrayName, unknown>> = {};
   for (const name of ARRAY_NAMES) {
@@ -82,14 +82,14 @@ export function arraysIn(buffer: ArrayBufferLike, header: IndexHeader): IndexArr
   return arrays as unknown as IndexArrays;
 }
 
-/** FNV-1a of the first `length` bytes. */
+/** Hash (FNV-1a) of the first `length` bytes. */
 export function hashBytes(bytes: Uint8Array, length: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
   return hash >>> 0;
 }
 
-/** The table over sorted terms, at most half full. */
+/** Table over sorted terms, at most half full. */
 export function tableOf(terms: Uint8Array, termStart: Uint32Array): Uint32Array {
   const count = termStart.length - 1;
   const table = new Uint32Array(2 ** Math.ceil(Math.log2(Math.max(2, 2 * count))));

@@ -1,4 +1,4 @@
-/** Index of passages that are at hand, built in memory; its arrays are those a file would have. */
+/** Memory index, built from passages at hand; its arrays are those that a file would have. */
 import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
 import { Bm25Index } from './bm25-index.ts';
@@ -7,9 +7,9 @@ import { ARRAY_NAMES, type ArrayName, INDEX_VERSION, type IndexArrays, type Inde
 import { mergePairs } from './merge.ts';
 import { MemorySource, SegmentBuilder } from './segment.ts';
 
-/** Choices of an index. */
+/** Options of an index. */
 export interface IndexOptions extends Partial<Bm25Options> {
-  /** Default `plain`. */
+  /** Analyzer. Default `plain`. */
   readonly analyzer?: AnalyzerName;
 }
 

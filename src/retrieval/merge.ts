@@ -1,12 +1,12 @@
-/** Merging of segments into the arrays of an index: dictionary in memory, pairs handed on as they come. */
+/** Merges segments into the arrays of an index: the dictionary in memory, pairs passed on as they come. */
 import { type Bm25Options, Impacts } from './bm25.ts';
 import { tableOf } from './index-layout.ts';
 import type { PairSource } from './segment.ts';
 
-/** Takes the pairs of one term after the other. */
+/** Sink of the pairs of one term after the other. */
 export type PairSink = (passages: Uint32Array, impacts: Float32Array) => void;
 
-/** The arrays that belong to terms. */
+/** Dictionary: the arrays that belong to terms. */
 export interface Dictionary {
   readonly pairStart: Uint32Array;
   readonly upper: Float32Array;
@@ -15,7 +15,7 @@ export interface Dictionary {
   readonly table: Uint32Array;
 }
 
-/** Bytes of terms and numbers per term, growing. */
+/** Dictionary under construction: bytes of terms and numbers per term. */
 class DictionaryBuilder {
   #bytes = new Uint8Array(1 << 16);
   #used = 0;

@@ -1,6 +1,6 @@
 /**
- * Results of a live retriever kept in a folder, a file a query, so that an episode can be played again: the first
- * answer to a query is the answer from then on, for all hosts that share the folder.
+ * Recorded results of a live retriever, kept in a folder with a file for each query, so that an episode can be played
+ * again: the first answer to a query is the answer from then on, for all hosts that share the folder.
  */
 import { createHash } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export class RecordedResults {
   #written = 0;
 
   /**
-   * @param writer something that no other host of the folder is called, a process id and a path, say
+   * @param writer name that no other host of the folder has, a process id and a path, say
    * @throws {UserError} for a folder that cannot be made
    */
   constructor(folder: string, writer: string) {
@@ -29,7 +29,7 @@ export class RecordedResults {
     }
   }
 
-  /** Result of a query, from whichever host asked first. */
+  /** Result of a query, from the host that asked first. */
   get(query: string, topk: number): readonly Hit[] | undefined {
     let text: string;
     try {

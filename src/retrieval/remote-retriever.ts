@@ -17,25 +17,28 @@ import type { RecordedResults } from './recorded-results.ts';
 import type { Hit, Retriever } from './retriever.ts';
 
 export interface RemoteRetrieverOptions {
-  /** Search-R1: the server, with or without `/retrieve`. Elasticsearch: the server and index, e.g. `http://…:9200/wiki`. */
+  /**
+   * URL. Search-R1: the server, with or without `/retrieve`. Elasticsearch: the server and index, e.g.
+   * `http://…:9200/wiki`.
+   */
   readonly url: string;
   readonly protocol: 'search-r1' | 'elasticsearch';
   /** Milliseconds of one attempt. Default 30000. */
   readonly timeoutMs?: number;
   /** Further attempts. Default 3. */
   readonly retries?: number;
-  /** Milliseconds a query waits for others. Default 2. */
+  /** Milliseconds that a query waits for others. Default 2. */
   readonly batchMs?: number;
   /** Queries of one request at most. Default 64. */
   readonly maxBatch?: number;
   /** Answers kept in memory, least recently used dropped; 0 for none. Default 10000. */
   readonly cache?: number;
-  /** Answers kept on disk. */
+  /** Folder of answers kept on disk. */
   readonly recorded?: RecordedResults;
   readonly clock?: Clock;
 }
 
-/** One query that waits. */
+/** Waiting query. */
 interface Waiting {
   readonly query: string;
   readonly topk: number;
@@ -43,7 +46,7 @@ interface Waiting {
   reject(thrown: unknown): void;
 }
 
-/** Bodies that a protocol sends and reads. */
+/** Wire format: the bodies that a protocol sends and reads. */
 interface Wire {
   readonly path: string;
   write(queries: readonly string[], topk: number): string;
@@ -114,7 +117,7 @@ export class RemoteRetriever implements Retriever {
     return this.#recorded ? this.#recorded.keep(query, topk, hits) : hits;
   }
 
-  /** Sends what waits, a request for each topk. */
+  /** Sends the waiting queries, a request for each topk. */
   #flush(): void {
     this.#cancel?.();
     this.#cancel = undefined;
@@ -172,7 +175,7 @@ function parse(body: string): unknown {
   }
 }
 
-/** A document with `contents`; an id that is a number becomes a text. */
+/** Hit of a document with `contents`; an id that is a number becomes a text. */
 function hitOf(document: unknown, score: unknown, body: string): Hit {
   const { contents, id } = (document ?? {}) as Record<string, unknown>;
   if (typeof contents !== 'string') return refuse('an item of the answer has no text `contents`', body);

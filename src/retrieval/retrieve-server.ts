@@ -1,5 +1,5 @@
 /**
- * Search-R1's retrieval protocol as a server speaks it: `POST /retrieve {queries, topk, return_scores}`, one list of
+ * Retrieval server, speaking Search-R1's protocol: `POST /retrieve {queries, topk, return_scores}`, one list of
  * passages a query. Bodies are read as FastAPI over pydantic 2 reads them, with its 422 answers.
  *
  * Differs: `return_scores: false` answers lists of bare documents, which is what the original's code means; it takes
@@ -15,11 +15,11 @@ import type { Hit, Retriever } from './retriever.ts';
 export type { HttpAnswer, HttpHandler, HttpRequest } from '../serve/http-server.ts';
 
 export interface RetrieveServerOptions {
-  /** Passages a query where the request names none. Default 3. */
+  /** Passages of a query where the request names no number. Default 3. */
   readonly topk?: number;
-  /** Passages a query at most. Default 1000. */
+  /** Most passages of a query. Default 1000. */
   readonly maxTopk?: number;
-  /** Default `corrected`. */
+  /** Fidelity. Default `corrected`. */
   readonly fidelity?: 'corrected' | 'original';
 }
 
@@ -37,7 +37,7 @@ interface RetrieveRequest {
   readonly scores: boolean;
 }
 
-/** Answers requests from a retriever. */
+/** Handler that answers requests from a retriever. */
 export function retrieveHandler(retriever: Retriever, options: RetrieveServerOptions = {}): HttpHandler {
   const { topk: fallback = 3, maxTopk = 1000, fidelity = 'corrected' } = options;
   return (request) => {

@@ -5,23 +5,23 @@
 import type { MaybePromise } from '../core/env.ts';
 import type { Passage } from './corpus.ts';
 
-/** A passage found. */
+/** Hit: a passage found. */
 export interface Hit {
   readonly document: Passage;
-  /** Larger is better; some servers do not tell it. */
+  /** Score, larger is better; some servers do not report it. */
   readonly score?: number;
 }
 
-/** Finds passages. */
+/** Retriever of passages. */
 export interface Retriever {
   /**
-   * The best passages, best first, at most `topk`.
+   * Searches the best passages, best first, at most `topk`.
    * @param topk at least 1
    * @throws {LongplayError} REMOTE_FAILED where a server cannot be asked
    */
   search(query: string, topk: number): MaybePromise<readonly Hit[]>;
-  /** The same query always finds the same: false of a live server, unless its answers are recorded. */
+  /** True when the same query always finds the same; false of a live server, unless its answers are recorded. */
   readonly isRepeatable: boolean;
-  /** Releases connections; twice does no harm. */
+  /** Releases connections; calling it twice does no harm. */
   dispose(): MaybePromise<void>;
 }

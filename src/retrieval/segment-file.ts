@@ -1,6 +1,6 @@
 /**
- * Segments on disk, between the reading of a corpus and the merge. Written beside and renamed, with a digest, so that
- * a segment file is whole or not there.
+ * Segment files, between the reading of a corpus and the merge. They are written beside and renamed, with a digest, so
+ * that a segment file is whole or absent.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
@@ -11,7 +11,7 @@ import type { PairSource, Segment } from './segment.ts';
 export interface SegmentRows {
   /** Bytes of each passage's line. */
   readonly rowBytes: Uint32Array;
-  /** Two words of each passage's id: a 64-bit hash. */
+  /** Hashes of the passages' ids: two words each, 64 bits. */
   readonly idHashes: Uint32Array;
   /** Bytes of the unpacked corpus up to the segment's end, and their SHA-256. */
   readonly corpusBytes: number;
@@ -26,13 +26,13 @@ interface SegmentHeader {
   readonly termBytes: number;
   readonly corpusBytes: number;
   readonly corpusSha256: string;
-  /** SHA-256 of everything behind the header. */
+  /** Digest (SHA-256) of everything behind the header. */
   readonly sha256: string;
 }
 
 const HEADER_BYTES = 512;
 
-/** Writes a segment and has it on the disk. */
+/** Writes a segment and syncs it to the disk. */
 export function writeSegment(file: string, segment: Segment, rows: SegmentRows): void {
   const terms = Buffer.from(segment.terms.join('\n'));
   const parts = [
@@ -68,7 +68,7 @@ export function writeSegment(file: string, segment: Segment, rows: SegmentRows):
   renameSync(`${file}.draft`, file);
 }
 
-/** A segment file, open for merging: rows in memory, lists read as they are needed. */
+/** Segment file, open for merging: rows in memory, lists read as they are needed. */
 export class SegmentFile implements PairSource, SegmentRows {
   readonly first: number;
   readonly lengths: Uint32Array;
@@ -159,7 +159,7 @@ class RegionReader {
     this.#end = end;
   }
 
-  /** The next `count` words. */
+  /** Words, the next `count` of them. */
   words(count: number): Uint32Array {
     const words = new Uint32Array(count);
     const into = Buffer.from(words.buffer);
@@ -172,7 +172,7 @@ class RegionReader {
     return words;
   }
 
-  /** The text up to the next newline or the end. */
+  /** Line: the text up to the next newline or the end. */
   line(): string {
     let text: Buffer = Buffer.alloc(0);
     for (;;) {

@@ -4,9 +4,9 @@
  */
 import type { Analyzer } from './analyzer.ts';
 
-/** The lists of one segment in order of their terms (by UTF-16 units). */
+/** Source of one segment's lists, in order of their terms (by UTF-16 units). */
 export interface PairSource {
-  /** The current term; undefined behind the last one. */
+  /** Term at present; undefined behind the last one. */
   readonly term: string | undefined;
   /** Passages of the current term (numbers of the whole corpus, ascending) and how often each holds it. */
   readonly passages: Uint32Array;
@@ -41,15 +41,15 @@ class Growing {
   }
 }
 
-/** Collects passages in order. */
+/** Builder of a segment: collects passages in order. */
 export class SegmentBuilder {
   readonly #first: number;
   readonly #analyzer: Analyzer;
   readonly #terms = new Map<string, number>();
-  /** By term: the passage seen last + 1, and its pair. */
+  /** Last passage by term: its number + 1, and its pair. */
   readonly #lastPassage = new Growing();
   readonly #lastPair = new Growing();
-  /** By pair, in order of appearance. */
+  /** Terms by pair, in order of appearance. */
   readonly #pairTerm = new Growing();
   readonly #pairPassage = new Growing();
   readonly #pairCount = new Growing();
@@ -113,7 +113,7 @@ function byUnits(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Reads a segment that is held in memory. */
+/** Source over a segment that is held in memory. */
 export class MemorySource implements PairSource {
   readonly #segment: Segment;
   #at = 0;

@@ -2,7 +2,7 @@ import type { Run } from '../../actors/tree.ts';
 import type { ActorLine } from '../console/state.ts';
 import type { RunStatus } from '../record/run-status.ts';
 
-/** The actors, and the env hosts as one line beside them. */
+/** Lines of the actors, with the env hosts as one line beside them. */
 export function actorLines(run: Run, status: RunStatus | undefined, threads: number): ActorLine[] {
   const { actors, envs } = run.stats();
   const up = envs.hosts.filter(({ up }) => up).length;

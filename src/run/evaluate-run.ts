@@ -1,4 +1,4 @@
-/** Evaluations of a started run: the plans a configuration asks for, and what came of them. */
+/** Evaluations of a started run: the plans of a configuration, and their results. */
 import type { EvaluationPlan } from '../../actors/scheduler/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConfig } from '../config/run-config.ts';
@@ -11,7 +11,7 @@ import { evaluatedTasks } from '../evaluation/tasks.ts';
 import type { EvaluationProgress } from './evaluation-progress.ts';
 
 /**
- * All evaluations a configuration asks for, of the run's present weights.
+ * Evaluates a run's present weights by all evaluations of its configuration.
  * @param progress is told what will be played; the run tells it what was
  */
 export async function evaluateRun(
@@ -49,7 +49,7 @@ export function evaluationPlans(
   );
 }
 
-/** Every task of the evaluated split or set, under the seed that all evaluations share. */
+/** Plan of one evaluation: every task of the evaluated split or set, under the seed that all evaluations share. */
 export function evaluationPlan(
   env: Env,
   config: RunConfig,

@@ -11,16 +11,16 @@ import type { World } from '../core/world.ts';
 import { localUrl } from '../runtime/thread.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 
-/** Any world behind an AgentGym server; `options.world` names it. */
+/** Id of any world behind an AgentGym server; `options.world` names it. */
 const AGENTGYM = 'agentgym';
 const MODULE_NAMES = ['index.mjs', 'index.js'];
 
-/** A world that was found. */
+/** Found world. */
 export interface FoundWorld {
   /** URL of its module, for hosts and threads. */
   readonly url: URL;
   readonly world: World;
-  /** Facts only (see `World.createEnv`): open sessions through hosts or `openWorld`. */
+  /** Env for facts only (see `World.createEnv`): open sessions through hosts or `openWorld`. */
   readonly env: Env;
 }
 
@@ -30,7 +30,7 @@ export function isModulePath(id: string): boolean {
 }
 
 /**
- * An env id with a module's path made absolute; an id of the registry stays as it is.
+ * Env id with a module's path made absolute; an id of the registry stays as it is.
  * @param folder that relative paths start from
  */
 export function resolvedEnvId(id: string, folder: string): string {
@@ -39,7 +39,7 @@ export function resolvedEnvId(id: string, folder: string): string {
   return isAbsolute(id) ? id : resolve(folder, id);
 }
 
-/** The world of a configuration. */
+/** World of a configuration. */
 export interface ConfiguredEnv {
   readonly id: string;
   readonly options: EnvOptions;
@@ -48,7 +48,7 @@ export interface ConfiguredEnv {
 }
 
 /**
- * A configuration's world with paths of modules made absolute.
+ * World of a configuration, with paths of modules made absolute.
  * @param folder of the configuration's file
  */
 export function locatedEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
@@ -58,13 +58,13 @@ export function locatedEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
   return { ...located, options: { ...env.options, world: resolvedEnvId(world, folder) } };
 }
 
-/** A configuration's world with the hash of its module, where that is a user's own. */
+/** World of a configuration, with the hash of its module where that is a user's own. */
 export function pinnedEnv<E extends ConfiguredEnv>(env: E): E {
   if (!isModulePath(env.id) || env.sha256 !== undefined) return env;
   return { ...env, sha256: hashOf(moduleUrl(env.id)) };
 }
 
-/** Says that a user's module is no longer the one that a run was made with; undefined where nothing has changed. */
+/** Change of a user's module since a run was made, as a sentence; undefined where nothing has changed. */
 export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
   if (sha256 === undefined || hashOf(moduleUrl(id)) === sha256) return undefined;
   return `${id} has changed since the run was made: its episodes may differ from those recorded`;
@@ -108,7 +108,7 @@ export async function findWorld(id: string, options: EnvOptions = {}): Promise<F
   return { url, world, env: describeEnv(world, id, options) };
 }
 
-/** The AgentGym client, told in its query which world's dialect it speaks. */
+/** URL of the AgentGym client, with the world whose dialect it speaks in its query. */
 function agentGymUrl({ world }: EnvOptions): URL {
   if (typeof world !== 'string' || world === '' || world === AGENTGYM) {
     const known = Object.keys(registry).join(', ');
@@ -126,7 +126,10 @@ function hashOf(url: URL): string {
   return createHash('sha256').update(readFileSync(url)).digest('hex');
 }
 
-/** @throws {UserError} UNKNOWN_ENV where there is no such file */
+/**
+ * URL of a user's module.
+ * @throws {UserError} UNKNOWN_ENV where there is no such file
+ */
 function moduleUrl(id: string): URL {
   const path = resolvedEnvId(id, process.cwd());
   const candidates = [path, ...MODULE_NAMES.map((name) => join(path, name))];

@@ -1,8 +1,8 @@
-/** RxJS streams out of a run that can neither hold it up nor fill memory. */
+/** Live streams: RxJS streams out of a run that can neither hold it up nor fill memory. */
 import { Observable, type Subscriber } from 'rxjs';
 import { Deque } from '../runtime/mailbox.ts';
 
-/** Values handed to one subscriber in one turn of the event loop. */
+/** Values that one subscriber gets in one turn of the event loop. */
 const SLICE = 256;
 
 /**
@@ -10,7 +10,7 @@ const SLICE = 256;
  *
  * A subscriber gets values in turns of the event loop of its own, never in the middle of the run's work. One that is
  * slower than the run loses the *oldest* values of its backlog, `capacity` of which are kept; `dropped` counts them.
- * Values from before its subscription it never gets. Nothing is kept where nobody subscribes. Completes with the run.
+ * Values from before its subscription it never gets. Nothing is kept without a subscriber. Completes with the run.
  */
 export class LiveStream<T> extends Observable<T> {
   /** Values that a subscriber may lag behind, ≥ 1. */
@@ -61,7 +61,10 @@ class Backlog<T> {
     this.#subscriber = subscriber;
   }
 
-  /** @returns whether the oldest value was dropped for it */
+  /**
+   * Adds a value.
+   * @returns whether the oldest value was dropped for it
+   */
   push(value: T, capacity: number): boolean {
     const full = this.#values.length >= capacity;
     if (full) this.#values.shift();

@@ -6,7 +6,7 @@ import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { mendTrace, readTrace, type TraceLine } from '../record/trace.ts';
 import { tracePaths } from '../record/trace-files.ts';
 
-/** `rollout.json` of a run folder. */
+/** Plan of a rollout, `rollout.json` of its folder. */
 export interface RolloutPlan {
   readonly format: 1;
   readonly episodes: number;
@@ -19,8 +19,8 @@ export interface RolloutPlan {
 }
 
 /**
- * The episodes of a plan: the split's tasks in order, again and again, each time round under another seed. A round that
- * is not whole is spread evenly over the split, whose tasks often lie from easy to hard.
+ * Tasks of a plan's episodes: the split's tasks in order, again and again, each time round under another seed. A round
+ * that is not whole is spread evenly over the split, whose tasks often lie from easy to hard.
  */
 export function rolloutTasks(plan: Pick<RolloutPlan, 'episodes' | 'split' | 'seed'>, env: Env): readonly Task[] {
   const indices = env.tasks.split(plan.split);
@@ -33,12 +33,12 @@ export function rolloutTasks(plan: Pick<RolloutPlan, 'episodes' | 'split' | 'see
   });
 }
 
-/** Names an episode of a plan. */
+/** Key of an episode of a plan. */
 export function taskKey({ index, seed }: Task): string {
   return `${index}#${seed}`;
 }
 
-/** Episodes that a folder of traces holds: their tasks' keys and their numbers. A cut-off last line is taken away. */
+/** Episodes that a folder of traces holds: their tasks' keys and their numbers. A cut-off last line is removed. */
 export function finishedEpisodes(traces: string): ReadonlyMap<string, number> {
   for (const path of tracePaths(traces)) mendTrace(path);
   return new Map(linesOf(traces).map(({ task, episode }) => [taskKey(task), episode]));

@@ -1,4 +1,4 @@
-/** Events of a rollout for the console: the same as of training, with episodes in the place of updates. */
+/** Rollout watch: events for the console as of training, with episodes in the place of updates. */
 import type { MetricsRecorded } from '../../actors/recorder/protocol.ts';
 import type { Run } from '../../actors/tree.ts';
 import type { RunConsole } from '../console/console.ts';
@@ -39,13 +39,13 @@ export class RolloutWatch {
     this.#startedAt = this.#rowAt = clock.now();
   }
 
-  /** Takes the episodes of a finished group. */
+  /** Records the episodes of a finished group. */
   finished(trajectories: readonly Trajectory[]): void {
     const [first] = trajectories;
     if (first) this.#finished.push(groupFacts(trajectories, this.#labelOf(first.task.index)));
   }
 
-  /** Tells the display a few times a second, and writes a row of metrics every two seconds. */
+  /** Watches the run: updates the display a few times a second, and writes a row of metrics every two seconds. */
   watch(run: Run, display: Pick<RunConsole, 'progress'>): void {
     const next = () => {
       this.#cancel = this.#clock.after(LOOK_MS, () => {
@@ -59,14 +59,14 @@ export class RolloutWatch {
     next();
   }
 
-  /** Tells the last of it, what finished since the last row included. The run is still up. */
+  /** Stops with a last report, which includes what finished since the last row. The run is still up. */
   async stop(run: Run, display: Pick<RunConsole, 'progress'>): Promise<void> {
     this.cancel();
     await this.#looking;
     await this.#look(run, display, true).catch(() => {});
   }
 
-  /** Looks no more: a run that broke has nothing to tell, and the process waits for whoever still looks. */
+  /** Cancels the watch of a run that broke: it has nothing to report, and a timer would keep the process alive. */
   cancel(): void {
     this.#stopped = true;
     this.#cancel();

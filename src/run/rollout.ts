@@ -25,7 +25,7 @@ import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservatio
 /** File of a rollout's folder that holds its plan. */
 export const PLAN_FILE = 'rollout.json';
 
-/** The episodes to play, and the place for them. */
+/** Options of a rollout: the episodes to play, and the place for them. */
 export interface RolloutOptions {
   /**
    * World and policy, as a configuration holds them: `policy: { kind: 'openai', openai: { baseUrl, model } }`, or
@@ -36,36 +36,36 @@ export interface RolloutOptions {
   readonly episodes: number;
   /** Turns an episode may take, ≥ 1. */
   readonly horizon: number;
-  /** Default `train`. */
+  /** Split of the tasks. Default `train`. */
   readonly split?: Split | undefined;
-  /** 0 is greedy. Default 1. */
+  /** Temperature; 0 is greedy. Default 1. */
   readonly temperature?: number | undefined;
-  /** Of tasks and sampling, uint32. Default 1. */
+  /** Seed of tasks and sampling, uint32. Default 1. */
   readonly seed?: number | undefined;
   /** Folder of the run whose newest checkpoint plays; `config` must be its configuration. */
   readonly policyRun?: string | undefined;
   /** Folder of the rollout; new. Default `runs/rollout-<world>`, numbered where it exists. */
   readonly dir?: string | undefined;
-  /** Gets what a person should know, one line each. Default: nobody does. */
+  /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
 
-/** The outcome of a rollout; also in the folder's `results.json`. */
+/** Outcome of a rollout; also in the folder's `results.json`. */
 export interface RolloutOutcome {
   readonly summary: EvaluationSummary;
   /** Episodes that the folder's traces hold. */
   readonly finished: number;
   /** Episodes finished by this call. */
   readonly played: number;
-  /** Of a policy behind a server. */
+  /** Usage of a policy behind a server. */
   readonly usage: RemoteUsage | undefined;
 }
 
-/** A rollout under way. */
+/** Running rollout. */
 export interface RunningRollout extends RunStreams {
   /** Folder of the rollout. */
   readonly dir: string;
-  /** Ends it early; finished episodes are kept. */
+  /** Stops it early; finished episodes are kept. */
   stop(): Promise<RolloutOutcome>;
   /** Settles with the rollout, after its streams. Rejects with what ended it. */
   readonly done: Promise<RolloutOutcome>;
@@ -78,7 +78,7 @@ export interface RunningRollout extends RunStreams {
 export function rollout(options: RolloutOptions): RunningRollout {
   const { episodes, horizon, split = 'train', temperature = 1, seed = 1, policyRun } = options;
   const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
-  const checked = checkRunConfig(raw, 'config');
+  const checked = checkRunConfig(raw, 'config', options.onNotice);
   const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', `rollout-${envLabel(config.env.id)}`));
@@ -123,7 +123,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
   };
 }
 
-/** A rollout whose folder is there. */
+/** Prepared rollout, whose folder exists. */
 export interface PreparedRollout {
   readonly dir: string;
   readonly config: RunConfig;
@@ -141,11 +141,11 @@ interface PlayOptions {
   readonly display?: Pick<RunConsole, 'progress' | 'watch'>;
   readonly metrics$?: Subject<MetricsRow>;
   readonly streams?: RunStreams;
-  /** Resolves, with the reason, when the rollout is to end early. */
+  /** Interruption: resolves, with the reason, when the rollout is to end early. */
   readonly interrupted?: Promise<string>;
 }
 
-/** Plays what a plan has left to play, and sums up everything its traces hold. */
+/** Plays the episodes that are left of a plan, and sums up all that its traces hold. */
 export async function playRollout(
   { dir, config, plan }: PreparedRollout,
   { onNotice, display, metrics$, streams, interrupted }: PlayOptions,

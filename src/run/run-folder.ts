@@ -1,4 +1,4 @@
-/** The folder of a run: `config.yaml`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
+/** Folder of a run: `config.yaml`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -45,7 +45,10 @@ export function discard(dir: string): void {
   }
 }
 
-/** @throws {UserError} UNKNOWN_RUN when there is no run; BAD_CONFIG when its configuration is damaged */
+/**
+ * Reads the configuration of a run.
+ * @throws {UserError} UNKNOWN_RUN when there is no run; BAD_CONFIG when its configuration is damaged
+ */
 export function readRunConfig(dir: string, overrides: readonly string[] = []): RunConfig {
   const path = join(dir, 'config.yaml');
   let text: string;
@@ -63,7 +66,7 @@ export function runDir(runs: string, name: string): string {
   throw new UserError('BAD_ARGUMENT', `--name '${name}': expected a name without slashes; --runs says where runs live`);
 }
 
-/** A name that no run in `runs` has yet: `base`, `base-2`, … */
+/** Free name, which no run in `runs` has yet: `base`, `base-2`, … */
 export function freeRunName(runs: string, base: string): string {
   if (!existsSync(join(runs, base))) return base;
   for (let n = 2; ; n++) if (!existsSync(join(runs, `${base}-${n}`))) return `${base}-${n}`;

@@ -22,7 +22,7 @@ export interface RunStreams {
   readonly metrics$: LiveStream<MetricsRow>;
 }
 
-/** Streams that nothing flows into yet. */
+/** Makes the streams, still empty. */
 export function runStreams(): RunStreams {
   return {
     observations$: new LiveStream(10_000),
@@ -31,18 +31,18 @@ export function runStreams(): RunStreams {
   };
 }
 
-/** Lets the observations of a started run flow in. */
+/** Watches the observations of a started run. */
 export function watchObservations({ observations$ }: RunStreams, run: Run): void {
   // Whatever breaks the pool ends the run, which says so.
   run.observations$.subscribe({ next: (event) => observations$.push(event), error() {} });
 }
 
-/** Takes a finished group in. */
+/** Watches episodes: pushes a finished group. */
 export function watchEpisodes({ episodes$ }: RunStreams, trajectories: readonly Trajectory[], purpose: string): void {
   for (const trajectory of trajectories) episodes$.push({ purpose, trajectory });
 }
 
-/** Completes all of them. @returns resolves when every subscriber has had its backlog */
+/** Ends all streams. @returns resolves when every subscriber has had its backlog */
 export async function endStreams({ observations$, episodes$, metrics$ }: RunStreams): Promise<void> {
   await Promise.all([observations$.end(), episodes$.end(), metrics$.end()]);
 }

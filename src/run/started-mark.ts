@@ -53,7 +53,7 @@ function taken(message: string): UserError {
 }
 
 /**
- * Makes the file with its content in one step, so that no other process finds it empty.
+ * Creates the file with its content in one step, so that no other process finds it empty.
  * @returns false where the file is there already
  */
 function create(path: string, mark: Mark): boolean {
@@ -71,8 +71,8 @@ function create(path: string, mark: Mark): boolean {
 }
 
 /**
- * Puts our mark in the place of a stale one. Two processes may find the same one stale: the file is taken away under a
- * name of our own first, and whoever took away another's fresh mark puts it back and is refused.
+ * Replaces a stale mark by ours. Two processes may find the same one stale: the file is first renamed to a name of our
+ * own, and a process that took another's fresh mark puts it back and is refused.
  */
 function replaceStale(path: string, stale: string | undefined, mine: Mark): void {
   const aside = `${path}.${process.pid}`;
@@ -100,7 +100,7 @@ function lives({ pid, started }: Mark): boolean {
   return started === undefined || now === undefined || started === now;
 }
 
-/** Field 22 of /proc/<pid>/stat (Linux); undefined elsewhere. */
+/** Start time of a process: field 22 of /proc/<pid>/stat (Linux); undefined elsewhere. */
 function startOf(pid: number): string | undefined {
   const stat = readIfThere(`/proc/${pid}/stat`);
   // The command's name, in brackets, may hold blanks; `state` is the first field behind it.
@@ -115,7 +115,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** The mark in a file; undefined where the file was cut off while it was written. */
+/** Mark in a file; undefined where the file was cut off while it was written. */
 function markIn(text: string | undefined): Mark | undefined {
   try {
     const { format, pid, host, started } = JSON.parse(text ?? '');

@@ -21,12 +21,12 @@ import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
+import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
 import { endStreams, type RunStreams, runStreams, watchEpisodes, watchObservations } from './run-streams.ts';
-import { readSchedule, type Schedule, ScheduleRecorder } from './schedule-file.ts';
 import { markEnded, markStarted } from './started-mark.ts';
 
-/** The run to train, and the place for it. */
+/** Options of training: the run to train, and the place for it. */
 export interface TrainOptions {
   /**
    * Configuration, as a YAML file would hold it; keys left out have their defaults. `env.id` is the id of a world or the
@@ -35,23 +35,23 @@ export interface TrainOptions {
   readonly config?: RunConfigInput | RunConfig | undefined;
   /** Folder of the run: new, or with `resume` that of the run. Default `runs/<world>`, numbered where it exists. */
   readonly dir?: string | undefined;
-  /** Goes on from the newest good checkpoint in `dir`. Default false. */
+  /** Resumes from the newest good checkpoint in `dir`. Default false. */
   readonly resume?: boolean | undefined;
-  /** `serial`: one event loop, bit for bit repeatable. Default `async`. */
+  /** Mode. `serial`: one event loop, bit for bit repeatable. Default `async`. */
   readonly mode?: 'async' | 'serial' | undefined;
   /** Faults to inject. */
   readonly chaos?: ChaosSpec | undefined;
-  /** Keeps the order of messages in this file. */
-  readonly recordSchedule?: string | undefined;
-  /** Repeats the run recorded there; `mode` must be `serial`. */
-  readonly replaySchedule?: string | undefined;
-  /** Gets how far the run is, a few times a second. */
+  /** File to record the order of messages in. */
+  readonly recordOrder?: string | undefined;
+  /** File of a recorded run to repeat; `mode` must be `serial`. */
+  readonly replayOrder?: string | undefined;
+  /** Called with the progress of the run, a few times a second. */
   readonly onProgress?: ((status: RunStatus) => void) | undefined;
-  /** Gets what a person should know, one line each. Default: nobody does. */
+  /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
-  /** Gets every row of metrics in the middle of the run's work; `metrics$` is for everybody else. */
+  /** Called with every row of metrics in the middle of the run's work; other users take `metrics$`. */
   readonly onMetrics?: ((row: MetricsRow) => void) | undefined;
-  /** Gets the actors' face of the run once it is up. */
+  /** Called with the actors' handle of the run once it is up. */
   readonly onStarted?: ((run: Run) => void) | undefined;
   /** Awaited between training and evaluation. */
   readonly beforeEvaluation?: (() => Promise<unknown>) | undefined;
@@ -59,7 +59,7 @@ export interface TrainOptions {
   readonly interrupt?: AbortSignal | undefined;
 }
 
-/** The outcome of a training run; also in the folder's `results.json`. */
+/** Outcome of a training run; also in the folder's `results.json`. */
 export interface TrainOutcome {
   /** The engine that computed it, e.g. `onnxruntime-node/cpu`. */
   readonly engine: string;
@@ -69,13 +69,13 @@ export interface TrainOutcome {
   readonly chaos?: ChaosReport;
 }
 
-/** A run that trains. */
+/** Training run. */
 export interface TrainingRun extends RunStreams {
   /** Folder of the run. */
   readonly dir: string;
   /** Configuration with all defaults. */
   readonly config: RunConfig;
-  /** Ends it early: the update under way is finished and a checkpoint written; evaluations are left out. */
+  /** Stops it early: the update under way is finished and a checkpoint written; evaluations are left out. */
   stop(): Promise<TrainOutcome>;
   /** Settles with the run, after its streams. Rejects with what ended it: `UserError` where the caller can mend it. */
   readonly done: Promise<TrainOutcome>;
@@ -90,7 +90,10 @@ export function train(options: TrainOptions): TrainingRun {
   const { resume = false, interrupt } = options;
   if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
   if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
-  const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
+  const checked =
+    options.config === undefined
+      ? readRunConfig(options.dir!)
+      : checkRunConfig(options.config, 'config', options.onNotice);
   const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(config.env.id)));
@@ -144,7 +147,7 @@ interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly onNotice: (message: string) => void;
 }
 
-/** A fresh run that the user's mistake kept from starting leaves nothing behind. */
+/** Trains under a mark. A fresh run that a user's mistake kept from starting leaves nothing behind. */
 async function marked(request: TrainRequest): Promise<TrainOutcome> {
   const { dir, resume } = request;
   const left = markStarted(dir);
@@ -166,9 +169,9 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
-  const { recordSchedule, replaySchedule } = request;
-  const record = recordSchedule === undefined ? undefined : new ScheduleRecorder(recordSchedule, config);
-  const replay = replaySchedule === undefined ? undefined : scheduleOf(replaySchedule, config);
+  const { recordOrder, replayOrder } = request;
+  const record = recordOrder === undefined ? undefined : new OrderRecorder(recordOrder, config);
+  const replay = replayOrder === undefined ? undefined : orderOf(replayOrder, config);
   const { engine, notice } = await chooseEngine(config.engine);
   onNotice(notice);
   const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
@@ -233,7 +236,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   }
 }
 
-/** The newest good weights of another run. */
+/** Initial weights: the newest good ones of another run. */
 function initialWeights(run: string, onNotice: (message: string) => void): LoadedCheckpoint {
   const checkpoint = loadNewest(join(run, 'checkpoints'));
   for (const warning of checkpoint.warnings) onNotice(warning);
@@ -241,30 +244,38 @@ function initialWeights(run: string, onNotice: (message: string) => void): Loade
   return checkpoint;
 }
 
-/** @throws {UserError} BAD_CONFIG when it was recorded under another configuration */
-function scheduleOf(path: string, config: RunConfig): Schedule {
-  const schedule = readSchedule(path);
-  if (!isDeepStrictEqual(schedule.config, JSON.parse(JSON.stringify(config)))) {
-    throw new UserError('BAD_CONFIG', `--replay-schedule ${path}: it was recorded under another configuration`);
+/**
+ * Recorded order of a file.
+ * @throws {UserError} BAD_CONFIG when it was recorded under another configuration
+ */
+function orderOf(path: string, config: RunConfig): RecordedOrder {
+  const order = readOrder(path);
+  // Through the check, so that names of earlier versions compare as the present ones.
+  const recorded = checkRunConfig(order.config, path);
+  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(recorded)), JSON.parse(JSON.stringify(config)))) {
+    throw new UserError('BAD_CONFIG', `--replay-order ${path}: it was recorded under another configuration`);
   }
-  return schedule;
+  return order;
 }
 
-/** SHA-256 of the weights and moments of a checkpoint. */
+/** Digest (SHA-256) of the weights and moments of a checkpoint. */
 function weightsDigest(folder: string): string {
   return createHash('sha256')
     .update(readFileSync(join(folder, 'tensors.safetensors')))
     .digest('hex');
 }
 
-/** @throws {LongplayError} BAD_TRACE when the repetition ended elsewhere */
-function compared({ weights }: Schedule, sha256: string): string {
+/**
+ * Compares the weights of a replay.
+ * @throws {LongplayError} BAD_TRACE when it ended with other weights
+ */
+function compared({ weights }: RecordedOrder, sha256: string): string {
   if (weights === undefined) return 'the recording was cut short: there are no weights to compare with';
   if (weights === sha256) return `the replay ended with the recorded weights (sha256 ${sha256.slice(0, 16)}…)`;
   throw new LongplayError('BAD_TRACE', `the replay ended with other weights: ${sha256}, recorded ${weights}`);
 }
 
-/** The evaluations, or none once the run is interrupted: what they have under way ends with the run. */
+/** Evaluations, or none once the run is interrupted: those under way end with the run. */
 async function unlessInterrupted(
   interrupt: AbortSignal,
   evaluate: () => Promise<EvaluationSummary[]>,
@@ -278,7 +289,7 @@ async function unlessInterrupted(
   return Promise.race([evaluations, cut]);
 }
 
-/** An evaluation made while training went on: its episodes may span several versions from `version` on. */
+/** Records an evaluation made while training went on: its episodes may span several versions from `version` on. */
 function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summary: EvaluationSummary): void {
   const { name, all } = summary;
   onNotice(
@@ -294,7 +305,7 @@ function recordEvaluation({ dir, onNotice }: TrainRequest, version: number, summ
   }
 }
 
-/** The same evaluations for a uniform random policy over the same lists. */
+/** Random baseline: the same evaluations for a uniform random policy over the same lists. */
 async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[]> {
   const config: RunConfig = {
     ...request.config,

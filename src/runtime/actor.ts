@@ -8,15 +8,15 @@ import type { Observable } from 'rxjs';
 import type { Clock } from '../core/clock.ts';
 import type { Rng } from '../core/rng.ts';
 
-/** Plain data with a discriminant; structured-cloneable where the receiver may live in a thread. */
+/** Message: plain data with a discriminant; structured-cloneable where the receiver may live in a thread. */
 export type Message = { readonly type: string };
 
-/** One handler for every type of the union: a missing one does not compile. */
+/** Handlers of an actor, one for every type of the union: a missing one does not compile. */
 export type Handlers<M extends Message> = {
   readonly [T in M['type']]: (message: Extract<M, { readonly type: T }>) => void | Promise<void>;
 };
 
-/** One life of an actor: its state lives in the closure that made it. */
+/** Behavior of one incarnation: its state lives in the closure that made it. */
 export interface Behavior<M extends Message> {
   readonly handlers: Handlers<M>;
   /** Called once when this incarnation ends, before the next begins; not when a thread was killed. */
@@ -29,18 +29,18 @@ export type BehaviorFactory<M extends Message> = (ctx: Context<M>) => Behavior<M
 /** Default export of a module given to `spawnModule`. */
 export type ActorModule<I, M extends Message> = (init: I) => BehaviorFactory<M>;
 
-/** Why an incarnation ended. */
+/** Reason for the end of an incarnation. */
 export type StopReason =
   | { readonly kind: 'normal' } // the actor asked for it
   | { readonly kind: 'shutdown' } // its supervisor asked for it
   | { readonly kind: 'killed' } // it did not stop within `shutdownMs`
   | { readonly kind: 'crashed'; readonly error: Error };
 
-/** The address of an actor; valid across restarts. */
+/** Reference to an actor: an address that stays valid across restarts. */
 export interface ActorRef<M extends Message> {
   readonly path: string;
   /**
-   * Sends and forgets.
+   * Sends a message; no answer is expected.
    * @param transfer buffers handed over instead of copied, where the receiver lives in another thread
    * @returns a promise only where the mailbox is full and its overflow is `wait`: await it before sending more
    * @throws {LongplayError} MAILBOX_FULL where overflow is `reject`, or where senders ignore the promise of `wait`
@@ -52,7 +52,7 @@ export interface ActorRef<M extends Message> {
 export interface ReplyTo<R> {
   readonly path: string;
   readonly id: number;
-  /** Never set; carries the type. */
+  /** Carries the type; never set. */
   readonly _reply?: (value: R) => void;
 }
 
@@ -62,7 +62,7 @@ export interface AskOptions {
   readonly transfer?: readonly ArrayBuffer[];
 }
 
-/** Told to a watcher whenever an incarnation of the watched actor ends. */
+/** Notice to a watcher that an incarnation of the watched actor has ended. */
 export interface Down {
   readonly path: string;
   readonly reason: StopReason;
@@ -70,29 +70,34 @@ export interface Down {
   readonly final: boolean;
 }
 
-/** Everything that a behavior may do. Belongs to one incarnation: its timers and watches end with it. */
+/** Context of a behavior: everything it may do. It belongs to one incarnation, whose timers and watches end with it. */
 export interface Context<M extends Message> {
   readonly self: ActorRef<M>;
   readonly path: string;
-  /** 1 for the first life. */
+  /** Number of the incarnation, 1 for the first. */
   readonly incarnation: number;
   readonly clock: Clock;
-  /** A generator of this actor's own, from the system's seed, the path and the incarnation. */
+  /** Random generator of this actor, from the system's seed, the path and the incarnation. */
   readonly rng: Rng;
-  /** Actors spawned through it become children (`<path>/<name>`) and end with this incarnation. */
+  /** System for spawning: its actors become children (`<path>/<name>`) and end with this incarnation. */
   readonly system: ActorSystem;
-  /** Tells `message` to itself in `ms`; past a full mailbox too. @returns cancels it */
+  /** Sends `message` to this actor in `ms`, past a full mailbox too. @returns cancels it */
   after(ms: number, message: M): () => void;
-  /** Resolves in `ms`. The way to wait inside a handler: serial mode sees it. */
+  /** Sleeps for `ms`. A handler that waits must wait by this, so that serial mode knows of it. */
   sleep(ms: number): Promise<void>;
   reply<R>(to: ReplyTo<R>, value: R, transfer?: readonly ArrayBuffer[]): void;
   /** Answers an ask with an error: it rejects at the asker. */
   replyError<R>(to: ReplyTo<R>, error: unknown): void;
-  /** @throws {LongplayError} ASK_TIMEOUT, naming who waits for whom; ACTOR_STOPPED when the asked actor ended */
+  /**
+   * @throws {LongplayError} ASK_TIMEOUT, naming the actors that wait for each other; ACTOR_STOPPED when the asked actor
+   *   ended
+   */
   ask<R, N extends Message>(ref: ActorRef<N>, make: (replyTo: ReplyTo<R>) => N, options: AskOptions): Promise<R>;
-  /** The address of `path`, whether or not somebody lives there. */
+  /** Resolves a path to its address, whether or not an actor lives there. */
   resolve<N extends Message>(path: string): ActorRef<N>;
-  /** Tells itself `make(down)` whenever an incarnation of `ref` ends. @returns ends the watch */
+  /**
+   * Watches an actor: sends `make(down)` to this actor whenever an incarnation of `ref` ends. @returns ends the watch
+   */
   watch(ref: { readonly path: string }, make: (down: Down) => M): () => void;
   /** Ends this actor (reason `normal`) after the running handler. */
   stop(): void;
@@ -103,10 +108,10 @@ export interface Context<M extends Message> {
   outside<T>(work: Promise<T>): Promise<T>;
 }
 
-/** Choice of a full mailbox: make the sender wait, throw at the sender, or drop the oldest message. */
+/** Overflow policy of a full mailbox: make the sender wait, throw at the sender, or drop the oldest message. */
 export type Overflow = 'wait' | 'reject' | 'drop-oldest';
 
-/** Ends of a child that are followed by a new incarnation: every end, a crash, or none. */
+/** Restart policy of a child: a new incarnation follows every end, a crash, or no end. */
 export type Restart = 'permanent' | 'transient' | 'temporary';
 
 export interface SpawnOptions {
@@ -124,7 +129,7 @@ export interface SpawnOptions {
   readonly control?: readonly string[];
   /** Default `permanent`. */
   readonly restart?: Restart;
-  /** Milliseconds a stop may wait for the running handler; then it is killed. Default 5000. */
+  /** Milliseconds that a stop may wait for the running handler; then the actor is killed. Default 5000. */
   readonly shutdownMs?: number;
   /** Milliseconds until the first incarnation must be ready. Default 30000. */
   readonly startMs?: number;
@@ -141,17 +146,17 @@ export interface SpawnOptions {
 export interface ModuleSpec<I> {
   /** Module whose default export is an `ActorModule<I, M>`. */
   readonly url: URL;
-  /** Structured-cloneable; given to every incarnation. */
+  /** Init that every incarnation gets; structured-cloneable. */
   readonly init: I;
   /** `thread`: a worker thread of its own. In serial mode everything is local. */
   readonly placement: 'local' | 'thread';
-  /** Moved with the first `init`; an actor that has one cannot be restarted with it. */
+  /** Buffers moved with the first `init`; an actor that has some cannot be restarted with them. */
   readonly transfer?: readonly (ArrayBuffer | MessagePort)[];
-  /** Of the thread; `maxOldGenerationSizeMb` and its siblings. */
+  /** Resource limits of the thread; `maxOldGenerationSizeMb` and its siblings. */
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
 }
 
-/** A supervisor of the tree, as `SpawnOptions.supervisor` takes it. */
+/** Reference to a supervisor, as `SpawnOptions.supervisor` takes it. */
 export interface SupervisorRef {
   readonly path: string;
 }
@@ -159,9 +164,9 @@ export interface SupervisorRef {
 export type Strategy = 'one_for_one' | 'one_for_all' | 'rest_for_one';
 
 export interface SupervisorOptions {
-  /** The siblings that restart with a child. Default `one_for_one`. */
+  /** Strategy: which siblings restart with a child. Default `one_for_one`. */
   readonly strategy?: Strategy;
-  /** More than this many restarts within `periodMs` escalate. Default 5. */
+  /** Intensity: more than this many restarts within `periodMs` escalate. Default 5. */
   readonly intensity?: number;
   /** Default 10000. */
   readonly periodMs?: number;
@@ -170,7 +175,7 @@ export interface SupervisorOptions {
   readonly supervisor?: SupervisorRef;
 }
 
-/** One line of `stats()`. */
+/** Statistics of one actor, a line of `stats()`. */
 export interface ActorStats {
   readonly path: string;
   readonly state: 'starting' | 'running' | 'stopping' | 'down' | 'stopped';
@@ -187,11 +192,11 @@ export interface ActorStats {
   readonly message: string | undefined;
   /** Paths of actors it has asked and not heard from. */
   readonly waitingFor: readonly string[];
-  /** Milliseconds since a `heartbeat` its thread has not answered; 0 when there is none, or no thread. */
+  /** Milliseconds since a `heartbeat` that its thread has not answered; 0 when there is none, or no thread. */
   readonly silentMs: number;
 }
 
-/** The system's own events. Counters of each kind: `ActorSystem.counts`. */
+/** Event of the actor system. `ActorSystem.counts` counts each kind. */
 export type SystemEvent =
   | { readonly type: 'started'; readonly path: string; readonly incarnation: number }
   | { readonly type: 'stopped'; readonly path: string; readonly reason: StopReason; readonly final: boolean }
@@ -205,11 +210,11 @@ export type SystemEvent =
 export interface ActorSystem {
   readonly mode: 'async' | 'serial';
   readonly clock: Clock;
-  /** Lifecycle, dead letters, restarts. Hot and lossy: late subscribers miss what was. */
+  /** Events: lifecycle, dead letters, restarts. Hot and lossy: late subscribers miss earlier ones. */
   readonly inspect$: Observable<SystemEvent>;
   /** Counts of events, by type. */
   readonly counts: Readonly<Record<SystemEvent['type'], number>>;
-  /** Settles with the system: resolves after `stop()`, rejects with the fatal error that ended it. */
+  /** End of the system: resolves after `stop()`, rejects with the fatal error that ended it. */
   readonly terminated: Promise<void>;
 
   /** Starts an actor in this thread. Resolves when it is ready. @throws what its factory threw */
@@ -230,11 +235,11 @@ export interface ActorSystem {
   /** Ends everything, last started first. */
   stop(): Promise<void>;
   stats(): readonly ActorStats[];
-  /** Asks every thread for a sign of life; who has not given one shows in `stats`. */
+  /** Pings every thread; one that has not answered shows in `stats`. */
   heartbeat(): void;
   /**
-   * Ends an incarnation that does not get on, with STALLED and `message`: its supervisor decides. For an actor that
-   * must not be killed, and for a path that names none, it ends the system.
+   * Breaks off a stalled incarnation, with STALLED and `message`: its supervisor decides. For an actor that must not be
+   * killed, and for a path that names none, it ends the system.
    */
   breakOff(path: string, message: string): void;
   /**
@@ -243,7 +248,7 @@ export interface ActorSystem {
    * @throws {LongplayError} STALLED in serial mode when nothing is left to do and `until` is still open
    */
   run<T = void>(until?: Promise<T>): Promise<T | undefined>;
-  /** As `Context.outside`, for the code around the system. */
+  /** Declares outside work as `Context.outside` does, for the code around the system. */
   outside<T>(work: Promise<T>): Promise<T>;
   /**
    * In serial mode, the order of delivery from here on follows from the system's seed and `label` alone, so that a

@@ -1,9 +1,9 @@
-/** Requests under way: every one has a deadline, and its error names who waits for whom. */
+/** Asks under way: every one has a deadline, and its error names the chain of actors that wait for each other. */
 import type { Clock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import { type Answer, reviveError } from './envelope.ts';
 
-/** One edge of the wait graph. */
+/** Wait of one actor for another: an edge of the wait graph. */
 export interface Wait {
   readonly from: string;
   readonly to: string;
@@ -17,7 +17,7 @@ interface Pending extends Wait {
   readonly settle: (answer: Answer) => void;
 }
 
-/** Asks made in this thread. */
+/** Table of the asks made in this thread. */
 export class AskTable {
   readonly #pending = new Map<number, Pending>();
   readonly #clock: Clock;
@@ -61,7 +61,7 @@ export class AskTable {
     });
   }
 
-  /** @returns false when nobody waits (any more) */
+  /** Settles an ask. @returns false when the asker no longer waits */
   settle(id: number, answer: Answer): boolean {
     const pending = this.#pending.get(id);
     pending?.settle(answer);
@@ -73,11 +73,11 @@ export class AskTable {
   }
 }
 
-/** The description of an actor that `chain` needs at its end. */
+/** Describes an actor for the end of a chain. */
 export type Describe = (path: string) => string;
 
 /**
- * The actors waiting on each other, from `wait` on: each asked one's oldest open ask is the next link.
+ * Chain of actors that wait for each other, from `wait` on: the oldest open ask of each asked actor is the next link.
  * @returns the paths in order; the last repeats an earlier one when they wait in a circle
  */
 export function chain(wait: Wait, waits: Iterable<Wait>): Wait[] {
@@ -95,7 +95,7 @@ export function chain(wait: Wait, waits: Iterable<Wait>): Wait[] {
   return links;
 }
 
-/** The error of an ask that nobody answered in time. */
+/** Error of an ask that was not answered in time. */
 export function askTimeout(wait: Wait, waitedMs: number, waits: Iterable<Wait>, describe: Describe): LongplayError {
   const links = chain(wait, waits);
   const last = links.at(-1)!.to;

@@ -1,14 +1,17 @@
-/** One address: its mailbox, its present incarnation and what it owes. The incarnation itself is an `Executor`. */
+/**
+ * Cell of an address: its mailbox, its present incarnation and the asks it owes an answer. The incarnation itself is an
+ * `Executor`.
+ */
 import { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
+import type { Runnable } from './dispatcher.ts';
 import { type AskTag, type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
-import type { Runnable } from './scheduler.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';
 import type { System } from './system.ts';
 
-/** One incarnation, here or in a thread. */
+/** Executor of one incarnation, here or in a thread. */
 export interface Executor {
   readonly placement: 'local' | 'thread';
   /** True when one more message may be delivered now; control messages may have a way of their own. */
@@ -19,19 +22,19 @@ export interface Executor {
   /** Lets the running handler end, then ends. Resolves when it has. */
   stop(reason: StopReason): Promise<void>;
   /**
-   * Ends at once what may be ended at once. A thread that must not be is asked to end between two of its calls, and let
-   * go; the promise tells when it has.
+   * Kills the incarnation at once where that is allowed. A thread that must not be killed is asked to end between two
+   * of its calls; the promise resolves when it has.
    */
   kill(): void | Promise<void>;
-  /** Asks for a sign of life, where that is a question. */
+  /** Pings the thread; without one there is nothing to ask. */
   ping?(): void;
-  /** Milliseconds since one that was not answered. */
+  /** Milliseconds since a ping that was not answered. */
   readonly silentMs?: number;
   /** Milliseconds in handlers that `progressed` was not told yet, the running one's included. */
   readonly busyMs: number;
 }
 
-/** Makes an incarnation; nobody waits for it any more once `gaveUp` fires. */
+/** Launches an incarnation; once `gaveUp` fires the result is no longer awaited. */
 export type Launch = (cell: ActorCell, incarnation: number, gaveUp: AbortSignal) => Promise<Executor>;
 
 /** Milliseconds a thread that must not be killed gets to come out of its call, at the very end. */
@@ -50,7 +53,7 @@ export class ActorCell implements Child, Runnable {
   handled = 0;
   busyMs = 0;
   incarnation = 0;
-  /** Asks it was given and has not answered. */
+  /** Asks that were received and not yet answered. */
   readonly owed = new Map<string, AskTag & { readonly expires: number }>();
   #owedLimit = 256;
   readonly #system: System;
@@ -58,9 +61,9 @@ export class ActorCell implements Child, Runnable {
   readonly #control: ReadonlySet<string>;
   #stalled = false;
   #executor: Executor | undefined;
-  /** Told of each message before its handler runs here. */
+  /** Called before a message's handler runs here. */
   onBegin: ((cell: ActorCell, envelope: Envelope) => void) | undefined;
-  /** Told of each message handled here; a thread reports by it. */
+  /** Called after each message handled here; a thread acknowledges by it. */
   onHandled: ((cell: ActorCell, envelope: Envelope, busyMs: number) => void) | undefined;
 
   constructor(system: System, path: string, options: SpawnOptions, supervisor: Supervisor, launch: Launch) {
@@ -111,7 +114,7 @@ export class ActorCell implements Child, Runnable {
       if (offered instanceof Promise) waiting = this.#system.waiting(offered);
       else if (offered) for (const one of offered.dropped) this.#dropped(one);
     }
-    this.#system.scheduler.wake(this);
+    this.#system.dispatcher.wake(this);
     return waiting;
   }
 
@@ -126,7 +129,7 @@ export class ActorCell implements Child, Runnable {
     this.#executor!.deliver(envelope);
   }
 
-  /** The first in line, or, in a run that is repeated, the one that was. */
+  /** Next message: the first in line, or in a replay the recorded one. */
   #next(): Envelope | undefined {
     const { replay } = this.#system;
     const next = replay?.next(this.path);
@@ -135,14 +138,16 @@ export class ActorCell implements Child, Runnable {
     return this.mailbox.take(({ message }) => message.type === next.type);
   }
 
-  /** The executor has handled `count` messages. */
+  /** Records that the executor has handled `count` messages. */
   progressed(executor: Executor, count: number, busyMs: number): void {
     this.handled += count;
     this.busyMs += busyMs;
-    if (executor === this.#executor) this.#system.scheduler.wake(this);
+    if (executor === this.#executor) this.#system.dispatcher.wake(this);
   }
 
-  /** The incarnation broke, or ended by its own wish. What it had not begun goes back into the mailbox. */
+  /**
+   * Handles the end of an incarnation that broke or stopped itself. Messages it had not begun go back into the mailbox.
+   */
   ended(executor: Executor, reason: StopReason, unbegun: readonly Envelope[] = []): void {
     if (executor !== this.#executor || this.state === 'stopping') return;
     this.#executor = undefined;
@@ -172,7 +177,7 @@ export class ActorCell implements Child, Runnable {
     }
     this.state = 'running';
     this.#system.emit({ type: 'started', path: this.path, incarnation: this.incarnation });
-    this.#system.scheduler.wake(this);
+    this.#system.dispatcher.wake(this);
   }
 
   async stop(reason: StopReason): Promise<void> {
@@ -195,7 +200,7 @@ export class ActorCell implements Child, Runnable {
     }
     this.#executor = undefined;
     this.state = 'down';
-    // After a kill nobody knows what had been begun: at most once means not again.
+    // After a kill it is unknown which messages had been begun: at most once means none of them again.
     const left = executor.unhandled();
     if (done) this.#putBack(left);
     else for (const envelope of left) this.#system.router.deadLetter(this.path, envelope, 'killed with its actor');
@@ -206,7 +211,7 @@ export class ActorCell implements Child, Runnable {
     if (this.state === 'running') this.#executor?.ping?.();
   }
 
-  /** The incarnation does not get on: it is ended, or, where that must not be, the system is. */
+  /** Breaks off an incarnation that has stalled; where it must not be killed, the system ends. */
   breakOff(error: Error): void {
     const executor = this.#executor;
     if (!executor || this.state !== 'running') return;
@@ -265,7 +270,7 @@ export class ActorCell implements Child, Runnable {
 
   #owe(ask: AskTag): void {
     const now = this.#system.clock.now();
-    // Asks answered by somebody else on its behalf stay until they expire.
+    // Asks that another actor answers on its behalf stay until they expire.
     if (this.owed.size >= this.#owedLimit) {
       for (const [key, { expires }] of this.owed) if (expires < now) this.owed.delete(key);
       this.#owedLimit = Math.max(256, 2 * this.owed.size);
@@ -297,7 +302,7 @@ export class ActorCell implements Child, Runnable {
     this.#system.fatal(this.path, error);
   }
 
-  /** `work`'s value, or undefined after `ms`. */
+  /** Awaits `work`, or gives undefined after `ms`. */
   #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       const cancel = this.#system.clock.after(ms, () => resolve(undefined));

@@ -1,7 +1,9 @@
-/** A Node MessagePort, or anything that behaves like one, as comlink sees one. (Comlink's own adapter has no types.) */
+/**
+ * Adapter of a Node MessagePort, or anything that behaves like one, for comlink. (Comlink's own adapter has no types.)
+ */
 import type { Endpoint } from 'comlink';
 
-/** The port that a thread's and a process's channel have in common. */
+/** Port: what a thread's and a process's channel have in common. */
 export interface PortLike {
   postMessage(value: unknown, transfer?: readonly ArrayBuffer[]): void;
   on(event: 'message', listener: (value: never) => void): unknown;

@@ -1,4 +1,4 @@
-/** The context of an incarnation: all it may do, as one object. */
+/** Context of an incarnation: everything it may do, as one object. */
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { ActorRef, ActorSystem, Context, Message, ModuleSpec, SpawnOptions } from './actor.ts';
 import type { ActorCell } from './cell.ts';
@@ -63,7 +63,7 @@ export function actorContext<M extends Message>(
   };
 }
 
-/** The system as an actor sees it: what it spawns becomes its child. */
+/** Scopes the system to an actor: what it spawns becomes its child. */
 function scoped(system: System, cell: ActorCell, executor: LocalExecutor<never>): ActorSystem {
   let children: Supervisor | undefined;
   const childOptions = (options: SpawnOptions) => {

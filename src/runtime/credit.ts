@@ -1,4 +1,4 @@
-/** Credit between threads: what bounds the messages under way to an address that lives elsewhere. */
+/** Credit-based flow control between threads: bounds the messages under way to an address in another thread. */
 import type { Link } from './router.ts';
 
 /** Messages to one address in another thread that may be under way before the sender must wait. */
@@ -10,12 +10,12 @@ interface Gate {
 }
 
 export class Credits {
-  /** Messages told to addresses elsewhere that have no place there yet. */
+  /** Messages sent to addresses elsewhere that have no place there yet. */
   readonly #spent = new Map<string, { out: number; gate: Gate | undefined }>();
   /** Credits to give back, by thread and address. */
   readonly #taken = new Map<Link, Map<string, number>>();
 
-  /** Counts a message sent to `path`. @returns a promise where the sender must wait before it sends more */
+  /** Spends a credit for a message to `path`. @returns a promise where the sender must wait before it sends more */
   spend(path: string): Promise<void> | undefined {
     let credit = this.#spent.get(path);
     if (!credit) this.#spent.set(path, (credit = { out: 0, gate: undefined }));
@@ -24,7 +24,7 @@ export class Credits {
     return credit.gate.opened;
   }
 
-  /** The other side has found places for `count` messages. */
+  /** Restores credits: the other side has found places for `count` messages. */
   restore(path: string, count: number): void {
     const credit = this.#spent.get(path);
     if (!credit) return;
@@ -36,7 +36,7 @@ export class Credits {
     if (credit.out <= 0) this.#spent.delete(path);
   }
 
-  /** Counts a credit to be given back; they go out together at the end of the turn. */
+  /** Counts a credit to return; they are sent together at the end of the turn. */
   took(path: string, from: Link): void {
     if (this.#taken.size === 0) setImmediate(() => this.#giveBack());
     let counts = this.#taken.get(from);

@@ -2,22 +2,22 @@
 import { type ErrorCode, LongplayError } from '../core/errors.ts';
 import type { Message, ReplyTo } from './actor.ts';
 
-/** The ask a message belongs to. */
+/** Tag of the ask that a message belongs to. */
 export interface AskTag extends Address {
   /** Milliseconds the asker waits, from the send. */
   readonly deadlineMs: number;
 }
 
-/** A message in a mailbox. */
+/** Envelope of a message in a mailbox. */
 export interface Envelope {
   readonly message: Message;
   readonly ask: AskTag | undefined;
   readonly transfer: readonly ArrayBuffer[] | undefined;
-  /** Clock of this thread when it arrived here, milliseconds. */
+  /** Arrival in this thread, milliseconds of its clock. */
   readonly at: number;
-  /** In a thread: the main thread delivered it and counts on an acknowledgement. */
+  /** Marks, in a thread, a message that the main thread delivered and that must be acknowledged. */
   readonly windowed?: true;
-  /** The actor sent it to itself. */
+  /** Marks a message that the actor sent to itself. */
   readonly self?: true;
 }
 
@@ -29,7 +29,7 @@ export type Answer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: ErrorRecord };
 
-/** An error that crosses threads without losing its code. */
+/** Record of an error that crosses threads without losing its code. */
 export interface ErrorRecord {
   readonly name: string;
   readonly message: string;

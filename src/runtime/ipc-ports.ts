@@ -1,4 +1,4 @@
-/** Several message ports over one channel between two processes, with the interface a thread's ports have. */
+/** Ports: several message ports over one channel between two processes, with the interface of a thread's ports. */
 import type { PortLike } from './comlink-endpoint.ts';
 
 /** `process` in the child, the `ChildProcess` in the parent; made with `serialization: 'advanced'`. */
@@ -11,8 +11,8 @@ export interface IpcChannel {
 type Listener = (value: never) => void;
 
 /**
- * Ports by number: what one end posts on port n comes out of the other's port n, in order across all ports. What is
- * posted after the other process is gone is lost, as with a closed MessagePort; its end is told by its exit.
+ * Ports by number: what one end posts on port n comes out of the other's port n, in order across all ports. Messages
+ * posted after the other process is gone are lost, as with a closed MessagePort; its exit event reports its end.
  */
 export function ipcPorts(channel: IpcChannel, count: number): PortLike[] {
   const listeners: Set<Listener>[] = Array.from({ length: count }, () => new Set());

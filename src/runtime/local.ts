@@ -1,4 +1,4 @@
-/** An incarnation in this thread: calls the behavior's handlers, one at a time. */
+/** Executor in this thread: calls the behavior's handlers, one at a time. */
 import type { Behavior, BehaviorFactory, Message, StopReason } from './actor.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, toError } from './envelope.ts';
@@ -22,7 +22,7 @@ export function launchLocal<M extends Message>(system: System, factory: Behavior
 export class LocalExecutor<M extends Message> implements Executor {
   readonly placement = 'local';
   behavior: Behavior<M> | undefined;
-  /** Run when the incarnation ends: timers, watches. */
+  /** Cleanups that run when the incarnation ends: timers, watches. */
   readonly cleanups = new Set<() => void>();
   /** Ends the children. */
   stopChildren: (() => Promise<void>) | undefined;
@@ -84,13 +84,13 @@ export class LocalExecutor<M extends Message> implements Executor {
     } else this.#done(envelope, began);
   }
 
-  /** The actor's own wish. */
+  /** Stops the actor at its own request. */
   requestStop(): void {
     this.#wantsStop = true;
     if (!this.#current) queueMicrotask(() => this.#endIfWished());
   }
 
-  /** The actor's children broke beyond repair. */
+  /** Fails the actor: its children broke beyond repair. */
   fail(error: Error): void {
     this.#crash(error);
   }
@@ -109,7 +109,7 @@ export class LocalExecutor<M extends Message> implements Executor {
     void this.stopChildren?.();
   }
 
-  /** Nothing of this incarnation has effect any more. */
+  /** Releases timers and watches: nothing of this incarnation has effect any more. */
   release(): void {
     this.#dead = true;
     for (const cleanup of this.cleanups) cleanup();

@@ -1,8 +1,8 @@
-/** Bounded FIFO with a declared overflow policy and a control lane that data cannot starve. */
+/** Mailbox: a bounded FIFO with a declared overflow policy and a control lane that data cannot starve. */
 import { LongplayError } from '../core/errors.ts';
 import type { Overflow } from './actor.ts';
 
-/** A FIFO with O(1) push and shift. */
+/** Deque: a FIFO with O(1) push and shift. */
 export class Deque<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -19,12 +19,12 @@ export class Deque<T> {
     return this.#items[this.#head];
   }
 
-  /** A copy, oldest first. */
+  /** Items as a copy, oldest first. */
   items(): T[] {
     return this.#items.slice(this.#head) as T[];
   }
 
-  /** Takes out the first item that `matches`. */
+  /** Removes the first item that `matches`. */
   remove(matches: (item: T) => boolean): T | undefined {
     const at = this.#items.findIndex((item, i) => i >= this.#head && matches(item as T));
     return at < 0 ? undefined : this.#items.splice(at, 1)[0];
@@ -50,10 +50,10 @@ interface Waiter<T> {
   readonly admitted: () => void;
 }
 
-/** Senders that may wait at the least; more means that somebody does not await what `tell` returned. */
+/** Waiting senders that are always allowed; more of them means that a sender does not await the promise of `tell`. */
 const MAX_WAITING = 4096;
 
-/** The fate of an offered item: queued, or those that were dropped for it, or a promise of a place. */
+/** Outcome of an offer: queued, or the items dropped for it, or a promise of a place. */
 export type Offered<T> = undefined | { readonly dropped: readonly T[] } | Promise<void>;
 
 export class Mailbox<T> {
@@ -63,7 +63,7 @@ export class Mailbox<T> {
   #data = new Deque<T>();
   #control = new Deque<T>();
   #waiting = new Deque<Waiter<T>>();
-  /** Of the data lane. */
+  /** Weight of the data lane. */
   #weight = 0;
 
   /**
@@ -78,7 +78,7 @@ export class Mailbox<T> {
     this.#weigh = weigh;
   }
 
-  /** Items that may be taken, both lanes; those of waiting senders not counted. */
+  /** Number of items that may be taken, both lanes; those of waiting senders are not counted. */
   get length(): number {
     return this.#data.length + this.#control.length;
   }
@@ -96,7 +96,7 @@ export class Mailbox<T> {
     return this.#control.peek() ?? this.#data.peek();
   }
 
-  /** Puts an item past the capacity: control messages, timers, what a dead incarnation had not begun. */
+  /** Forces an item past the capacity: control messages, timers, messages that a dead incarnation had not begun. */
   force(item: T, lane: 'data' | 'control'): void {
     if (lane === 'control') this.#control.push(item);
     else this.#push(item);
@@ -152,7 +152,7 @@ export class Mailbox<T> {
     return item;
   }
 
-  /** Takes everything out, waiting senders' items included; those senders go on. */
+  /** Drains all items, those of waiting senders included; those senders go on. */
   drain(): T[] {
     const out: T[] = [];
     for (let item = this.shift(); item !== undefined; item = this.shift()) out.push(item);
@@ -182,7 +182,7 @@ export class Mailbox<T> {
     return item;
   }
 
-  /** Waiting senders take what room there is. */
+  /** Admits waiting senders into what room there is. */
   #admit(): void {
     while (this.#waiting.length > 0 && this.#weight < this.capacity) {
       const { item, admitted } = this.#waiting.shift()!;

@@ -1,4 +1,4 @@
-/** System events as other threads are told of them. Errors lose their class on the way; name, message and code stay. */
+/** Plain form of system events, as other threads get them. Errors lose their class; name, message and code stay. */
 import type { Down, StopReason, SystemEvent } from './actor.ts';
 import { recordError, reviveError } from './envelope.ts';
 

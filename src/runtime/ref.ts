@@ -1,4 +1,4 @@
-/** An address. Looks its actor up once and again only after that one is gone. */
+/** Reference to an address. Looks its actor up once, and again only after that one is gone. */
 import type { ActorRef, Message } from './actor.ts';
 import type { ActorCell } from './cell.ts';
 import type { System } from './system.ts';

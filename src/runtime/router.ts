@@ -1,6 +1,6 @@
 /**
- * Routes a message: to an actor of this thread, over the link to the thread that holds its address, or to nobody.
- * Threads form a star: the main thread has a link to each of them, and they have one, to it.
+ * Router of messages: to an actor of this thread, over the link to the thread that holds the address, or to the dead
+ * letters. Threads form a star: the main thread has a link to each of them, and they have one, to it.
  */
 import { LongplayError } from '../core/errors.ts';
 import type { Message } from './actor.ts';
@@ -21,21 +21,21 @@ import type { System } from './system.ts';
 import { WaitGraph } from './wait-graph.ts';
 import type { Frame } from './wire.ts';
 
-/** The way to another thread. */
+/** Link to another thread. */
 export interface Link {
   post(frame: Frame, transfer?: readonly ArrayBuffer[]): void;
 }
 
-/** Present in a thread other than the main one. */
+/** Side of a thread other than the main one. */
 export interface ThreadSide {
   /** Path of the one actor this thread was made for; addresses below it are here. */
   readonly root: string;
-  /** Leads to every other address. */
+  /** Uplink to every other address. */
   readonly uplink: Link;
 }
 
 export class Router {
-  /** The actors of this thread, by path. */
+  /** Cells of this thread's actors, by path. */
   readonly cells = new Map<string, ActorCell>();
   readonly waits: WaitGraph;
   readonly #system: System;
@@ -92,7 +92,7 @@ export class Router {
     this.answer(ask, { ok: false, error: recordError(error) });
   }
 
-  /** A frame that cannot be cloned: whoever waits for it is told. */
+  /** Reports a frame that cannot be cloned to its sender or asker. */
   unsendable(frame: Frame, error: Error): void {
     const why = `cannot cross threads: ${error.message}`;
     if (frame[0] === 'tell')
@@ -112,7 +112,7 @@ export class Router {
     if (this.#links.get(path) === link) this.#links.delete(path);
   }
 
-  /** A frame of another thread that is not about the life of its own actor. */
+  /** Handles a frame of another thread that is not about the life of that thread's own actor. */
   receiveFrame(frame: Frame, from: Link): void {
     switch (frame[0]) {
       case 'tell':
@@ -153,7 +153,7 @@ export class Router {
     }
   }
 
-  /** The thread that holds `path`, or undefined when it is this one. */
+  /** Link to the thread that holds `path`, or undefined when it is this one. */
   linkTo(path: string): Link | undefined {
     if (this.#thread) {
       const { root, uplink } = this.#thread;
@@ -167,7 +167,7 @@ export class Router {
     return undefined;
   }
 
-  /** Sends on what a thread sent, and gives the credit back once it has a place. */
+  /** Forwards a thread's message, and returns its credit once it has a place. */
   #route(path: string, message: Message, ask: AskTag | undefined, from: Link): void {
     if (ask) this.waits.note(path, message, ask);
     try {

@@ -1,6 +1,6 @@
 /**
- * The same actors on one event loop in a seeded order, under a clock that moves only when nothing else can: the same
- * seed gives the same run, bit for bit.
+ * Serial mode: the same actors on one event loop in a seeded order, under a clock that moves only when nothing else
+ * can. The same seed gives the same run, bit for bit.
  *
  * One message is delivered at a time. The next is delivered when every handler has ended or waits for something the
  * system knows: an ask, a place in a mailbox, `ctx.sleep`, a spawn. A handler that waits for anything else (a file, a
@@ -10,38 +10,40 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { SimulatedClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
-import type { SchedulePlayer } from './schedule.ts';
-import type { Runnable, Scheduler } from './scheduler.ts';
+import type { Dispatcher, Runnable } from './dispatcher.ts';
+import type { OrderPlayer } from './message-order.ts';
 
-/** User code under way: a handler, a factory, a `stopped`. */
+/** Activity: user code under way, in a handler, a factory or a `stopped`. */
 interface Activity {
-  readonly owner: SerialScheduler;
+  readonly owner: SerialDispatcher;
   readonly name: string;
-  /** Known waits it is in. */
+  /** Waits that the system knows it is in. */
   waits: number;
   ended: boolean;
 }
 
-/** A caller that waits for the system to move. */
+/** Driver: a caller that waits for the system to move. */
 interface Driver {
-  /** Nothing is left to do. */
+  /** Called when nothing is left to do. */
   readonly idle: () => void;
   readonly fail: (error: Error) => void;
 }
 
-/** The running activity. One for all systems: node visits every storage ever used whenever a promise is made. */
+/**
+ * Storage of the running activity, one for all systems: node visits every storage ever used whenever a promise is made.
+ */
 const current = new AsyncLocalStorage<Activity>();
 
-/** In a replay: timers farther away than this are deadlines, which the record has no use for. Virtual milliseconds. */
+/** Virtual milliseconds: in a replay, timers farther away than this are deadlines, which a record does not need. */
 const TICK_MS = 1000;
 
 /** Real milliseconds that work outside the system may take before the run is called stalled. */
 const OUTSIDE_DEADLINE_MS = 600_000;
 
-export class SerialScheduler implements Scheduler {
+export class SerialDispatcher implements Dispatcher {
   readonly #clock: SimulatedClock;
   #rng: Rng;
-  readonly #replay: SchedulePlayer | undefined;
+  readonly #replay: OrderPlayer | undefined;
   readonly #ready: Runnable[] = [];
   /** Actors known in a replay, where what may run next depends on the record too. */
   readonly #known = new Set<Runnable>();
@@ -54,13 +56,13 @@ export class SerialScheduler implements Scheduler {
   delivered = 0;
 
   /** @param replay a recorded order, which then takes the place of the rng's */
-  constructor(clock: SimulatedClock, rng: Rng, replay?: SchedulePlayer) {
+  constructor(clock: SimulatedClock, rng: Rng, replay?: OrderPlayer) {
     this.#clock = clock;
     this.#rng = rng;
     this.#replay = replay;
   }
 
-  /** From here on the order follows from `rng`. */
+  /** Reorders: from here on the order follows from `rng`. */
   reorder(rng: Rng): void {
     this.#rng = rng;
   }
@@ -72,7 +74,7 @@ export class SerialScheduler implements Scheduler {
     this.#ready.push(actor);
   }
 
-  /** Runs user code so that its waits are known to be its own. */
+  /** Tracks user code, so that its waits are known to be its own. */
   track<T>(name: string, work: () => T | Promise<T>): T | Promise<T> {
     const activity: Activity = { owner: this, name, waits: 0, ended: false };
     const result = current.run(activity, work);
@@ -85,7 +87,7 @@ export class SerialScheduler implements Scheduler {
     });
   }
 
-  /** A wait whose end lies inside the system. */
+  /** Marks a wait whose end lies inside the system. */
   wait<T>(work: Promise<T>): Promise<T> {
     const activity = current.getStore();
     if (activity?.owner !== this) return work;
@@ -101,7 +103,7 @@ export class SerialScheduler implements Scheduler {
     return work;
   }
 
-  /** Work whose end lies outside. */
+  /** Waits for work whose end lies outside the system. */
   outside<T>(work: Promise<T>): Promise<T> {
     this.#outside++;
     const end = () => {
@@ -177,7 +179,7 @@ export class SerialScheduler implements Scheduler {
     this.wake(actor);
   }
 
-  /** Lets promises run, and waits for what is outside. @throws {LongplayError} STALLED when that takes too long */
+  /** Settles promises, and waits for outside work. @throws {LongplayError} STALLED when that takes too long */
   async #settle(): Promise<void> {
     await macrotask();
     while (this.#running.size > 0 || this.#outside > 0) {
@@ -207,7 +209,7 @@ export class SerialScheduler implements Scheduler {
   }
 }
 
-/** Every promise that can go on has gone on when it resolves. */
+/** Macrotask: when it resolves, every promise that could run has run. */
 function macrotask(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** The decisions of a supervisor, as pure functions. Terms and rules are OTP's; the back-off is ours. */
+/** Supervision: the decisions of a supervisor as pure functions. Terms and rules are OTP's; the back-off is ours. */
 import { isUserMistake, type LongplayError } from '../core/errors.ts';
 import type { Restart, StopReason, Strategy, SupervisorOptions } from './actor.ts';
 
@@ -16,15 +16,15 @@ export function wantsRestart(restart: Restart, reason: StopReason): boolean {
 }
 
 /**
- * True when no new incarnation can do better: somebody has to change what they asked for. A bad argument is not meant;
- * between actors that is a slip of the program, and belongs to one message.
+ * True for an error that a new incarnation would meet again, because the user's request has to change. BAD_ARGUMENT is
+ * no such error: between actors it is a bug that concerns one message.
  */
 export function isHopeless(error: Error): boolean {
   return isUserMistake(error) && (error as LongplayError).code !== 'BAD_ARGUMENT';
 }
 
 /**
- * The children that restart together with child `index`.
+ * Children that restart together with child `index`.
  * @param count children in start order
  * @returns indices in start order; stop them in reverse
  */

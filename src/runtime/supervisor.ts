@@ -1,20 +1,20 @@
-/** One supervisor of the tree: starts its children in order, stops them in reverse, restarts them by its strategy. */
+/** Supervisor: starts its children in order, stops them in reverse, restarts them by its strategy. */
 import type { Clock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import type { Rng } from '../core/rng.ts';
 import type { Restart, StopReason, SupervisorOptions, SupervisorRef, SystemEvent } from './actor.ts';
 import { admitRestart, affected, backoffMs, defaultSupervision, isHopeless, wantsRestart } from './supervision.ts';
 
-/** A supervised child: an actor or another supervisor. */
+/** Child of a supervisor: an actor or another supervisor. */
 export interface Child {
   readonly path: string;
   readonly restart: Restart;
   readonly alive: boolean;
   /** Begins an incarnation. @throws what kept it from starting */
   start(): Promise<void>;
-  /** Ends the incarnation; the address and what waits in the mailbox stay. */
+  /** Stops the incarnation; the address and the waiting messages stay. */
   stop(reason: StopReason): Promise<void>;
-  /** No incarnation will follow: the address is given up. */
+  /** Gives the address up: no incarnation will follow. */
   finish(reason: StopReason): void;
 }
 
@@ -33,7 +33,7 @@ export class Supervisor implements Child, SupervisorRef {
   readonly #around: Surroundings;
   readonly #escalate: (self: Supervisor, reason: StopReason) => void;
   #restarts: number[] = [];
-  /** Exits are handled one after the other: a restart under way is never overtaken by the next. */
+  /** Queue of exits: they are handled one after the other, so a restart under way is never overtaken by the next. */
   #tail: Promise<void> = Promise.resolve();
   #stopping = false;
   #endDelay: (() => void) | undefined;
@@ -64,7 +64,7 @@ export class Supervisor implements Child, SupervisorRef {
     if (at >= 0) this.#children.splice(at, 1);
   }
 
-  /** A child reports that its incarnation has ended by itself. */
+  /** Handles the report of a child whose incarnation has ended by itself. */
   exited(child: Child, reason: StopReason): void {
     this.#tail = this.#tail.then(() => this.#handleExit(child, reason));
   }

@@ -1,4 +1,4 @@
-/** The actor system of one thread: who lives, who supervises whom, who asks and who watches; messages go by the router. */
+/** Actor system of one thread: owns its actors, supervisors, asks and watches; the router carries messages. */
 import { Subject } from 'rxjs';
 import { type Clock, SimulatedClock, systemClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
@@ -24,14 +24,14 @@ import type {
 import { AskTable } from './ask.ts';
 import { ActorCell, type Launch } from './cell.ts';
 import { actorContext } from './context.ts';
+import { AsyncDispatcher, type Dispatcher } from './dispatcher.ts';
 import { recordError, toError } from './envelope.ts';
 import { type LocalExecutor, launchLocal } from './local.ts';
+import type { OrderPlayer, OrderSink } from './message-order.ts';
 import { plainEvent } from './plain.ts';
 import { Ref } from './ref.ts';
 import { Router, type ThreadSide } from './router.ts';
-import type { SchedulePlayer, ScheduleSink } from './schedule.ts';
-import { AsyncScheduler, type Scheduler } from './scheduler.ts';
-import { SerialScheduler } from './serial.ts';
+import { SerialDispatcher } from './serial.ts';
 import { Supervisor } from './supervisor.ts';
 import { launchThread, localUrl } from './thread.ts';
 
@@ -40,17 +40,17 @@ export interface SystemOptions {
   readonly mode: 'async' | 'serial';
   /** Default: the machine's clock, or in serial mode a new `SimulatedClock`, which it must be. */
   readonly clock?: Clock;
-  /** Of every actor's rng, of the order in serial mode and of back-off jitter. Default 0. */
+  /** Seed of every actor's rng, of the order in serial mode and of back-off jitter. Default 0. */
   readonly seed?: number;
-  /** Of the root supervisor, which escalates to a fatal error. */
+  /** Supervision by the root supervisor, which escalates to a fatal error. */
   readonly supervision?: Omit<SupervisorOptions, 'supervisor'>;
-  /** Hears of every message begun, here and in threads, for a record of the order. */
-  readonly record?: ScheduleSink;
-  /** A recorded order to repeat; serial mode only. */
-  readonly replay?: SchedulePlayer;
+  /** Sink of every message begun, here and in threads, for a record of the order. */
+  readonly record?: OrderSink;
+  /** Replay of a recorded order; serial mode only. */
+  readonly replay?: OrderPlayer;
 }
 
-/** A running actor system. */
+/** Creates an actor system, which runs at once. */
 export function createSystem(options: SystemOptions): ActorSystem {
   return new System(options);
 }
@@ -60,7 +60,7 @@ export class System implements ActorSystem {
   readonly mode: 'async' | 'serial';
   readonly clock: Clock;
   readonly seed: number;
-  readonly scheduler: Scheduler;
+  readonly dispatcher: Dispatcher;
   readonly inspect$ = new Subject<SystemEvent>();
   readonly counts: Record<SystemEvent['type'], number> = {
     started: 0,
@@ -73,9 +73,9 @@ export class System implements ActorSystem {
     fatal: 0,
   };
   readonly terminated: Promise<void>;
-  readonly begun: ScheduleSink | undefined;
-  readonly replay: SchedulePlayer | undefined;
-  readonly #serial: SerialScheduler | undefined;
+  readonly begun: OrderSink | undefined;
+  readonly replay: OrderPlayer | undefined;
+  readonly #serial: SerialDispatcher | undefined;
   readonly #thread: ThreadSide | undefined;
   readonly router: Router;
   readonly #asks: AskTable;
@@ -102,14 +102,14 @@ export class System implements ActorSystem {
         throw new LongplayError('BAD_ARGUMENT', 'serial mode needs a SimulatedClock');
       }
       this.clock = clock;
-      this.scheduler = this.#serial = new SerialScheduler(
+      this.dispatcher = this.#serial = new SerialDispatcher(
         clock,
         Rng.fromSeed(seedFrom(this.seed, 'order')),
         options.replay,
       );
     } else {
       this.clock = options.clock ?? systemClock;
-      this.scheduler = new AsyncScheduler();
+      this.dispatcher = new AsyncDispatcher();
     }
     const { root, uplink } = options;
     this.#thread = root !== undefined && uplink ? { root, uplink } : undefined;
@@ -214,7 +214,7 @@ export class System implements ActorSystem {
     });
   }
 
-  /** Runs user code so that serial mode knows when it waits. */
+  /** Tracks user code, so that serial mode knows when it waits. */
   track<T>(name: string, work: () => T | Promise<T>): T | Promise<T> {
     return this.#serial ? this.#serial.track(name, work) : work();
   }
@@ -289,7 +289,7 @@ export class System implements ActorSystem {
     this.down({ path: cell.path, reason, final: true });
   }
 
-  /** Something that must end the run: everything stops, `terminated` rejects. */
+  /** Ends the system with a fatal error: everything stops, `terminated` rejects. */
   fatal(path: string, error: Error): void {
     if (this.#fatal) return;
     this.#fatal = error;
@@ -315,7 +315,7 @@ export class System implements ActorSystem {
     return made;
   }
 
-  /** In a thread: starts the one actor it was made for. */
+  /** Starts the one actor that a thread was made for. */
   async spawnRoot<M extends Message>(
     factory: BehaviorFactory<M>,
     incarnation: number,

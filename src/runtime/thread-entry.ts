@@ -1,10 +1,10 @@
-/** First module of an actor's thread: a small system holding one actor, whose other addresses lie behind the port. */
+/** Entry module of an actor's thread: a small system holding one actor, whose other addresses lie behind the port. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ActorModule, Message, StopReason } from './actor.ts';
 import { handlerBegan, handlerEnded } from './busy-time.ts';
 import type { ActorCell } from './cell.ts';
 import { type Envelope, recordError } from './envelope.ts';
-import type { Begun } from './schedule.ts';
+import type { Begun } from './message-order.ts';
 import { System } from './system.ts';
 import type { ThreadData } from './thread.ts';
 import { type Frame, type Lane, Outbox } from './wire.ts';
@@ -79,7 +79,7 @@ async function start(): Promise<void> {
   }
 }
 
-/** The actor ended by itself. */
+/** Reports that the actor ended by itself. */
 async function ended(reason: StopReason, lane: Lane | undefined): Promise<void> {
   // The acknowledgements first: what is left unacknowledged had not been begun.
   outbox.flush();
@@ -94,7 +94,7 @@ async function stop(reason: StopReason): Promise<void> {
   await exit();
 }
 
-/** Never inside a native call: a thread ended there takes the process along. */
+/** Exits the thread, never inside a native call: a thread ended there takes the process along. */
 async function exit(): Promise<void> {
   outbox.flush();
   await system.outsideDone();

@@ -1,7 +1,7 @@
 /**
- * Actors in worker threads. The thread's mailbox stands in the main thread: at most a window of messages is under way,
- * so capacity and overflow hold, and what an incarnation had not begun is not lost with it. Threads form a star:
- * whatever one sends to another passes through the main thread.
+ * Threads: actors in worker threads. The mailbox of such an actor stands in the main thread and at most a window of
+ * messages is under way, so capacity and overflow hold, and messages that an incarnation had not begun are not lost
+ * with it. Threads form a star: whatever one sends to another passes through the main thread.
  */
 import { existsSync } from 'node:fs';
 import { type MessagePort as NodePort, Worker } from 'node:worker_threads';
@@ -20,8 +20,8 @@ export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../'
 const built = new URL('dist/', packageRoot);
 
 /**
- * The URL a thread can load: built JavaScript, also when the caller runs from TypeScript sources (a test runner
- * does not reach into threads). Modules outside this package are left as they are.
+ * URL that a thread can load: built JavaScript, also when the caller runs from TypeScript sources (a test runner does
+ * not reach into threads). Modules outside this package are left as they are.
  * @example new Worker(workerUrl(new URL('./entry.ts', import.meta.url)))
  */
 export function workerUrl(url: URL): URL {
@@ -33,7 +33,7 @@ export function workerUrl(url: URL): URL {
   return existsSync(compiled) ? new URL(compiled.href + url.search) : url;
 }
 
-/** The URL this thread can load: the source beside us when we run from sources, else the module itself. */
+/** URL that this thread can load: the source beside us when we run from sources, else the module itself. */
 export function localUrl(url: URL): URL {
   if (!here.endsWith('.ts')) return workerUrl(url);
   if (url.protocol !== 'file:') return url;
@@ -54,13 +54,13 @@ export interface ThreadData {
   readonly seed: number;
   readonly incarnation: number;
   readonly control: readonly string[];
-  /** Tell of every message begun. */
+  /** True to report every message begun. */
   readonly record: boolean;
   /** The thread keeps its busy time there. */
   readonly busy: BusyMemory;
 }
 
-/** Launches the actor a module exports in a thread of its own. */
+/** Launches the actor that a module exports, in a thread of its own. */
 export function launchThread(system: System, spec: ModuleSpec<unknown>): Launch {
   return async (cell, incarnation, gaveUp) => {
     const executor = new ThreadExecutor(system, cell, spec, incarnation);
@@ -80,17 +80,17 @@ class ThreadExecutor implements Executor, Link {
   #told = 0;
   readonly #outbox: Outbox;
   readonly #window: number;
-  /** Delivered and not acknowledged. */
+  /** Data messages delivered and not acknowledged. */
   readonly #data = new Deque<Envelope>();
   readonly #control = new Deque<Envelope>();
   readonly #exited: Promise<void>;
   readonly started: Promise<void>;
   #started: { resolve(): void; reject(error: Error): void } | undefined;
   #stopping = false;
-  /** The thread's own word of its end, before it exits. */
+  /** End of the incarnation, as the thread announced it before its exit. */
   #end: StopReason | undefined;
   #broke: Error | undefined;
-  /** Clock of the first `ping` without an answer. */
+  /** Time of the first `ping` without an answer. */
   #pingedAt: number | undefined;
 
   constructor(system: System, cell: ActorCell, spec: ModuleSpec<unknown>, incarnation: number) {
@@ -219,7 +219,7 @@ class ThreadExecutor implements Executor, Link {
     }
   }
 
-  /** The thread's actor is over and the thread about to exit; one that does not is ended. */
+  /** Awaits the exit of a thread whose actor has ended; one that does not exit is terminated. */
   #ending(end: StopReason): void {
     this.#end = end;
     if (this.#cell.options.killable === false) return;

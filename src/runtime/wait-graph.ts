@@ -1,4 +1,4 @@
-/** The graph of waits, as far as this thread knows; and the error of a wait that took too long. */
+/** Wait graph, as far as this thread knows it; and the error of a wait that took too long. */
 import type { Clock } from '../core/clock.ts';
 import type { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message } from './actor.ts';
@@ -6,13 +6,13 @@ import { type AskTable, askTimeout, type Wait } from './ask.ts';
 import type { Address, AskTag } from './envelope.ts';
 import type { Link } from './router.ts';
 
-/** Milliseconds the main thread gets to tell a thread who waits for whom. */
+/** Milliseconds that the main thread gets to send a thread the chain of waiting actors. */
 const CHAIN_MS = 250;
 
 export class WaitGraph {
   readonly #clock: Clock;
   readonly #asks: AskTable;
-  /** Leads to the main thread, which knows more; undefined there. */
+  /** Link to the main thread, which knows more; undefined there. */
   readonly #uplink: Link | undefined;
   readonly #statsOf: (path: string) => ActorStats | undefined;
   /** Asks of other threads that passed through here. */
@@ -38,7 +38,7 @@ export class WaitGraph {
     return [...targets];
   }
 
-  /** An ask of another thread passes through. */
+  /** Notes an ask of another thread that passes through. */
   note(to: string, message: Message, ask: AskTag): void {
     const at = this.#clock.now();
     this.#remote.set(`${ask.path}#${ask.id}`, {
@@ -52,12 +52,12 @@ export class WaitGraph {
     for (const [key, { expires }] of this.#remote) if (expires < at) this.#remote.delete(key);
   }
 
-  /** It was answered. */
+  /** Forgets an ask that was answered. */
   forget(to: Address): void {
     this.#remote.delete(`${to.path}#${to.id}`);
   }
 
-  /** The error of an ask of this thread that was not answered in time. */
+  /** Error of an ask of this thread that was not answered in time. */
   timeout(id: number, wait: Omit<Wait, 'at'>, waitedMs: number): Promise<Error> | Error {
     const whole = { ...wait, at: this.#clock.now() - waitedMs };
     if (!this.#uplink) return this.timeoutHere(whole, waitedMs);
@@ -71,7 +71,7 @@ export class WaitGraph {
     }).finally(() => this.#chains.delete(id));
   }
 
-  /** The main thread's answer to `timeout`. */
+  /** Takes the main thread's answer to `timeout`. */
   chained(id: number, error: Error): void {
     this.#chains.get(id)?.(error);
   }

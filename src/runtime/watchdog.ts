@@ -1,7 +1,7 @@
 /**
- * Watches a running system for silence: an actor that does not get on with its message, a thread that gives no sign of
- * life, an event loop that lags, a run in which nothing happens at all. A stall names the actor, the message and its
- * age; an actor that may be killed is restarted by its supervisor, any other stall ends the run.
+ * Watchdog of a running system: finds an actor that makes no progress with its message, a thread that does not respond,
+ * an event loop that lags, and a run in which nothing happens at all. A stall names the actor, the message and its age;
+ * an actor that may be killed is restarted by its supervisor, any other stall ends the run.
  */
 import type { ActorStats, ActorSystem } from './actor.ts';
 
@@ -9,29 +9,29 @@ export interface Stall {
   readonly path: string;
   /** Type of the message in hand, or of the oldest one waiting. */
   readonly message: string | undefined;
-  /** Milliseconds since the actor last got anything done, while something was there to do. */
+  /** Milliseconds since the actor last made progress while it had work. */
   readonly ageMs: number;
 }
 
 export interface WatchdogOptions {
   /** Milliseconds without progress after which an actor counts as stalled. */
   readonly stallMs: number;
-  /** Milliseconds the event loop may be late before it is reported. */
+  /** Milliseconds that the event loop may be late before it is reported. */
   readonly lagMs: number;
-  /** Told of a stall, in words; afterwards it is acted on. */
+  /** Called with a stall, in words, before it is acted on. */
   readonly onStall: (message: string, stall: Stall) => void;
   readonly onLag: (lagMs: number) => void;
   /**
-   * Tells if somebody waits for the run to go on, and a number that grows as it does. With it, a run in which no actor
-   * has anything in hand and nothing grows is a stall too (a message was lost).
+   * Progress of the run: whether a caller waits for it, and a number that grows as it goes on. With it, a run in which
+   * no actor has anything in hand and nothing grows is a stall too (a message was lost).
    */
   readonly run?: () => { readonly expected: boolean; readonly progress: number };
 }
 
-/** Memory of an actor between two looks. */
+/** State of an actor at the last look. */
 export interface Seen {
   readonly handled: number;
-  /** Clock when it last got on, or last had nothing to do. */
+  /** Time when it last made progress, or last had nothing to do. */
   readonly since: number;
 }
 
@@ -60,13 +60,13 @@ export function look(
   return { seen, stalls };
 }
 
-/** Looks this often per `stallMs`, but at least once a second. */
+/** Number of looks per `stallMs`; there is at least one a second. */
 const LOOKS = 4;
 const MOST_MS = 1000;
 /** Milliseconds between two reports of lag. */
 const LAG_QUIET_MS = 10_000;
 
-/** Starts watching an async system (a serial one has no time of its own). @returns ends it */
+/** Starts the watchdog of an async system (a serial one has no time of its own). @returns ends it */
 export function startWatchdog(system: ActorSystem, options: WatchdogOptions): () => void {
   if (system.mode === 'serial') return () => {};
   const { stallMs, lagMs } = options;
@@ -89,7 +89,7 @@ export function startWatchdog(system: ActorSystem, options: WatchdogOptions): ()
     const looked = look(seen, stats, now, stallMs);
     seen = looked.seen;
     system.heartbeat();
-    // This thread was away itself: answers may be waiting unread, so nobody is late yet.
+    // This thread was busy itself: answers may be waiting unread, so no actor is late yet.
     if (late > stallMs / 2) {
       seen = new Map();
       quietSince = now;

@@ -1,8 +1,8 @@
-/** Frames between threads, collected while the event loop runs one turn and sent as one message. */
+/** Wire format between threads: frames are collected during one turn of the event loop and sent as one message. */
 import type { Down, Message, StopReason, SystemEvent } from './actor.ts';
 import type { Wait } from './ask.ts';
 import type { Address, Answer, AskTag, ErrorRecord } from './envelope.ts';
-import type { Begun } from './schedule.ts';
+import type { Begun } from './message-order.ts';
 
 export type Lane = 'data' | 'control';
 
@@ -38,20 +38,20 @@ interface Port {
   postMessage(value: unknown, transfer?: readonly ArrayBuffer[]): void;
 }
 
-/** Frames of one message at the most. */
+/** Most frames in one message. */
 const MAX_BATCH = 1024;
 
-/** Collects frames until the current turn ends. */
+/** Outbox that collects frames until the current turn ends. */
 export class Outbox {
   readonly #port: Port;
   readonly #unsendable: (frame: Frame, error: Error) => void;
-  /** Called first in a flush, to add what was counted up. */
+  /** Called first in a flush, to add the acknowledgements counted so far. */
   readonly #beforeFlush: (() => void) | undefined;
   #frames: Frame[] = [];
   #transfer: ArrayBuffer[] = [];
   #scheduled = false;
 
-  /** @param unsendable told of a frame that cannot be cloned; the others of its batch are sent */
+  /** @param unsendable called with a frame that cannot be cloned; the others of its batch are sent */
   constructor(port: Port, unsendable: (frame: Frame, error: Error) => void, beforeFlush?: () => void) {
     this.#port = port;
     this.#unsendable = unsendable;
@@ -97,7 +97,7 @@ export class Outbox {
   }
 }
 
-/** The buffers of `transfer` that a frame mentions, one level of typed arrays deep. */
+/** Transfer list: the buffers of `transfer` that a frame mentions, one level of typed arrays deep. */
 function transferOf(frame: Frame, transfer: readonly ArrayBuffer[]): ArrayBuffer[] {
   if (transfer.length === 0) return [];
   const found = new Set<ArrayBuffer>();

@@ -19,15 +19,12 @@ export interface AdmissionInput {
   readonly groupsPerUpdate: number;
   /**
    * `groupsPerUpdate` for each update that made `version`, plus groups finished and waiting for one. Stale, failed and
-   * quarantined groups are not among them: somebody must take their place.
+   * quarantined groups are not among them: they have to be replaced.
    */
   readonly accepted: number;
   /** Groups started and not finished. */
   readonly running: number;
-  /**
-   * Of the groups waiting for an update, those that it will leave out and that are to be replaced (dynamic sampling);
-   * default 0.
-   */
+  /** Groups waiting for an update that it will leave out and that are to be replaced (dynamic sampling); default 0. */
   readonly uninformative?: number;
   /** Most groups one update consumes, ≥ groupsPerUpdate, by default that: then nothing is replaced. */
   readonly mostPerUpdate?: number;
@@ -40,8 +37,8 @@ export interface AdmissionInput {
  *
  *   min(maxRunning − running, (maxLag + version + 1)·groupsPerUpdate − (accepted + running)), at least 0
  *
- * With dynamic sampling groups without a signal take nobody's place, and what the next updates may consume bounds all
- * (updates that end at that bound train on fewer, so with maxLag > 0 a few groups may then come too late):
+ * With dynamic sampling groups without a signal do not count towards the batch, and what the next updates may consume
+ * bounds all (updates that end at that bound train on fewer, so with maxLag > 0 a few groups may then come too late):
  *
  *   min(maxRunning − running,
  *       (maxLag + version + 1)·groupsPerUpdate − (accepted − uninformative + running),
@@ -97,7 +94,10 @@ export function groupWithinLag(group: Group, version: number, maxLag: number): b
   return group.trajectories.every((trajectory) => withinLag(trajectory, version, maxLag));
 }
 
-/** Least, mean and largest lag of what groups are trained on, in updates: of every token of a run, a choice counting as one. */
+/**
+ * Lag (least, mean and largest) of what groups are trained on, in updates: of every token of a run, a choice counting
+ * as one.
+ */
 export function lagOfTokens(
   groups: readonly Group[],
   version: number,

@@ -1,7 +1,7 @@
 /**
- * The horizon schedule: how many turns an episode may take, as training goes on. Pure state machines; the actor that
- * owns one only carries the state. The state holds everything (the config included), is plain JSON, and belongs in
- * the checkpoint: a resumed run has exactly the horizons of one that was never stopped.
+ * Horizon schedules: how many turns an episode may take as training goes on. Pure state machines; the actor that owns
+ * one only carries the state. The state holds everything (the config included), is plain JSON, and belongs in the
+ * checkpoint: a resumed run has exactly the horizons of one that was never stopped.
  *
  * Steps are updates. Step k (1-based) is the one that leads to policy version k, so the episodes of a run that has
  * seen `updates` updates belong to step k = updates + 1.
@@ -10,7 +10,7 @@
  */
 import { LongplayError, UserError } from '../core/errors.ts';
 
-/** One horizon for the whole run. */
+/** Fixed schedule: one horizon for the whole run. */
 export interface FixedHorizon {
   readonly type: 'fixed';
   /** Turns, ≥ 1. */
@@ -32,8 +32,8 @@ export interface StepwiseHorizon {
 }
 
 /**
- * The same phases without the jumps: from `rounds[i]` at step i·S + 1 to `rounds[i + 1]` at step (i + 1)·S + 1 in a
- * straight line, rounded down.
+ * Linear schedule: the same phases without the jumps, from `rounds[i]` at step i·S + 1 to `rounds[i + 1]` at step (i +
+ * 1)·S + 1 in a straight line, rounded down.
  */
 export interface LinearHorizon {
   readonly type: 'linear';
@@ -43,8 +43,8 @@ export interface LinearHorizon {
 }
 
 /**
- * Climbs the ladder `rounds` when the horizon binds and steps down when the policy collapses. Decided from success
- * and truncation rates of episodes that ran under the present horizon, smoothed over updates:
+ * Adaptive schedule: climbs the ladder `rounds` when the horizon binds and steps down when the policy collapses.
+ * Decided from success and truncation rates of episodes that ran under the present horizon, smoothed over updates:
  *
  *   x̄ ← x̄ + smoothing·(x − x̄)
  *
@@ -85,7 +85,7 @@ export interface AdaptiveHorizon {
 
 export type HorizonConfig = FixedHorizon | StepwiseHorizon | LinearHorizon | AdaptiveHorizon;
 
-/** Episodes that one update consumed, split by the horizon they ran under. */
+/** Statistics of the episodes that one update consumed, split by the horizon they ran under. */
 export interface UpdateStats {
   readonly byHorizon: readonly HorizonStats[];
 }
@@ -97,13 +97,13 @@ export interface HorizonStats {
   readonly truncated: number;
 }
 
-/** Plain JSON; keep it in the checkpoint. */
+/** State of a schedule; plain JSON, kept in the checkpoint. */
 export interface HorizonState {
   readonly format: 1;
   readonly config: HorizonConfig;
   /** Updates seen. */
   readonly updates: number;
-  /** Present for `adaptive` alone. */
+  /** Ladder state of `adaptive`; absent for others. */
   readonly ladder?: LadderState;
 }
 
@@ -136,7 +136,7 @@ export function create(config: HorizonConfig): HorizonState {
 }
 
 /**
- * Takes a state back from a checkpoint.
+ * Restores a state from a checkpoint.
  * @throws {UserError} BAD_CONFIG when the run was started under another schedule: its past would not fit
  * @throws {LongplayError} BAD_CHECKPOINT when `saved` is not a state of this format
  */
@@ -167,7 +167,7 @@ export function horizon(state: HorizonState): number {
   return Math.floor((rounds[phase]! * (S - (updates % S)) + rounds[phase + 1]! * (updates % S)) / S);
 }
 
-/** One update later. Only `adaptive` reads `stats`. */
+/** Advances the schedule by one update. Only `adaptive` reads `stats`. */
 export function next(state: HorizonState, stats: UpdateStats): HorizonState {
   const updates = state.updates + 1;
   if (state.config.type !== 'adaptive') return { ...state, updates };

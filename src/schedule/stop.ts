@@ -1,6 +1,6 @@
-/** End of training: pure decisions over how far it has come. */
+/** Stop conditions: pure decisions over the progress of training. */
 
-/** Whichever comes first; without any of them training goes on until it is halted. */
+/** Stop condition: whichever comes first; without any of them training goes on until it is halted. */
 export interface StopCondition {
   readonly updates?: number;
   readonly minutes?: number;
@@ -16,7 +16,7 @@ export interface TrainedSoFar {
   readonly elapsedMs: number;
 }
 
-/** The condition that is met, or undefined. */
+/** Condition that is met, or undefined. */
 export function stopReached(
   { updates, minutes, envSteps }: StopCondition,
   so: TrainedSoFar,

@@ -1,25 +1,25 @@
 /**
- * Choice of the next task. A sampler is a function of its seed and of what it was told: no clock, no global random, and
- * its state is plain JSON for the checkpoint, from which the same tasks follow.
+ * Task samplers choose the next task. A sampler is a function of its seed and of the results it was given: no clock, no
+ * global random. Its state is plain JSON for the checkpoint, and the same tasks follow from it.
  */
 import { LongplayError, UserError } from '../core/errors.ts';
 import { Rng, type RngState, seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 
-/** Every draw independent of the others. */
+/** Uniform sampling: every draw is independent of the others. */
 export interface UniformSampling {
   readonly type: 'uniform';
 }
 
-/** Every task once per epoch, in an order of the epoch's own. */
+/** Epoch sampling: every task once per epoch, in an order of the epoch's own. */
 export interface EpochSampling {
   readonly type: 'epoch';
 }
 
 /**
- * In proportion to p(1 − p) + floor, where p is a running estimate of the task's success rate:
- * p ← p + smoothing·(observed − p). A task that always or never succeeds teaches a group-relative method nothing; its
- * floor keeps it coming back to be looked at again. A task not yet seen counts as p = `prior`.
+ * Learnable sampling: in proportion to p(1 − p) + floor, where p is a running estimate of the task's success rate: p ←
+ * p + smoothing·(observed − p). A task that always or never succeeds teaches a group-relative method nothing; its floor
+ * keeps it coming back to be looked at again. A task not yet seen counts as p = `prior`.
  */
 export interface LearnableSampling {
   readonly type: 'learnable';
@@ -33,7 +33,7 @@ export interface LearnableSampling {
 
 export type TaskSampling = UniformSampling | EpochSampling | LearnableSampling;
 
-/** Plain JSON; keep it in the checkpoint. */
+/** State of a sampler; plain JSON, kept in the checkpoint. */
 export interface TaskSamplerState {
   readonly format: 1;
   readonly type: TaskSampling['type'];
@@ -81,7 +81,7 @@ export class TaskSampler {
     this.#rng = Rng.fromSeed(seed).split('task-sampler');
   }
 
-  /** The next task. */
+  /** Draws the next task. */
   next(): Task {
     const draw = this.#draws++;
     return {
@@ -92,7 +92,7 @@ export class TaskSampler {
   }
 
   /**
-   * Tells how the episodes of a task went; `learnable` remembers it, the others need not.
+   * Records the results of a task's episodes; `learnable` remembers them, the others need not.
    * @param success share of the group's episodes that solved the task, in [0, 1]
    */
   observe(index: number, success: number): void {
@@ -123,7 +123,7 @@ export class TaskSampler {
   }
 
   /**
-   * Goes on where `saved` was taken.
+   * Resumes where `saved` was taken.
    * @throws {LongplayError} BAD_CHECKPOINT when it belongs to another seed, env, task list or way of sampling
    */
   restore(saved: unknown): void {

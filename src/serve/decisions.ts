@@ -1,16 +1,16 @@
-/** A policy as the policy server needs it: one turn in, its decision out. The actors implement it. */
+/** Decisions of a policy, as the policy server needs it: one turn in, its decision out. The actors implement it. */
 import type { Acted, GivenPrompt } from '../policy/policy.ts';
 
 export interface DecisionRequest {
   readonly given: GivenPrompt;
   /** Actions to choose among; empty where the policy may write anything. */
   readonly actions: readonly string[];
-  /** 0 is greedy. */
+  /** Temperature; 0 is greedy. */
   readonly temperature: number;
 }
 
 export interface Decisions {
-  /** @param gone gives the turn up @throws {LongplayError} when the policy is down or late */
+  /** Decides a turn. @param gone gives it up @throws {LongplayError} when the policy is down or late */
   decide(request: DecisionRequest, gone: AbortSignal): Promise<Acted>;
   readonly healthy: boolean;
   /** Turns that wait for their decision. */

@@ -1,6 +1,6 @@
 /**
- * The environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world
- * is served), the uniform protocol under `/v1/…`, `/health` and `/metrics`. Episodes run on the env hosts; this thread
+ * Environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world is
+ * served), the uniform protocol under `/v1/…`, `/health` and `/metrics`. Episodes run on the env hosts; this thread
  * only reads, waits and writes.
  */
 import type { Clock } from '../core/clock.ts';
@@ -13,7 +13,7 @@ import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOp
 import { metricsText } from './metrics.ts';
 import { problem, UniformProtocol } from './uniform.ts';
 
-/** A world to serve. */
+/** Served world. */
 export interface ServedEnv {
   readonly env: Env;
   readonly world: Pick<World, 'agentgym' | 'draw'>;
@@ -25,21 +25,27 @@ export function originalId(env: string): string {
 }
 
 export interface EnvServerOptions extends ListenOptions, SessionLimits {
-  /** The hosts know each under its env's id, and under `originalId(id)` where it has an AgentGym server's dialect. */
+  /**
+   * Worlds to serve. The hosts know each under its env's id, and under `originalId(id)` where it has an AgentGym
+   * server's dialect.
+   */
   readonly worlds: readonly ServedEnv[];
   readonly episodes: Episodes;
   readonly clock: Clock;
 }
 
 export interface EnvServer extends HttpServer {
-  /** Sessions open, both protocols. */
+  /** Most open sessions, of both protocols. */
   readonly sessions: number;
 }
 
 /** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
 
-/** @throws {UserError} BAD_ARGUMENT when it cannot listen */
+/**
+ * Serves worlds.
+ * @throws {UserError} BAD_ARGUMENT when it cannot listen
+ */
 export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const { worlds, episodes, clock } = options;
   const now = () => clock.now();

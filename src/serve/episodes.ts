@@ -1,10 +1,10 @@
-/** The env hosts as the environment server needs them: episodes by promise. The actors implement it. */
+/** Episodes on the env hosts, by promises, as the environment server needs them. The actors implement it. */
 import type { EnvStep, First } from '../core/env.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Task } from '../core/task.ts';
 
 export interface EpisodeAnswer {
-  /** Names the episode in `step` and `close`. */
+  /** Episode number for `step` and `close`. */
   readonly episode: number;
   /** Actions taken so far. */
   readonly turn: number;
@@ -14,27 +14,27 @@ export interface EpisodeAnswer {
 }
 
 export interface OpenOptions {
-  /** Answers list the actions; a step is cheaper without. */
+  /** True when answers list the actions; a step is cheaper without. */
   readonly listActions: boolean;
-  /** Actions taken at once; the answer tells where they lead. */
+  /** Actions to replay at once; the answer is the observation after them. */
   readonly replay?: readonly string[];
 }
 
-/** After `terminated`, and after a failure, an episode is over and its number unknown. */
+/** Episodes. After `terminated`, and after a failure, one is over and its number unknown. */
 export interface Episodes {
-  /** @throws {EpisodeFailed} */
+  /** Opens an episode. @throws {EpisodeFailed} */
   open(task: Task, options: OpenOptions): Promise<EpisodeAnswer>;
-  /** @param turn 1 for the first action @throws {EpisodeFailed} */
+  /** Steps an episode. @param turn 1 for the first action @throws {EpisodeFailed} */
   step(episode: number, turn: number, action: string): Promise<EpisodeAnswer>;
-  /** Gives an episode up; an unknown one is ignored. */
+  /** Closes an episode; an unknown one is ignored. */
   close(episode: number): void;
-  /** Episodes now open. */
+  /** Number of open episodes. */
   readonly count: number;
   /** False once hosts cannot be started any more. */
   readonly healthy: boolean;
 }
 
-/** The episode broke; it is over. */
+/** Error of an episode that broke and is over. */
 export class EpisodeFailed extends Error {
   readonly failure: Failure;
   constructor(failure: Failure) {

@@ -15,7 +15,10 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** @throws {UserError} BAD_ARGUMENT for an address off loopback without a token */
+/**
+ * Requires a token.
+ * @throws {UserError} BAD_ARGUMENT for an address off loopback without one
+ */
 export function requireToken(host: string, token: string | undefined): void {
   if (LOOPBACK.has(host) || token) return;
   throw new UserError(

@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net';
 
-interface Held {
+interface Connection {
   proven: boolean;
   /** Requests under way. */
   busy: number;
@@ -13,8 +13,8 @@ interface Held {
 
 export class Connections {
   readonly #max: number;
-  /** Last answered last. */
-  readonly #held = new Map<Socket, Held>();
+  /** Connections, the last answered one last. */
+  readonly #held = new Map<Socket, Connection>();
   /** Unproven connections, oldest first. */
   readonly #unproven = new Set<Socket>();
 
@@ -55,7 +55,7 @@ export class Connections {
     for (const socket of this.#held.keys()) socket.destroy();
   }
 
-  /** Ends one connection in favour of `newcomer`; that one itself where all others are busy. */
+  /** Makes room: ends one connection in favour of `newcomer`, or that one itself where all others are busy. */
   #makeRoom(newcomer: Socket): void {
     const [oldest] = this.#unproven;
     if (oldest && oldest !== newcomer) {

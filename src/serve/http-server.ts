@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 over `node:http`: loopback by default, a token for every other address, and bounds on bodies, heads,
- * connections, rate and patience, so that a client's mistake never grows without end.
+ * HTTP server, version 1.1 over `node:http`: loopback by default, a token for every other address, and limits on body,
+ * head, connections, rate and idle time.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -10,53 +10,53 @@ import { Connections } from './http-connections.ts';
 
 export interface HttpRequest {
   readonly method: string;
-  /** Without the query, percent-encoded as it came. */
+  /** Path without the query, percent-encoded as it came. */
   readonly path: string;
-  /** Behind the `?`; empty without one. */
+  /** Query behind the `?`; empty without one. */
   readonly query: string;
   readonly contentType: string | undefined;
-  /** UTF-8; empty without a body. */
+  /** Body as UTF-8; empty without one. */
   readonly body: string;
-  /** Aborted when the client has gone. */
+  /** Signal that aborts when the client has gone. */
   readonly gone: AbortSignal;
 }
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Default `application/json`; empty for none. */
+  /** Content type. Default `application/json`; empty for none. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A whole body, or its pieces as they come. */
+  /** Body as a whole, or its pieces as they come. */
   readonly body: string | AsyncIterable<string>;
 }
 
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 
 export interface HttpLimits {
-  /** Default 1 MiB. */
+  /** Bytes of the longest body. Default 1 MiB. */
   readonly maxBodyBytes?: number;
   /** Connections at once. Default 1024. */
   readonly maxConnections?: number;
-  /** Of one client address, sustained; bursts of a second's worth pass. Default 100000. */
+  /** Requests per second of one client address, sustained; bursts of a second's worth pass. Default 100000. */
   readonly requestsPerSecond?: number;
-  /** Milliseconds a client gets to send a request, its head and its body. Default 30000. */
+  /** Milliseconds that a client has to send a request, its head and its body. Default 30000. */
   readonly receiveMs?: number;
 }
 
 export interface ListenOptions extends HttpLimits {
-  /** Default `127.0.0.1`. */
+  /** Host. Default `127.0.0.1`. */
   readonly host?: string;
-  /** 0 takes a free one. */
+  /** Port; 0 takes a free one. */
   readonly port: number;
-  /** Asked of every request as `Authorization: Bearer …`. Needed off loopback. */
+  /** Token that every request must carry as `Authorization: Bearer …`. Needed off loopback. */
   readonly token?: string | undefined;
 }
 
 export interface HttpServer {
-  /** `http://127.0.0.1:36001` */
+  /** URL, e.g. `http://127.0.0.1:36001`. */
   readonly url: string;
   readonly counts: HttpCounts;
-  /** Ends open connections too. */
+  /** Closes the server, and open connections too. */
   close(): Promise<void>;
 }
 
@@ -65,12 +65,12 @@ export interface HttpCounts {
   requests: number;
   /** Milliseconds from a whole request to its answer. */
   busyMs: number;
-  /** Refused before a handler saw them: form, rate, size, token, origin. */
+  /** Requests refused before a handler saw them: form, rate, size, token, origin. */
   refused: number;
   readonly byStatus: Map<number, number>;
 }
 
-/** Longest head of a request, bytes. */
+/** Bytes of the longest head of a request. */
 const MAX_HEAD_BYTES = 16 * 1024;
 /** Milliseconds that a connection without a request is kept. */
 const KEEP_ALIVE_MS = 60_000;
@@ -81,7 +81,7 @@ const LINGER_MS = 500;
 
 const EMPTY = Buffer.alloc(0);
 
-/** A JSON answer. */
+/** Makes a JSON answer. */
 export function json(value: unknown, status = 200): HttpAnswer {
   return { status, body: JSON.stringify(value) };
 }
@@ -141,7 +141,7 @@ class Front {
   readonly #connections: Connections;
   readonly #counts: HttpCounts;
   readonly #maxBodyBytes: number;
-  /** Settles with the last answer of a connection that has one under way: requests sent ahead wait for it. */
+  /** Last answer of a connection that has one under way: requests sent ahead wait for it. */
   readonly #last = new WeakMap<Socket, Promise<void>>();
   /** Requests of a connection that are not answered yet. */
   readonly #ahead = new WeakMap<Socket, number>();
@@ -183,7 +183,7 @@ class Front {
     return ahead;
   }
 
-  /** Tells a client why its bytes are no request. Where its next request would begin is unknown, so it ends there. */
+  /** Refuses unreadable bytes with the reason. The start of the next request is unknown, so the connection ends. */
   refuseUnread(error: NodeJS.ErrnoException, socket: Socket): void {
     const before = this.#last.get(socket);
     if (before && !this.#reading.has(socket)) {
@@ -280,7 +280,7 @@ class Asked implements HttpRequest {
     this.#response = response;
   }
 
-  /** Made when asked for: most handlers answer before a client could leave. */
+  /** Signal made when it is first read: most handlers answer before a client could leave. */
   get gone(): AbortSignal {
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController());

@@ -1,9 +1,12 @@
-/** `/metrics` in Prometheus' text format, version 0.0.4. */
+/** Metrics of a server, `/metrics` in Prometheus' text format, version 0.0.4. */
 import type { HttpCounts } from './http-server.ts';
 
 const PREFIX = 'longplay_server';
 
-/** @param gauges further figures by name (without prefix): what is now, or totals */
+/**
+ * Metrics as text.
+ * @param gauges further figures by name (without prefix): present values or totals
+ */
 export function metricsText(counts: HttpCounts, gauges: Readonly<Record<string, number>>): string {
   const lines: string[] = [];
   const put = (

@@ -1,10 +1,10 @@
-/** Decisions in the shapes of OpenAI's API: whole bodies and streamed chunks. Pure. */
+/** OpenAI answers: decisions in the shapes of OpenAI's API, as whole bodies and streamed chunks. Pure. */
 
-/** One answer. */
+/** Answer to a request. */
 export interface Answered {
   readonly text: string;
   readonly finish: 'stop' | 'length';
-  /** The answer token by token. */
+  /** Pieces of the answer, token by token. */
   readonly pieces: readonly { readonly text: string; readonly logprob: number }[];
   readonly promptTokens: number;
   /** Tokens of the answer, the end token included. */
@@ -41,7 +41,10 @@ export function chatBody(id: string, model: string, answers: readonly Answered[]
   };
 }
 
-/** One chunk per token, the last one of an answer with its reason; then the usage where it is asked for. */
+/**
+ * Chunks of a completion, one per token, the last one of an answer with its reason; then the usage where it is asked
+ * for.
+ */
 export function completionChunks(
   id: string,
   model: string,
@@ -64,7 +67,7 @@ export function completionChunks(
   return chunks;
 }
 
-/** The same for chats; the first chunk of an answer tells the role. */
+/** Chunks of a chat; the first chunk of an answer tells the role. */
 export function chatChunks(
   id: string,
   model: string,

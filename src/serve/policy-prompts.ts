@@ -1,5 +1,5 @@
 /**
- * Prompts of the policy server: what a client sends, as a transcript that the policy reads.
+ * Prompts of the policy server: a client's request, as a transcript that the policy reads.
  *
  * Token ids: a prompt of the world's view, then an `<act>` (id 1) for each turn with what came of it, ending in the
  * `<act>` that decides. What the view knows beside the tokens comes in the extension
@@ -28,6 +28,7 @@ export interface TokenExtras {
 export class BadPrompt extends Error {}
 
 /**
+ * Reads a prompt of token ids.
  * @param ids token ids
  * @param choices the actions, in the order of `extras.mentions`
  * @throws {BadPrompt}
@@ -67,7 +68,7 @@ export function readTokens(
   };
 }
 
-/** Plain text, as it stands. @throws {BadPrompt} */
+/** Reads plain text, as it stands. @throws {BadPrompt} */
 export function readText(text: string, codec: Codec): RenderedPrompt {
   const ids = codec.spell(text);
   if (ids.length === 0) throw new BadPrompt('prompt: must not be empty');
@@ -75,7 +76,10 @@ export function readText(text: string, codec: Codec): RenderedPrompt {
   return { prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), focus: [], mentions: new Map() };
 }
 
-/** @param actions the actions that will be chosen among @throws {BadPrompt} for a conversation that is no episode */
+/**
+ * Reads a conversation.
+ * @param actions the actions that will be chosen among @throws {BadPrompt} for a conversation that is no episode
+ */
 export function readConversation(
   messages: readonly Message[],
   actions: readonly string[],
@@ -120,7 +124,7 @@ function episodeOf(messages: readonly Message[], world: WorldPrompt) {
   return { firstObservation: observation(texts[0]!), turns };
 }
 
-/** The action in an answer of whatever format; the text itself where it has none. */
+/** Action in an answer of any format; the text itself where it has none. */
 export function actionIn(text: string, world: WorldPrompt): string {
   for (const format of Object.values(FORMATS)) {
     const parsed = format.parse(text, world);

@@ -1,5 +1,5 @@
 /**
- * The policy server: a trained policy behind `/v1/models`, `/v1/completions` and `/v1/chat/completions`, as OpenAI's
+ * Policy server: a trained policy behind `/v1/models`, `/v1/completions` and `/v1/chat/completions`, as OpenAI's
  * clients speak them. Streaming, log-probabilities, seeds, stop strings, `n`, and lists to choose from
  * (`guided_choice`, or `structured_outputs: { choice }`). A policy that chooses needs such a list; one that writes
  * tokens writes freely without.
@@ -23,15 +23,15 @@ import { type Answered, chatBody, chatChunks, completionBody, completionChunks }
 import { actionIn, BadPrompt, readConversation, readText, readTokens } from './policy-prompts.ts';
 
 export interface ServedModelOptions {
-  /** Its name in the API. */
+  /** Name of the model in the API. */
   readonly name: string;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
   /** Longest run of tokens of one answer. */
   readonly maxTokens: number;
-  /** Tokens the model can read. */
+  /** Tokens that the model can read. */
   readonly maxPositions: number;
-  /** Updates its weights have seen. */
+  /** Version of the weights: the updates they have seen. */
   readonly version: number;
   readonly world: WorldPrompt;
 }
@@ -92,10 +92,13 @@ const LONGEST_TOKEN = 256;
 
 type Common = z.infer<z.ZodObject<typeof common>>;
 
-/** @throws {UserError} BAD_ARGUMENT when it cannot listen */
+/**
+ * Serves a policy.
+ * @throws {UserError} BAD_ARGUMENT when it cannot listen
+ */
 export async function servePolicy(options: PolicyServerOptions): Promise<HttpServer> {
   const { decisions, model } = options;
-  const desk = new Desk(model, decisions);
+  const completions = new Completions(model, decisions);
   let server: HttpServer | undefined;
   server = await listen(
     (request) => {
@@ -107,11 +110,11 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
         const gauges = { decisions_waiting: decisions.waiting };
         return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
       }
-      if (path === '/v1/models') return json({ object: 'list', data: [desk.described] });
-      if (path === `/v1/models/${encodeURIComponent(model.name)}`) return json(desk.described);
+      if (path === '/v1/models') return json({ object: 'list', data: [completions.described] });
+      if (path === `/v1/models/${encodeURIComponent(model.name)}`) return json(completions.described);
       if (path === '/v1/completions' || path === '/v1/chat/completions') {
         if (method !== 'POST') return problem(405, `expected POST, got ${method}`);
-        return desk.answer(path === '/v1/completions' ? 'completions' : 'chat', request);
+        return completions.answer(path === '/v1/completions' ? 'completions' : 'chat', request);
       }
       return problem(404, `nothing at ${path}`);
     },
@@ -120,7 +123,7 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
   return server;
 }
 
-class Desk {
+class Completions {
   readonly #model: ServedModelOptions;
   readonly #decisions: Decisions;
   #next = 1;
@@ -230,7 +233,7 @@ class Desk {
     return listed;
   }
 
-  /** @param actions as the policy knows them @param shown as the client does */
+  /** Decides. @param actions as the policy knows them @param shown as the client does */
   async #decide(
     body: Common,
     read: RenderedPrompt,
@@ -326,7 +329,10 @@ function cut(answered: Answered, stops: readonly string[]): Answered {
   return { ...answered, text: answered.text.slice(0, end), finish: 'stop', pieces };
 }
 
-/** @param refuse looks at the parsed body before it is checked entry by entry; may throw */
+/**
+ * Parses a request.
+ * @param refuse looks at the parsed body before it is checked entry by entry; may throw
+ */
 function parse<T>(schema: z.ZodType<T>, text: string, refuse: (raw: unknown) => void): T {
   let raw: unknown;
   try {

@@ -1,5 +1,5 @@
 /**
- * One protocol for all worlds, with true status codes:
+ * Uniform protocol for all worlds, with true status codes:
  *
  *     GET    /v1/envs                                    the worlds, their tasks and bounds
  *     GET    /v1/envs/{env}/tasks/{index}                label and split of a task
@@ -23,12 +23,12 @@ import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgy
 import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
 import { type HttpAnswer, type HttpRequest, json } from './http-server.ts';
 
-/** A session over HTTP. */
+/** Session over HTTP. */
 interface Session {
   readonly id: string;
   readonly env: string;
   answer: EpisodeAnswer;
-  /** The action that led to `answer`. */
+  /** Action that led to `answer`. */
   lastAction: string | undefined;
   readonly listed: boolean;
   over: boolean;
@@ -40,7 +40,7 @@ const openBody = z.strictObject({
   env: z.string(),
   index: z.int().min(0),
   seed: z.int().min(0).max(0xffffffff).optional(),
-  /** Answers list the actions. */
+  /** True when answers list the actions. */
   actions: z.boolean().default(true),
 });
 const stepBody = z.strictObject({ turn: z.int().min(1), action: z.string() });
@@ -64,7 +64,10 @@ export class UniformProtocol {
     return this.#sessions.size;
   }
 
-  /** @param path begins with `/v1/` */
+  /**
+   * Handles a request.
+   * @param path begins with `/v1/`
+   */
   handle(path: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
     const [, , what, name, ...rest] = path.split('/');
     if (what === 'sessions') {
@@ -92,7 +95,7 @@ export class UniformProtocol {
     return notFound(path);
   }
 
-  /** Closes what nobody has used for too long. @returns how many */
+  /** Sweeps sessions that were idle for too long. @returns how many were closed */
   sweep(now: number): number {
     let closed = 0;
     for (const session of this.#sessions.values()) {
@@ -129,7 +132,7 @@ export class UniformProtocol {
         usedAt: this.#now(),
       };
       if (request.gone.aborted) {
-        this.#episodes.close(answer.episode); // nobody would ever learn its name
+        this.#episodes.close(answer.episode); // no client would ever learn its name
         return problem(499, 'GONE', 'the client left');
       }
       this.#sessions.set(session.id, session);
@@ -184,12 +187,12 @@ export class UniformProtocol {
   }
 }
 
-/** An error answer. */
+/** Makes an error answer. */
 export function problem(status: number, code: string, message: string, more: object = {}): HttpAnswer {
   return json({ error: { code, message, ...more } }, status);
 }
 
-/** A JSON body that fits the schema, or the answer that refuses it. */
+/** Reads a JSON body that fits the schema, or makes the answer that refuses it. */
 export function readJson<T>(request: HttpRequest, schema: z.ZodType<T>): T | HttpAnswer {
   let raw: unknown;
   try {

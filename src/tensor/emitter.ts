@@ -3,7 +3,7 @@ import type { BlockSource, DenseSource, FileBytes } from './fixed.ts';
 import { canonical, type Dim, multipleOf, terms } from './shape.ts';
 import type { DType, HostData } from './tensor.ts';
 
-/** An ONNX attribute: an int, ints, a string, or a float, which has to be said. */
+/** ONNX attribute: an int, ints, a string, or a float, which has to be said. */
 export type OnnxAttr = number | readonly number[] | string | { readonly float: number };
 
 export interface OnnxNode {
@@ -21,7 +21,7 @@ export interface OnnxConstant {
   readonly data: HostData | BigInt64Array;
 }
 
-/** A tensor whose bytes stay in a file. */
+/** External tensor, whose bytes stay in a file. */
 export interface OnnxExternal {
   readonly name: string;
   readonly dtype: DenseSource['dtype'] | 'u8' | 'u4';
@@ -29,7 +29,7 @@ export interface OnnxExternal {
   readonly at: FileBytes;
 }
 
-/** The parts of a quantised matrix [rows, columns], for ops that compute with it as it is. */
+/** Blocks of a quantised matrix [rows, columns], for ops that compute with it as it is. */
 export interface OnnxBlocks {
   readonly rows: number;
   readonly columns: number;
@@ -45,13 +45,13 @@ export interface SymbolSource {
 
 /** Features of the receiving runtime beyond standard ONNX. */
 export interface EmitterOptions {
-  /** The ops that onnxruntime adds: com.microsoft's FusedMatMul and RotaryEmbedding, SimplifiedLayerNormalization. */
+  /** Contributed ops of onnxruntime: com.microsoft's FusedMatMul and RotaryEmbedding, SimplifiedLayerNormalization. */
   readonly contrib: boolean;
-  /** SimplifiedLayerNormalization gives its second output, 1/√(mean(x²) + ε); on webgpu it is wrong. */
+  /** True where SimplifiedLayerNormalization gives its second output, 1/√(mean(x²) + ε); on webgpu it is wrong. */
   readonly normInverse: boolean;
-  /** It runs on one thread, so that additions into one row cannot race. */
+  /** True when it runs on one thread, so that additions into one row cannot race. */
   readonly oneThread: boolean;
-  /** It maps the files that fixed tensors lie in; else their numbers become constants. */
+  /** True when it maps the files that fixed tensors lie in; else their numbers become constants. */
   readonly files: boolean;
 }
 
@@ -83,7 +83,7 @@ export class Emitter {
     return this.#node('', opType, inputs, attrs, 1)[0]!;
   }
 
-  /** As `node`, with several outputs; returns their names. */
+  /** Adds a node with several outputs, as `node` does; returns their names. */
   nodes(
     opType: string,
     inputs: readonly string[],
@@ -93,7 +93,7 @@ export class Emitter {
     return this.#node('', opType, inputs, attrs, outputs);
   }
 
-  /** As `node`, for an op of the com.microsoft domain. */
+  /** Adds a node as `node` does, for an op of the com.microsoft domain. */
   microsoft(opType: string, inputs: readonly string[], attrs: Readonly<Record<string, OnnxAttr>> = {}): string {
     return this.#node(MICROSOFT, opType, inputs, attrs, 1)[0]!;
   }
@@ -125,7 +125,7 @@ export class Emitter {
     return name;
   }
 
-  /** A tensor that stays in its file; one stretch under one shape is one tensor. */
+  /** Adds a tensor that stays in its file; one stretch under one shape is one tensor. */
   external(dtype: OnnxExternal['dtype'], shape: readonly number[], { file, offset, bytes }: FileBytes): string {
     const key = `${dtype}${shape}:${file}:${offset}`;
     const made = this.#externals.get(key) ?? `%f${this.externals.length}`;
@@ -137,8 +137,8 @@ export class Emitter {
   }
 
   /**
-   * A quantised matrix: returns its dequantised value, which is computed at every run by whoever needs it. Ops that
-   * compute with the blocks find them by that name, and then nobody needs it.
+   * Adds a quantised matrix and returns its dequantised value, computed at every run for the ops that need it. Ops that
+   * compute with the blocks find them by that name, and then it is not computed.
    */
   blocks([rows, columns]: readonly [number, number], source: BlockSource): string {
     const type = source.bits === 8 ? 'u8' : 'u4';
@@ -157,7 +157,7 @@ export class Emitter {
     return value;
   }
 
-  /** The blocks behind a value made by `blocks`, where the runtime computes with them. */
+  /** Blocks behind a value made by `blocks`, where the runtime computes with them. */
   blocksOf(value: string): OnnxBlocks | undefined {
     return this.options.contrib ? this.#blocks.get(value) : undefined;
   }
@@ -167,12 +167,12 @@ export class Emitter {
     return this.constant(Data.of(value), [], dtype);
   }
 
-  /** An int64 vector, as ONNX wants axes and shapes. */
+  /** Adds an int64 vector, as ONNX wants axes and shapes. */
   i64(values: readonly number[]): string {
     return this.constant(BigInt64Array.from(values, BigInt), [values.length], 'i64');
   }
 
-  /** An int64 vector of sizes; the symbolic ones are computed in the graph, each symbol once. */
+  /** Adds an int64 vector of sizes; the symbolic ones are computed in the graph, each symbol once. */
   dims(dims: readonly Dim[]): string {
     if (dims.every((dim) => typeof dim === 'number')) return this.i64(dims as number[]);
     const parts = dims.map((dim) => this.#dim(dim));
@@ -201,7 +201,7 @@ export class Emitter {
   }
 }
 
-/** The bytes, so that -0 and 0 differ and NaN equals itself. */
+/** Bits of a number as text, so that -0 and 0 differ and NaN equals itself. */
 function bitsOf(data: HostData | BigInt64Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('hex');
 }

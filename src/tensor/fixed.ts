@@ -9,7 +9,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { LongplayError, ShapeError } from '../core/errors.ts';
 import { apply, type OpDefinition, type Tensor } from './tensor.ts';
 
-/** A stretch of a file. */
+/** Bytes of a file, a stretch of them. */
 export interface FileBytes {
   /** Absolute path. */
   readonly file: string;
@@ -17,13 +17,13 @@ export interface FileBytes {
   readonly bytes: number;
 }
 
-/** Numbers as they lie in a file, row-major. */
+/** Dense numbers in a file, row-major. */
 export interface DenseSource extends FileBytes {
   readonly kind: 'dense';
   readonly dtype: 'f32' | 'f16' | 'bf16';
 }
 
-/** A matrix [rows, columns] in blocks of {@link BLOCK} along its columns. */
+/** Block matrix [rows, columns], in blocks of {@link BLOCK} along its columns. */
 export interface BlockSource {
   readonly kind: 'blocks';
   readonly bits: 4 | 8;
@@ -58,7 +58,10 @@ const fixedOp: OpDefinition<FixedAttrs> = {
   reference: (_x, _shape, { shape, source }) => Float64Array.from(readFixed(shape, source)),
 };
 
-/** A weight that lies in a file. @throws {ShapeError} if the file's stretch does not fill the shape */
+/**
+ * Makes a fixed tensor, a weight that lies in a file. @throws {ShapeError} if the file's stretch does not fill the
+ * shape
+ */
 export function fixed(name: string, shape: readonly number[], source: FixedSource): Tensor {
   const size = shape.reduce((product, dim) => product * dim, 1);
   const { bytes, expected } =
@@ -76,7 +79,7 @@ export function fixedAttrs(x: Tensor): FixedAttrs | undefined {
   return x.definition === fixedOp ? (x.attrs as FixedAttrs) : undefined;
 }
 
-/** The numbers of a fixed tensor; quantised ones as they are after quantising. */
+/** Reads the numbers of a fixed tensor; quantised ones as they are after quantising. */
 export function readFixed(shape: readonly number[], source: FixedSource): Float32Array {
   if (source.kind === 'dense') return widen(readBytes(source), source.dtype);
   const columns = shape.at(-1)!;
@@ -93,7 +96,10 @@ export function readFixed(shape: readonly number[], source: FixedSource): Float3
   return out;
 }
 
-/** @throws {LongplayError} BAD_CHECKPOINT where the file ends before the stretch does */
+/**
+ * Reads a stretch of a file.
+ * @throws {LongplayError} BAD_CHECKPOINT where the file ends before the stretch does
+ */
 export function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(bytes);
   const fd = openSync(file, 'r');
@@ -110,7 +116,7 @@ export function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayB
   return out;
 }
 
-/** Stored numbers as float32, exactly. @param bytes little endian, at the start of its buffer */
+/** Widens stored numbers to float32, exactly. @param bytes little endian, at the start of its buffer */
 export function widen(bytes: Uint8Array<ArrayBuffer>, dtype: DenseSource['dtype']): Float32Array {
   if (dtype === 'f32') return new Float32Array(bytes.buffer, 0, bytes.length / 4);
   const halves = new Uint16Array(bytes.buffer, 0, bytes.length / 2);
@@ -124,7 +130,7 @@ export function widen(bytes: Uint8Array<ArrayBuffer>, dtype: DenseSource['dtype'
   return out;
 }
 
-/** An IEEE half as a number: sign, five bits of exponent, ten of fraction. */
+/** Converts an IEEE half to a number: sign, five bits of exponent, ten of fraction. */
 function fromHalf(half: number): number {
   const sign = half & 0x8000 ? -1 : 1;
   const exponent = (half >> 10) & 31;
@@ -133,7 +139,7 @@ function fromHalf(half: number): number {
   return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** float32 rounded to bfloat16, to the nearest and ties to even; NaN stays NaN. */
+/** Rounds float32 to bfloat16, to the nearest and ties to even; NaN stays NaN. */
 export function toBfloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const out = new Uint16Array(values.length);
@@ -144,7 +150,7 @@ export function toBfloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
   return out;
 }
 
-/** float32 rounded to IEEE half, to the nearest and ties to even. */
+/** Rounds float32 to IEEE half, to the nearest and ties to even. */
 export function toFloat16(values: Float32Array): Uint16Array<ArrayBuffer> {
   const out = new Uint16Array(values.length);
   for (let i = 0; i < out.length; i++) out[i] = toHalf(values[i]!);

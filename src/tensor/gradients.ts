@@ -6,8 +6,8 @@ import { after, cutLevel } from './ops/recompute.ts';
 import { constant, describe, type Tensor } from './tensor.ts';
 
 /**
- * d loss / d x for each x of `wrt`, as tensors of the same graph language: reverse-mode differentiation by building
- * each op's gradient expression. Ops whose operands do not depend on `wrt` are left out.
+ * Gradients d loss / d x for each x of `wrt`, as tensors of the same graph language: reverse-mode differentiation by
+ * building each op's gradient expression. Ops whose operands do not depend on `wrt` are left out.
  * @param loss f32 scalar []
  * @param wrt  f32 tensors of any kind; where the loss does not depend on one, zeros of its shape
  * @throws {ShapeError} if the loss is no f32 scalar or a tensor of `wrt` is not f32
@@ -41,12 +41,15 @@ export function gradients(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
   return wrt.map((x) => flowing.get(x) ?? broadcastTo(constant(0), x.shape));
 }
 
-/** A node as the backward pass sees it: what lies between two cuts is a copy, made from what entered at the first. */
+/**
+ * Recomputed node, as the backward pass sees it: what lies between two cuts is a copy, made from what entered at the
+ * first.
+ */
 type Recomputed = (node: Tensor, dy: Tensor) => { readonly y: Tensor; readonly inputs: readonly Tensor[] };
 
 /**
- * A stretch is everything whose highest cut is the same. Its copy starts when the first gradient reaches it, and not
- * before. What depends on the highest cut of all (the loss), or on none, is kept as it is.
+ * Recomputes stretches: a stretch is everything whose highest cut is the same. Its copy starts when the first gradient
+ * reaches it, and not before. What depends on the highest cut of all (the loss), or on none, is kept as it is.
  * @param order operands before their users
  */
 function recomputed(order: readonly Tensor[]): Recomputed {

@@ -3,7 +3,7 @@ import type { SymbolSource } from './emitter.ts';
 import { multipleOf, type Shape } from './shape.ts';
 import { constantAttrs, type DType, describe, inputAttrs, type Tensor } from './tensor.ts';
 
-/** A value that goes in or comes out by name. */
+/** Value that goes in or comes out by name. */
 export interface ValueInfo {
   readonly name: string;
   readonly shape: Shape;
@@ -17,9 +17,9 @@ export interface Graph {
   /** Weights, in order of first use. */
   readonly parameters: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
-  /** The tensor behind each output, by its name. */
+  /** Results: the tensor behind each output, by its name. */
   readonly results: ReadonlyMap<string, Tensor>;
-  /** All tensors, operands before their users. */
+  /** Nodes: all tensors, operands before their users. */
   readonly nodes: readonly Tensor[];
   /** Source of each symbolic size. */
   readonly symbols: ReadonlyMap<string, SymbolSource>;
@@ -68,7 +68,10 @@ export function defineGraph(outputs: Readonly<Record<string, Tensor>>): Graph {
   };
 }
 
-/** Each tensor's representative: of equal tensors (same op, attributes and operands) the first. Inputs stay apart. */
+/**
+ * Merges equal nodes: each tensor's representative: of equal tensors (same op, attributes and operands) the first.
+ * Inputs stay apart.
+ */
 function merged(order: readonly Tensor[]): Map<Tensor, Tensor> {
   const representative = new Map<Tensor, Tensor>();
   const ids = new Map<Tensor, number>();
@@ -97,7 +100,10 @@ function attrsKey(node: Tensor): string | undefined {
   return `${fixed.dtype}${fixed.shape} ${bits}`;
 }
 
-/** A symbol is read from the first input dimension that is a multiple of it alone, preferably the symbol itself. */
+/**
+ * Sources of symbols: each is read from the first input dimension that is a multiple of it alone, preferably the symbol
+ * itself.
+ */
 function symbolSources(inputs: readonly ValueInfo[]): Map<string, SymbolSource> {
   const sources = new Map<string, SymbolSource>();
   for (const { name, shape } of inputs) {
@@ -113,7 +119,10 @@ function symbolSources(inputs: readonly ValueInfo[]): Map<string, SymbolSource> 
   return sources;
 }
 
-/** Every tensor the outputs need, operands before their users. Without recursion: graphs are deeper than the stack. */
+/**
+ * Topological order of every tensor that the outputs need, operands before their users. Without recursion: graphs are
+ * deeper than the stack.
+ */
 export function topological(outputs: readonly Tensor[]): Tensor[] {
   const order: Tensor[] = [];
   const seen = new Set<Tensor>();

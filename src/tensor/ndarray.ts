@@ -1,6 +1,6 @@
-/** Dense row-major arrays in float64: what the reference meaning of an op reads and writes. Naive on purpose. */
+/** Arrays of float64, dense and row-major: the reference meaning of an op reads and writes them. Naive on purpose. */
 
-/** A value of the reference engine; i32 and bool values are kept as exact float64 numbers. */
+/** Array value of the reference engine; i32 and bool values are kept as exact float64 numbers. */
 export interface NdArray {
   readonly shape: readonly number[];
   readonly data: Float64Array;
@@ -10,7 +10,7 @@ export function elements(shape: readonly number[]): number {
   return shape.reduce((product, dim) => product * dim, 1);
 }
 
-/** Row-major strides, in elements. */
+/** Strides of a row-major array, in elements. */
 export function stridesOf(shape: readonly number[]): number[] {
   const strides = new Array<number>(shape.length);
   for (let i = shape.length - 1, step = 1; i >= 0; i--) {

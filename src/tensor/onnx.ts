@@ -21,7 +21,7 @@ const IR_VERSION = 10;
 const OPSET = 21;
 const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, ints: 7 } as const;
 
-/** ONNX's numbers of the types that only external tensors have. */
+/** Type numbers of ONNX that only external tensors have. */
 const EXTERNAL_TYPE = { f32: 1, u8: 2, f16: 10, bf16: 16, u4: 21 } as const;
 
 /** Name of an output inside the ONNX file, where it must differ from the names of inputs. */
@@ -30,8 +30,8 @@ export function onnxOutputName(name: string): string {
 }
 
 /**
- * The graph as the bytes of an ONNX model (opset 21), with weights as inputs and fixed tensors left in their files: named by
- * their paths from the root of the file system, which is the folder that a runtime has to be told of.
+ * Writes the graph as the bytes of an ONNX model (opset 21), with weights as inputs and fixed tensors left in their
+ * files: named by their paths from the root of the file system, which is the folder that a runtime has to be told of.
  * @param maxBytes what constants may take; a protobuf file ends at 2 GiB
  * @throws {ShapeError} if a symbolic size is needed that no input gives
  * @throws {LongplayError} BAD_ARGUMENT if the constants do not fit

@@ -1,6 +1,6 @@
 /**
- * The ops of the tensor program. Each is one `OpDefinition`, which holds its shape rule, its gradient, its ONNX form
- * and its meaning; a function beside it is what programs call.
+ * Ops of the tensor program. Each is one `OpDefinition`, which holds its shape rule, its gradient, its ONNX form and
+ * its meaning; a function beside it is what programs call.
  */
 export { rmsNorm, rotary, swiglu } from './ops/blocks.ts';
 export { and, cast, equal, greaterEqual, lessEqual, not, or, where } from './ops/compare.ts';

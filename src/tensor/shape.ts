@@ -5,7 +5,7 @@
  */
 import { ShapeError } from '../core/errors.ts';
 
-/** A non-negative integer, or a canonical symbolic size such as 'N', '8*G*K' or 'P+T'. */
+/** Dimension: a non-negative integer, or a canonical symbolic size such as 'N', '8*G*K' or 'P+T'. */
 export type Dim = number | string;
 export type Shape = readonly Dim[];
 
@@ -41,7 +41,7 @@ export function terms(dim: Dim): Polynomial {
   return sum;
 }
 
-/** The canonical form of a dimension: `canonical('K*8*G')` is '8*G*K'. */
+/** Canonical form of a dimension: `canonical('K*8*G')` is '8*G*K'. */
 export function canonical(dim: Dim): Dim {
   return typeof dim === 'number' && Number.isSafeInteger(dim) && dim >= 0 ? dim : written(terms(dim));
 }
@@ -107,7 +107,10 @@ export function sameShape(a: Shape, b: Shape): boolean {
   return a.length === b.length && a.every((dim, i) => dim === b[i]);
 }
 
-/** Numpy broadcasting; symbolic sizes meet only their equals or a literal 1. Undefined if the shapes do not fit. */
+/**
+ * Broadcasts shapes as numpy does; symbolic sizes meet only their equals or a literal 1. Undefined if the shapes do not
+ * fit.
+ */
 export function broadcastShapes(a: Shape, b: Shape): Shape | undefined {
   const rank = Math.max(a.length, b.length);
   const out: Dim[] = [];
@@ -131,7 +134,10 @@ function join(m: string, n: string): string {
   return m === '' ? n : n === '' ? m : [...m.split('*'), ...n.split('*')].sort().join('*');
 }
 
-/** Symbols in alphabetical order, the plain number last, so that equal polynomials are equal strings. */
+/**
+ * Writes a polynomial: symbols in alphabetical order, the plain number last, so that equal polynomials are equal
+ * strings.
+ */
 function written(polynomial: Polynomial): Dim {
   const monomials = [...polynomial.keys()].filter((m) => m !== '').sort();
   const rest = polynomial.get('') ?? 0;

@@ -9,7 +9,7 @@ import { canonical, type Dim, type Shape } from './shape.ts';
 
 export type DType = 'f32' | 'i32' | 'bool';
 
-/** Settings of an op beside its operands; plain data, so that equal nodes can be recognised. */
+/** Attributes of an op beside its operands; plain data, so that equal nodes can be recognised. */
 export type Attrs = object;
 
 export interface Tensor {
@@ -21,23 +21,28 @@ export interface Tensor {
   readonly dtype: DType;
 }
 
-/** Everything there is to know about an op, in one place; adding an op means writing one of these. */
+/** Definition of an op, everything about it in one place; adding an op means writing one of these. */
 export interface OpDefinition<A extends Attrs = Attrs> {
   readonly name: string;
   /** Shape and dtype of the result. @throws {ShapeError} naming op, operands and shapes when they do not fit */
   infer(inputs: readonly Tensor[], attrs: A): { readonly shape: Shape; readonly dtype: DType };
-  /** d loss / d input per input, given dy = d loss / d y; null where nothing flows. Absent: nothing flows at all. */
+  /**
+   * Gradient d loss / d input per input, given dy = d loss / d y; null where nothing flows. Absent: nothing flows at
+   * all.
+   */
   gradient?(y: Tensor, dy: Tensor, inputs: readonly Tensor[], attrs: A): readonly (Tensor | null)[];
   /** Adds the ONNX nodes that compute it from the values named `x`; returns the name of the result. */
   onnx(emit: Emitter, x: readonly string[], y: Tensor, attrs: A): string;
-  /** The meaning, in float64. `shape` is the result's; `size` gives the value of a symbolic dimension in this run. */
+  /**
+   * Reference meaning, in float64. `shape` is the result's; `size` gives the value of a symbolic dimension in this run.
+   */
   reference(x: readonly NdArray[], shape: readonly number[], attrs: A, size: (dim: Dim) => number): Float64Array;
 }
 
-/** An operand; a number stands for a scalar constant of the other operand's dtype. */
+/** Operand; a number stands for a scalar constant of the other operand's dtype. */
 export type Operand = Tensor | number;
 
-/** A node of the graph. Ops call this; users call ops. */
+/** Applies an op to operands: a node of the graph. Ops call this; users call ops. */
 export function apply<A extends Attrs>(definition: OpDefinition<A>, inputs: readonly Tensor[], attrs: A): Tensor {
   const { shape, dtype } = definition.infer(inputs, attrs);
   return { op: definition.name, definition, inputs, attrs, shape, dtype };
@@ -59,12 +64,14 @@ const inputOp: OpDefinition<InputAttrs> = {
   },
 };
 
-/** A value fed at each run; its shape may hold symbols, bound by what is fed. Names are unique within a graph. */
+/**
+ * Input: a value fed at each run; its shape may hold symbols, bound by what is fed. Names are unique within a graph.
+ */
 export function input(name: string, shape: Shape, dtype: DType = 'f32'): Tensor {
   return apply(inputOp, [], { name, parameter: false, shape: shape.map(canonical), dtype });
 }
 
-/** A weight: an f32 input of fixed shape that a graph lists apart from its ordinary inputs. */
+/** Parameter: a weight, an f32 input of fixed shape that a graph lists apart from its ordinary inputs. */
 export function parameter(name: string, shape: readonly number[]): Tensor {
   return apply(inputOp, [], { name, parameter: true, shape: shape.map(canonical), dtype: 'f32' });
 }
@@ -90,7 +97,7 @@ const constantOp: OpDefinition<ConstantAttrs> = {
 };
 
 /**
- * A constant of the graph.
+ * Constant of the graph.
  * @param values one number, which fills `shape` (a scalar by default), or the elements in row-major order
  * @param shape  [values.length] by default
  * @throws {ShapeError} if the elements do not fill the shape
@@ -115,13 +122,13 @@ export function formatShape(shape: Shape): string {
   return `[${shape.join(', ')}]`;
 }
 
-/** `'wte' f32[512, 128]`, or `matmul f32[N, 128]` for what has no name: how errors show an operand. */
+/** Describes an operand for errors: `'wte' f32[512, 128]`, or `matmul f32[N, 128]` for one without a name. */
 export function describe(x: Tensor): string {
   const named = inputAttrs(x);
   return `${named ? `'${named.name}'` : x.op} ${x.dtype}${formatShape(x.shape)}`;
 }
 
-/** The error of an op whose operands do not fit: `matmul: inner sizes differ: 'x' f32[N, 4], 'w' f32[5, 6]`. */
+/** Error of an op whose operands do not fit: `matmul: inner sizes differ: 'x' f32[N, 4], 'w' f32[5, 6]`. */
 export function misfit(op: string, problem: string, operands: readonly Tensor[]): ShapeError {
   return new ShapeError(`${op}: ${problem}: ${operands.map(describe).join(', ')}`);
 }

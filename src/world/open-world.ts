@@ -1,21 +1,21 @@
-/** Worlds loaded and opened: module, resources, rules. Env hosts, conformance checks and commands all open them here. */
+/** Loads and opens worlds: module, resources, rules. Env hosts, conformance checks and commands all open them here. */
 import type { Env, EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
 import { localUrl } from '../runtime/thread.ts';
 
-/** A world with rules, ready to open sessions. */
+/** Open world: one with rules, ready to open sessions. */
 export interface OpenWorld {
   readonly world: World;
   readonly env: Env;
-  /** Fresh rules over the same resources. */
+  /** Makes fresh rules over the same resources. */
   createEnv(): Env;
-  /** Releases what `start` made; twice does no harm. */
+  /** Releases the resources of `start`; calling it twice does no harm. */
   dispose(): Promise<void>;
 }
 
-/** A module that stands before another world and plays it in its own way. */
+/** Front: a module that stands before another world and plays it in its own way. */
 interface Front {
   before(world: World): World;
 }
@@ -47,7 +47,8 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
 }
 
 /**
- * The rules of a world as facts: tasks, bounds, description. No session can be opened of a world that is started.
+ * Describes the rules of a world as facts: tasks, bounds, description. No session can be opened of a world that is
+ * started.
  * @throws {UserError} UNKNOWN_ENV for a world without rules; BAD_CONFIG for an option it does not have
  */
 export function describeEnv(world: World, name: string, options: EnvOptions = {}): Env {
@@ -60,10 +61,10 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
   return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
 }
 
-/** Label of a task whose own cannot be had. */
+/** Label of a task whose own label throws. */
 export const UNLABELLED = 'unlabelled';
 
-/** A table whose labels are texts, whatever the world does: one task without a label ends no run. */
+/** Labelled table: its labels are texts whatever the world does, so that one task without a label ends no run. */
 function labelled(tasks: TaskTable): TaskTable {
   return {
     count: tasks.count,

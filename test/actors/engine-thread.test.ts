@@ -3,7 +3,7 @@ import type { ActedEvent, InferenceInit } from '../../actors/inference/protocol.
 import type { LearnerCommand } from '../../actors/learner/protocol.ts';
 import type { Env } from '../../src/core/env.ts';
 import type { Acted } from '../../src/policy/policy.ts';
-import { setUpSmallPolicy } from '../../src/policy/setup.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { unpackActed } from '../../src/policy/turn-batch.ts';
 import type { ActorSystem, SystemEvent } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';
@@ -17,7 +17,7 @@ afterEach(() => system?.stop());
 
 it('a thread that exits between two engine calls is a typed error that names it; the next one serves the newest weights', async () => {
   const { createEnv, view } = await loadWorld(textcraftUrl);
-  const { model, params } = setUpSmallPolicy(smallConfig(), view, undefined);
+  const { model, params } = setUpLocalPolicy(smallConfig(), view, undefined);
   system = createSystem({ mode: 'async', seed: 1 });
   const events: SystemEvent[] = [];
   system.inspect$.subscribe((event) => void events.push(event));
@@ -37,7 +37,7 @@ it('a thread that exits between two engine calls is a typed error that names it;
   );
   const init: InferenceInit = {
     policy: {
-      kind: 'small',
+      kind: 'local',
       engine: { name: 'onnxruntime-node', device: 'cpu', threads: 1 },
       model,
       envModule: workerUrl(textcraftUrl).href,

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { aggregationWeights } from '../../src/algo/aggregate.ts';
-import { filtersGroups, hasSignal, isInformative, nextBatch, siftGroups } from '../../src/algo/dynamic-sampling.ts';
+import { filterBySignal, filtersGroups, hasSignal, isInformative, nextBatch } from '../../src/algo/dynamic-sampling.ts';
 import { importance } from '../../src/algo/importance.ts';
 import { createKlControl, type KlEstimator, klEstimate, nextKlControl } from '../../src/algo/kl.ts';
 import { episodeReturn } from '../../src/core/trajectory.ts';
@@ -65,7 +65,7 @@ describe('dynamic sampling', () => {
         i,
       ),
     );
-    const { kept, filtered } = siftGroups(groups, (one) => one.trajectories.map(episodeReturn));
+    const { kept, filtered } = filterBySignal(groups, (one) => one.trajectories.map(episodeReturn));
     expect(kept.map((one) => one.group)).toEqual([1, 3]);
     expect(filtered.map((one) => one.group)).toEqual([0, 2]);
   });

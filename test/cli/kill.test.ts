@@ -30,6 +30,10 @@ it('kill -9 costs at most one checkpoint interval; --resume goes on', { timeout:
     const kept = checkpoints()[0]!;
     expect(reached - kept).toBeLessThanOrEqual(3);
 
+    // A run of an earlier version: its configuration calls the local policy 'small'.
+    const written = readFileSync(join(run, 'config.yaml'), 'utf8');
+    expect(written).toContain('kind: local');
+    writeFileSync(join(run, 'config.yaml'), written.replace('kind: local', 'kind: small'));
     const resumed = spawnSync(
       process.execPath,
       [main, 'train', '--resume', run, '--set', `stop={updates: ${kept + 2}}`, '--json'],

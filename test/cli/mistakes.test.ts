@@ -119,7 +119,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /learner\.oversampling: nothing is left out, so nothing is replaced/,
   ],
   ['contradiction', () => [...train('stop={minutes: 1}'), '--serial'], /stop\.minutes: a serial run has no wall clock/],
-  ['contradiction', () => [...train(), '--record-schedule', 'a', '--replay-schedule', 'b'], /give one of them/],
+  ['contradiction', () => [...train(), '--record-order', 'a', '--replay-order', 'b'], /give one of them/],
   ['absent', () => ['train', '/nowhere/x.yaml', '--runs', runs], /cannot read \/nowhere\/x\.yaml/],
   [
     'wrong type',

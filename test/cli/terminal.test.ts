@@ -100,8 +100,12 @@ while time.time() - begin < 60:
         sys.stdout.buffer.write(seen)
         sys.exit(os.waitstatus_to_exitcode(status))
 sys.stdout.buffer.write(seen)
-done, status = os.waitpid(pid, os.WNOHANG)
-if not done:
+for _ in range(100):
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        break
+    time.sleep(0.1)
+else:
     os.kill(pid, 9)
     print('STILL THERE')
 sys.exit(os.waitstatus_to_exitcode(status) if done else 99)

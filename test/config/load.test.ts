@@ -102,6 +102,16 @@ describe('a configuration', () => {
     expect(text).not.toMatch(/secret|token@|a:b/);
   });
 
+  it('accepts the names of earlier versions, and says the present ones in one line', () => {
+    const said: string[] = [];
+    const notice = (line: string) => void said.push(line);
+    expect(loadRunConfig(`${plain}policy: { kind: small }\n`, 'a.yaml', [], notice)).toEqual(load());
+    expect(loadRunConfig(plain, 'a.yaml', ['policy.kind=small'], notice).policy.kind).toBe('local');
+    expect(said).toEqual(Array(2).fill("a.yaml: policy.kind: 'small' is called 'local' now"));
+    loadRunConfig(plain, 'a.yaml', ['policy.kind=random'], notice);
+    expect(said).toHaveLength(2);
+  });
+
   it('may have an @ elsewhere in an URL', () => {
     expect(load('', 'policy.openai.baseUrl=http://host/v1/@me').policy.openai.baseUrl).toBe('http://host/v1/@me');
   });

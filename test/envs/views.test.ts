@@ -6,7 +6,7 @@ import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
 import { loadWorld, openWorld } from '../../src/world/open-world.ts';
 
-/** What the small policy reads of each world is made of whole words: a text spelt in bytes would cost several times more. */
+/** What the local policy reads of each world is made of whole words: a text spelt in bytes would cost several times more. */
 const worlds = await Promise.all(
   Object.entries(registry).map(async ([id, url]) => ({ id, world: await loadWorld(localUrl(url), id) })),
 );

@@ -11,7 +11,7 @@ import { initialParams } from '../../src/model/parameters.ts';
 import { type Demonstration, ofAgentTraj, readDemonstrations } from '../../src/offline/demonstrations.ts';
 import { pairUp } from '../../src/offline/preference.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../src/offline/run.ts';
-import { taught } from '../../src/offline/teach.ts';
+import { fromDemonstration } from '../../src/offline/teach.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
@@ -108,7 +108,7 @@ describe('demonstrations', () => {
     expect(one!.finalObservation).toBe('over');
     const silent = conversations.map((message) => (message.from === 'gpt' ? { ...message, loss: false } : message));
     const reader = { codec, decoder: 'tokens', masked: false } as const;
-    expect(() => taught(reader, ofAgentTraj([{ conversations: silent }], 'file')[0]!, 0, 0)).toThrow(
+    expect(() => fromDemonstration(reader, ofAgentTraj([{ conversations: silent }], 'file')[0]!, 0, 0)).toThrow(
       'none of its 3 replies has `loss: true`',
     );
   });
@@ -116,9 +116,9 @@ describe('demonstrations', () => {
   it('says what does not fit the policy', () => {
     const reader = { codec: new ViewCodec(view), decoder: 'choice', masked: true } as const;
     const [one] = ofAgentTraj(agentTraj, 'file');
-    expect(() => taught(reader, one!, 0, 0)).toThrow('lists no actions, which decoder choice needs');
+    expect(() => fromDemonstration(reader, one!, 0, 0)).toThrow('lists no actions, which decoder choice needs');
     const listed = { ...one!, turns: [{ observation: 'red', action: 'fly', actions: ['go'] }] };
-    expect(() => taught(reader, listed, 0, 0)).toThrow("'fly' is not among the 1 listed actions");
+    expect(() => fromDemonstration(reader, listed, 0, 0)).toThrow("'fly' is not among the 1 listed actions");
   });
 
   it('keeps the token ids that were sampled, and reads other episodes exactly as a rollout does', async () => {
@@ -128,10 +128,10 @@ describe('demonstrations', () => {
         const demonstrations = await traces(config, join(dir, decoder));
         const reader = { codec: new ViewCodec(view), decoder, masked: true };
         for (const one of demonstrations) {
-          const kept = taught(reader, one, 7, 3);
+          const kept = fromDemonstration(reader, one, 7, 3);
           expect(kept.turns).toEqual(one.trajectory!.turns);
           const { trajectory: _, ...words } = one;
-          const read = taught(reader, words, 7, 3);
+          const read = fromDemonstration(reader, words, 7, 3);
           const ids = ({ turns }: typeof kept) =>
             turns.map(({ decision: d }) => [[...d!.context], d!.kind === 'choice' ? d!.choice : [...d!.tokens]]);
           expect(ids(read)).toEqual(ids(kept));
@@ -222,7 +222,7 @@ describe('off-line learning', () => {
     const nllOf = async (learnt: readonly boolean[]) => {
       const turns = words.map((turn, t) => (learnt[t] ? turn : { ...turn, untrained: true as const }));
       const demonstration = { source: 'made', task: 'x', turns, finalObservation: '', score: 1 };
-      const trajectory = taught({ codec, decoder: 'tokens', masked: false }, demonstration, 0, 0);
+      const trajectory = fromDemonstration({ codec, decoder: 'tokens', masked: false }, demonstration, 0, 0);
       const options = { ...trainerOptions(toyConfig('memory', {}), model), codec, decoder: 'tokens' } as const;
       const trainer = await Trainer.create(
         await openEngine({ name: 'reference' }),

@@ -26,7 +26,7 @@ function randomSequences(seed: number, groups: number, members: number): Sequenc
 
 describe.each([
   ['a public checkpoint', plainConfig],
-  ['the small policy', optionsConfig],
+  ['the local policy', optionsConfig],
 ] as const)('decoding, %s', (_, config: ModelConfig) => {
   let engine: Engine;
   let decoder: Decoder;

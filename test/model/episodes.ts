@@ -30,7 +30,7 @@ export const plainConfig: ModelConfig = {
   valueHead: true,
 };
 
-/** The small policy's options, all on. */
+/** The local policy's options, all on. */
 export const optionsConfig: ModelConfig = {
   ...plainConfig,
   heads: 2,

@@ -23,8 +23,8 @@ import { linear, plainEmbedding, plainHidden, plainLogits, plainSoftmax, silu, t
 
 const cases: readonly (readonly [DecoderKind, string, ModelConfig])[] = [
   ['tokens', 'a public checkpoint', plainConfig],
-  ['tokens', 'the small policy', optionsConfig],
-  ['choice', 'the small policy', optionsConfig],
+  ['tokens', 'the local policy', optionsConfig],
+  ['choice', 'the local policy', optionsConfig],
 ];
 
 interface Decided {

@@ -1,6 +1,6 @@
 /** `longplay train` as a process: how it ends, and what its exit code says. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -102,19 +102,26 @@ describe('longplay train', () => {
     120_000,
   );
 
-  it('reports what chaos did; a recorded order is repeated to the same weights, and not under another seed', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'longplay-schedule-'));
+  it('reports what chaos did; a recorded order, also of an earlier version, is repeated to the same weights, and not under another seed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'longplay-order-'));
     folders.push(folder);
-    const schedule = join(folder, 'schedule.jsonl');
+    const order = join(folder, 'order.jsonl');
     const settings = ['stop={updates: 2}', 'rollout.concurrentGroups=8'];
-    const recorded = await train(settings, '--chaos', 'throw=0.03,nan=0.02', '--record-schedule', schedule).ended;
+    const recorded = await train(settings, '--chaos', 'throw=0.03,nan=0.02', '--record-order', order).ended;
     expect(recorded.code).toBe(0);
     expect(recorded.stdout).toMatch(/^throw +[1-9]\d* /m);
     expect(recorded.stdout).toMatch(/^nan +[1-9]\d* /m);
-    const repeated = await train(settings, '--replay-schedule', schedule).ended;
+    const [first, ...rest] = readFileSync(order, 'utf8').split('\n');
+    const header = JSON.parse(first!) as { config: { policy: object } };
+    const older = { ...header, format: 'longplay-schedule', config: { ...header.config } };
+    older.config.policy = { ...header.config.policy, kind: 'small' };
+    const earlier = join(folder, 'schedule.jsonl');
+    writeFileSync(earlier, [JSON.stringify(older), ...rest].join('\n'));
+    const repeated = await train(settings, '--replay-schedule', earlier).ended;
+    expect(repeated.stderr).toMatch(/^--replay-schedule is called --replay-order now$/m);
     expect(repeated.stderr).toMatch(/the replay ended with the recorded weights \(sha256 [0-9a-f]{16}…\)/);
     expect(repeated.code).toBe(0);
-    const other = await train([...settings, 'seed=9'], '--replay-schedule', schedule).ended;
+    const other = await train([...settings, 'seed=9'], '--replay-order', order).ended;
     expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/recorded under another configuration/) });
   }, 120_000);
 

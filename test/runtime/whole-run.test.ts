@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
-import { readSchedule, ScheduleRecorder } from '../../src/run/schedule-file.ts';
+import { OrderRecorder, readOrder } from '../../src/run/order-file.ts';
 import { smallRun } from '../support/whole-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -48,16 +48,16 @@ describe('an asynchronous run', () => {
   );
 
   it('is repeated bit for bit from the order of its messages, failures included', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'longplay-schedule-'));
+    const folder = mkdtempSync(join(tmpdir(), 'longplay-order-'));
     folders.push(folder);
-    const file = join(folder, 'schedule.jsonl');
+    const file = join(folder, 'order.jsonl');
     const chaos = { seed: 3, rates: { throw: 0.04, kill: 0.02 } };
     let elsewhere = 0;
     for (const seed of long ? [1, 2, 3, 4, 5] : [1, 2, 3]) {
       const set = [`seed=${seed}`, 'rollout.envThreads=2'];
-      const record = new ScheduleRecorder(file, {});
+      const record = new OrderRecorder(file, {});
       const recorded = await smallRun(set, { mode: 'async', record, chaos });
-      const replay = readSchedule(file);
+      const replay = readOrder(file);
       const repeated = await smallRun(set, { mode: 'serial', replay });
       expect(repeated.digest).toEqual(recorded.digest);
       expect(repeated.ended.status.accounting).toEqual(recorded.ended.status.accounting);

@@ -1,7 +1,7 @@
 /** A run folder with random weights, as a short training would leave it. */
 import { join } from 'node:path';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { setUpSmallPolicy } from '../../src/policy/setup.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
@@ -15,7 +15,7 @@ export async function makePolicyRun(dir: string, env: string, settings: readonly
   const config = loadRunConfig(JSON.stringify(raw), 'test', settings);
   createRunFolder(dir, config);
   const { view } = await loadWorld(localUrl(worldUrl(env)));
-  const { identity, params } = setUpSmallPolicy(config, view, undefined);
+  const { identity, params } = setUpLocalPolicy(config, view, undefined);
   const zeros = Object.fromEntries(
     Object.entries(params.values).map(([name, { length }]) => [name, new Float32Array(length)]),
   );

@@ -13,9 +13,9 @@ export interface Reference {
 export type Form =
   /** The end of a chain of relations from a thing. */
   | { readonly type: 'chain'; readonly start: Reference; readonly path: readonly string[] }
-  /** Of two things, the one for which the end of the chain is least. */
+  /** Comparison of two things: the one for which the end of the chain is least. */
   | { readonly type: 'first'; readonly a: Reference; readonly b: Reference; readonly path: readonly string[] }
-  /** Yes or no: two things share the value of a relation. */
+  /** Question of yes or no: two things share the value of a relation. */
   | { readonly type: 'same'; readonly a: Reference; readonly b: Reference; readonly path: readonly string[] };
 
 /** Relations followed from each thing. */

@@ -1,4 +1,6 @@
-/** `longplay check-env`: does a world keep the laws, what does it cost, and how far do simple agents come? */
+/**
+ * Command `longplay check-env`: checks a world against the laws, measures its costs and the success of simple agents.
+ */
 import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { reportLines } from '../../conformance/report.ts';

@@ -1,4 +1,4 @@
-/** `longplay doctor`: what this machine has, and what each engine lacks. */
+/** Command `longplay doctor`: reports what this machine has and what each engine lacks. */
 import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
@@ -86,7 +86,7 @@ export function doctor(program: Command): void {
     );
 }
 
-/** A model's checks, as a table to send back. */
+/** Table of a model's checks, to send back. */
 async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
   if (!existsSync(folder)) throw new UserError('BAD_ARGUMENT', `doctor: --model ${folder}: there is no such folder`);
   const engine = { name: 'auto' } as const;
@@ -101,7 +101,7 @@ async function modelTable(folder: string, { quantize, server, api, servedModel, 
   if (checks.some(({ ok }) => !ok)) process.exitCode = 1;
 }
 
-/** Compiles and runs a two-by-two product: an engine that loads may still not compute. */
+/** Tries an engine on a two-by-two product: an engine that loads may still not compute. */
 async function tryEngine(options: EngineOptions): Promise<Finding> {
   const name = `${options.name}/${options.device}`;
   try {

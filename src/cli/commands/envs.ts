@@ -1,4 +1,4 @@
-/** `longplay envs`: the worlds that are there. */
+/** Command `longplay envs`: lists the worlds. */
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import { out } from '../../console/terminal.ts';

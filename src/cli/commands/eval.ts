@@ -1,4 +1,4 @@
-/** `longplay eval`. */
+/** Command `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
@@ -52,7 +52,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   ];
   const isRun = existsSync(target) && statSync(target).isDirectory();
   const config = isRun ? readRunConfig(target, overrides) : readConfig(target, overrides);
-  if (!isRun && config.policy.kind === 'small') {
+  if (!isRun && config.policy.kind === 'local') {
     throw new UserError(
       'BAD_ARGUMENT',
       `eval: ${target} is a configuration of a policy that has to be trained first; give the run's folder`,
@@ -104,6 +104,6 @@ function readConfig(path: string, overrides: readonly string[]): RunConfig {
   } catch {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration`);
   }
-  const config = loadRunConfig(text, path, overrides);
+  const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
   return { ...config, env: locatedEnv(config.env, dirname(path)) };
 }

@@ -1,4 +1,4 @@
-/** `longplay export`: episodes for other trainers and tools. */
+/** Command `longplay export`: episodes for other trainers and tools. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { extname } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -111,7 +111,7 @@ function exportCommand(path: string, flags: ExportFlags): void {
   stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
 }
 
-/** AgentTraj is one JSON list, ChatML one object per line; both are written episode by episode. */
+/** Writes text forms episode by episode: AgentTraj as one JSON list, ChatML as one object per line. */
 function writeText(path: string, format: 'agenttraj' | 'chatml', episodes: Iterable<TraceLine>): void {
   const file = openSync(path, 'w');
   try {

@@ -1,4 +1,4 @@
-/** `longplay index`. */
+/** Command `longplay index`. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { duration, percent, whole } from '../../console/numbers.ts';

@@ -1,4 +1,4 @@
-/** `longplay new-env`: writes a working world with its tests, to be changed into one's own. */
+/** Command `longplay new-env`: writes a working world with its tests, to be changed into one's own. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';

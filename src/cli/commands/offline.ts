@@ -1,4 +1,4 @@
-/** `longplay sft` and `longplay dpo`: training from recorded episodes, without an environment. */
+/** Commands `longplay sft` and `longplay dpo`: training from recorded episodes, without an environment. */
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
@@ -41,7 +41,10 @@ export function dpo(program: Command): void {
     .action((path: string, flags: OfflineFlags) => runCommand(() => dpoCommand(path, flags)));
 }
 
-/** @param epochs by default; a preference is soon learnt by heart, and more passes then cost success */
+/**
+ * Adds what both commands share.
+ * @param epochs by default; a preference is soon learnt by heart, and more passes then cost success
+ */
 function offline(program: Command, name: string, epochs: number, description: string): Command {
   return program
     .command(name)
@@ -86,7 +89,7 @@ async function dpoCommand(path: string, flags: OfflineFlags): Promise<void> {
 }
 
 /**
- * Reads everything, makes the run's folder, learns. A run that came to nothing leaves no folder.
+ * Learns: reads everything, makes the run's folder, teaches. A run that came to nothing leaves no folder.
  * @param teach learns, and says from how much
  */
 async function learn(
@@ -128,13 +131,16 @@ async function learn(
   }
 }
 
-/** A trace says where it was played; of an AgentTraj item's name only the start that is a world's counts. */
+/**
+ * Checks the world of a demonstration. A trace names it; of an AgentTraj item's name only a start that is a world's id
+ * counts.
+ */
 function checkWorld({ source, world, trajectory }: Demonstration, id: string): void {
   if (world === undefined || world === id || (!trajectory && !(world in registry))) return;
   throw new UserError('BAD_TRACE', `${source}: it was played in ${world}, the configuration's world is ${id}`);
 }
 
-/** Tells each epoch as it ends. */
+/** Prints each epoch as it ends. */
 function tellEpochs({ json }: OfflineFlags): (figures: object) => void {
   let epoch = 0;
   return (figures) => {

@@ -1,4 +1,4 @@
-/** `longplay play`: a person plays a world at the terminal. */
+/** Command `longplay play`: a person plays a world at the terminal. */
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { drawingLines } from '../../console/drawing.ts';

@@ -1,4 +1,4 @@
-/** `longplay replay`: steps through recorded episodes, or plays them again and says where they differ. */
+/** Command `longplay replay`: steps through recorded episodes, or plays them again and shows where they differ. */
 import { emitKeypressEvents } from 'node:readline';
 import type { Command } from 'commander';
 import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
@@ -49,7 +49,10 @@ function find(store: TraceStore, id: string, path: string): number {
   throw new UserError('BAD_TRACE', `${path} has no episode ${id}${range}`);
 }
 
-/** Prints the first differences and a last line with the counts. Sets the exit code to 1 when there is one. */
+/**
+ * Checks episodes: prints the first differences and a last line with the counts. Sets the exit code to 1 when there is
+ * one.
+ */
 async function check(store: TraceStore, only: number | undefined): Promise<void> {
   const changed = moduleChange(tracedEnv(store.config, ''));
   if (changed !== undefined) err.line(changed);

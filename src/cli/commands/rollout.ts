@@ -1,4 +1,4 @@
-/** `longplay rollout`. */
+/** Command `longplay rollout`. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
@@ -132,7 +132,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     `seed=${flags.seed}`,
     ...flags.set,
   ];
-  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
+  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings, (line) => err.line(line));
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
   const dir = runDir(flags.runs, name);
   worldUrl(id, config.env.options);

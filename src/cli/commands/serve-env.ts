@@ -1,4 +1,4 @@
-/** `longplay serve-env`. */
+/** Command `longplay serve-env`. */
 import type { Command } from 'commander';
 import { openEnvSessions } from '../../../actors/tree.ts';
 import { out } from '../../console/terminal.ts';

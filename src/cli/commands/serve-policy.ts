@@ -1,11 +1,11 @@
-/** `longplay serve-policy`. */
+/** Command `longplay serve-policy`. */
 import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
 import { err, out } from '../../console/terminal.ts';
 import { readSecret } from '../../core/secrets.ts';
 import { chooseEngine } from '../../engine/open.ts';
-import { setUpSmallPolicy } from '../../policy/setup.ts';
+import { setUpLocalPolicy } from '../../policy/setup.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { loadNewest } from '../../record/checkpoint.ts';
 import { findWorld, moduleChange } from '../../run/find-world.ts';
@@ -53,11 +53,11 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewest(join(dir, 'checkpoints'));
   err.line((await chooseEngine(config.engine)).notice);
-  const { codec, model, params } = setUpSmallPolicy(config, world.view, checkpoint);
+  const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
     policy: {
-      kind: 'small',
+      kind: 'local',
       engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
       model,
       envModule: workerUrl(url).href,

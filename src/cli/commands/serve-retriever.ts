@@ -1,4 +1,4 @@
-/** `longplay serve-retriever`. */
+/** Command `longplay serve-retriever`. */
 import type { Command } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { out } from '../../console/terminal.ts';

@@ -1,6 +1,6 @@
-/** `longplay train`. */
+/** Command `longplay train`. */
 import { basename } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { Subject } from 'rxjs';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
@@ -28,6 +28,9 @@ interface TrainFlags {
   readonly serial?: boolean;
   readonly json?: boolean;
   readonly chaos?: string;
+  readonly recordOrder?: string;
+  readonly replayOrder?: string;
+  /** Names of earlier versions. */
   readonly recordSchedule?: string;
   readonly replaySchedule?: string;
 }
@@ -47,10 +50,26 @@ export function trainCommand(program: Command): void {
       '--chaos <spec>',
       'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
     )
-    .option('--record-schedule <file>', 'keep the order of all messages, to repeat the run bit for bit')
-    .option('--replay-schedule <file>', 'repeat a recorded run of the same configuration')
+    .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
+    .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
+    .addOption(new Option('--record-schedule <file>').hideHelp())
+    .addOption(new Option('--replay-schedule <file>').hideHelp())
     .option('--json', 'one JSON object per line')
-    .action((config: string | undefined, flags: TrainFlags) => runCommand(() => trainFrom(config, flags)));
+    .action((config: string | undefined, flags: TrainFlags) =>
+      runCommand(() => trainFrom(config, withPresentFlags(flags))),
+    );
+}
+
+/** Flags under their present names; an earlier name is accepted, and the present one is said. */
+function withPresentFlags({ recordSchedule, replaySchedule, ...flags }: TrainFlags): TrainFlags {
+  const say = (old: string, now: string) => err.line(`${old} is called ${now} now`);
+  if (recordSchedule !== undefined) say('--record-schedule', '--record-order');
+  if (replaySchedule !== undefined) say('--replay-schedule', '--replay-order');
+  return {
+    ...(recordSchedule === undefined ? {} : { recordOrder: recordSchedule }),
+    ...(replaySchedule === undefined ? {} : { replayOrder: replaySchedule }),
+    ...flags,
+  };
 }
 
 async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<void> {
@@ -59,8 +78,8 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
   }
   const chaos = flags.chaos === undefined ? undefined : parseChaos(flags.chaos);
   const prepared = flags.resume !== undefined ? resumed(flags.resume, flags) : fresh(path!, flags);
-  const { recordSchedule, replaySchedule } = flags;
-  if (recordSchedule !== undefined || replaySchedule !== undefined) checkScheduleFlags(flags, prepared.config);
+  const { recordOrder, replayOrder } = flags;
+  if (recordOrder !== undefined || replayOrder !== undefined) checkOrderFlags(flags, prepared.config);
   if (flags.serial && prepared.config.stop.minutes !== undefined) {
     throw new UserError(
       'BAD_CONFIG',
@@ -69,21 +88,24 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
   }
   await trainAndReport({
     ...prepared,
-    mode: flags.serial || replaySchedule !== undefined ? 'serial' : 'async',
+    mode: flags.serial || replayOrder !== undefined ? 'serial' : 'async',
     json: flags.json === true,
-    ...(recordSchedule === undefined ? {} : { recordSchedule }),
-    ...(replaySchedule === undefined ? {} : { replaySchedule }),
+    ...(recordOrder === undefined ? {} : { recordOrder }),
+    ...(replayOrder === undefined ? {} : { replayOrder }),
     ...(chaos ? { chaos } : {}),
   });
 }
 
-/** @throws {UserError} for what an order of messages alone does not determine */
-function checkScheduleFlags(flags: TrainFlags, config: RunConfig): void {
-  const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-schedule and --replay-schedule: ${why}`);
-  if (flags.recordSchedule !== undefined && flags.replaySchedule !== undefined) throw refuse('give one of them');
+/**
+ * Checks the flags of recording and replay.
+ * @throws {UserError} for a run that an order of messages alone does not determine
+ */
+function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
+  const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-order and --replay-order: ${why}`);
+  if (flags.recordOrder !== undefined && flags.replayOrder !== undefined) throw refuse('give one of them');
   if (flags.resume !== undefined) throw refuse('a run is recorded from its start; leave --resume out');
   if (flags.serial) throw refuse('a serial run repeats by its seed; leave --serial out');
-  if (flags.replaySchedule !== undefined && flags.chaos !== undefined) {
+  if (flags.replayOrder !== undefined && flags.chaos !== undefined) {
     throw refuse('what chaos broke is in the record; leave --chaos out');
   }
   if (config.stop.minutes !== undefined) {
@@ -108,7 +130,7 @@ function resumed(dir: string, flags: TrainFlags) {
   return { config, dir, resume: true };
 }
 
-/** Trains with progress on the console and prints the table at the end. Also what the quickstart calls. */
+/** Trains with progress on the console and prints the table at the end. The quickstart calls it too. */
 export async function trainAndReport(request: {
   readonly config: RunConfig;
   readonly dir: string;
@@ -116,8 +138,8 @@ export async function trainAndReport(request: {
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
   readonly chaos?: ChaosSpec;
-  readonly recordSchedule?: string;
-  readonly replaySchedule?: string;
+  readonly recordOrder?: string;
+  readonly replayOrder?: string;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const display = openConsole(metrics$, {

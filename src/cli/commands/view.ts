@@ -1,4 +1,4 @@
-/** `longplay view`: a page over runs, served on this machine or written as one file. */
+/** Command `longplay view`: a page over runs, served on this machine or written as one file. */
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
@@ -6,9 +6,9 @@ import { messageOf, UserError } from '../../core/errors.ts';
 import type { World } from '../../core/world.ts';
 import { codecOf } from '../../reading/codec-of.ts';
 import { findWorld } from '../../run/find-world.ts';
-import { reportHtml } from '../../view/report.ts';
-import { RunSource, type WorldsOf, type WorldTools } from '../../view/run-source.ts';
-import { serveViewer } from '../../view/server.ts';
+import { reportHtml } from '../../viewer/report.ts';
+import { RunSource, type WorldsOf, type WorldTools } from '../../viewer/run-source.ts';
+import { serveViewer } from '../../viewer/server.ts';
 import { runCommand } from '../fail.ts';
 import { port, wholeNumber } from '../flags.ts';
 

@@ -1,4 +1,4 @@
-/** The sinks a configuration asks for. */
+/** Opens the sinks that a configuration asks for. */
 import { join } from 'node:path';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { prometheusSink } from './prometheus.ts';
@@ -11,6 +11,7 @@ export interface SinksConfig {
 }
 
 /**
+ * Opens the sinks of a configuration.
  * @param dir the run's folder
  * @param say gets a line about what was opened
  * @throws {UserError} BAD_CONFIG when the port cannot be opened

@@ -1,5 +1,5 @@
 /**
- * The newest row in Prometheus' text format, over HTTP on the loopback address.
+ * Prometheus sink: the newest row in Prometheus' text format, over HTTP on the loopback address.
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  */
@@ -12,7 +12,10 @@ export interface PrometheusSink extends MetricSink {
   readonly ready: Promise<{ readonly port: number }>;
 }
 
-/** @param port 0 picks a free one; served at `http://127.0.0.1:<port>/metrics` */
+/**
+ * Opens the endpoint.
+ * @param port 0 picks a free one; served at `http://127.0.0.1:<port>/metrics`
+ */
 export function prometheusSink(port: number): PrometheusSink {
   let row: MetricsRow = {};
   const server = createServer((request, response) => {
@@ -41,7 +44,7 @@ export function prometheusSink(port: number): PrometheusSink {
   };
 }
 
-/** A row as exposition text, each family once with its help and type. */
+/** Exposition text of a row, each family once with its help and type. */
 export function prometheusText(row: MetricsRow): string {
   const lines: string[] = [];
   let family: Metric | undefined;

@@ -9,7 +9,10 @@ import { join } from 'node:path';
 import { type MetricsRow, points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
 
-/** @param now wall clock in milliseconds since 1970 */
+/**
+ * Opens the sink.
+ * @param now wall clock in milliseconds since 1970
+ */
 export function tensorboardSink(dir: string, now: () => number): MetricSink {
   mkdirSync(dir, { recursive: true });
   const seconds = Math.floor(now() / 1000);
@@ -41,7 +44,10 @@ interface EventContent {
   readonly values?: readonly { readonly tag: string; readonly value: number }[];
 }
 
-/** `Event { wall_time = 1, step = 2, file_version = 3, summary = 5 { value = 1 { tag = 1, simple_value = 2 } } }` */
+/**
+ * Event bytes of `Event { wall_time = 1, step = 2, file_version = 3, summary = 5 { value = 1 { tag = 1, simple_value =
+ * 2 } } }`
+ */
 function event(nowMs: number, { fileVersion, step, values }: EventContent): Buffer {
   const wallTime = Buffer.alloc(9);
   wallTime[0] = (1 << 3) | 1;

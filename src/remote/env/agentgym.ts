@@ -1,6 +1,6 @@
 /**
- * A world behind an AgentGym server: `env: { id: agentgym, options: { url, world, … } }`. It stands before the
- * world's own module (`agentgym.js?world=file:…`, see `loadWorld`), which exports the dialect.
+ * AgentGym client: a world behind an AgentGym server, `env: { id: agentgym, options: { url, world, … } }`. It stands
+ * before the world's own module (`agentgym.js?world=file:…`, see `loadWorld`), which exports the dialect.
  *
  * Observation  the server's, as the dialect reads it.
  * Action       as the world takes it; the server is sent it word for word, or as the dialect says it.
@@ -23,17 +23,20 @@ import { RemoteError } from '../retry.ts';
 import { remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
 
-/** The world, as played through a server. */
+/** World that is played through a server, standing before the world's own module. */
 export function before({ agentgym, prompt }: World): World {
   const client = agentgym?.client;
   return { createEnv: (options = {}) => createEnv(options, client), ...(prompt ? { prompt } : {}) };
 }
 
-/** Create and reset get this share of the action's deadline each. */
+/** Share of the action's deadline that create and reset get each. */
 const OPEN_SHARE = 1.5;
 const CLOSE_MS = 2000;
 
-/** @throws {UserError} BAD_CONFIG */
+/**
+ * Makes the env.
+ * @throws {UserError} BAD_CONFIG
+ */
 export function createEnv(options: EnvOptions, client: AgentGymClient | undefined): Env {
   const remote = remoteEnvOptions('agentgym', options, ['rewardScale']);
   if (!client) {
@@ -59,7 +62,7 @@ export function createEnv(options: EnvOptions, client: AgentGymClient | undefine
   };
 }
 
-/** Shared by every session of one server. */
+/** Server, shared by every session. */
 interface Server {
   readonly requests: RemoteRequests;
   readonly client: AgentGymClient;
@@ -130,7 +133,7 @@ class AgentGymSession implements Session {
     return done ? terminated(observation, reward, client.solved(score)) : mid(observation, reward);
   }
 
-  /** AgentGym's protocol has no list of actions. */
+  /** Actions: none, since AgentGym's protocol has no list of them. */
   actions(): readonly string[] {
     return [];
   }
@@ -142,12 +145,15 @@ class AgentGymSession implements Session {
   }
 }
 
-/** Closing is a courtesy: a server without the route, or none any more, changes nothing for us. */
+/** Releases the environment as a courtesy: a server without the route, or one that is gone, changes nothing for us. */
 async function release({ requests, client }: Server, id: number): Promise<void> {
   await requests.send('POST', 'close', { [client.idField]: id }, CLOSE_MS, false, () => {}).catch(() => {});
 }
 
-/** @throws {RemoteError} for an answer that names another environment; most name none */
+/**
+ * Requires an answer to be of our environment.
+ * @throws {RemoteError} for an answer that names another environment; most name none
+ */
 function requireOwn(answer: unknown, { idField }: AgentGymClient, id: number): void {
   const named = typeof answer === 'object' && answer !== null ? (answer as AgentGymObject)[idField] : undefined;
   if (typeof named === 'number' && named !== id) {
@@ -155,7 +161,7 @@ function requireOwn(answer: unknown, { idField }: AgentGymClient, id: number): v
   }
 }
 
-/** The dialect's reading of an answer. @throws {RemoteError} for what it throws */
+/** Reads an answer by the dialect. @throws {RemoteError} for what it throws */
 function told<T>(read: () => T, path: string, answer: unknown): T {
   try {
     return read();
@@ -164,7 +170,10 @@ function told<T>(read: () => T, path: string, answer: unknown): T {
   }
 }
 
-/** @throws {RemoteError} for `{"error": …}` and for anything but an object */
+/**
+ * Object of an answer.
+ * @throws {RemoteError} for `{"error": …}` and for anything but an object
+ */
 function objectOf(answer: unknown, path: string): AgentGymObject {
   if (typeof answer !== 'object' || answer === null) throw unreadable(path, answer);
   const { error } = answer as AgentGymObject;

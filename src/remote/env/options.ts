@@ -3,9 +3,9 @@ import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 
 export interface RemoteEnvOptions {
-  /** Of the server (for AgentGym's the place where `/create` is). */
+  /** URL of the server (for AgentGym's the place where `/create` is). */
   readonly url: string;
-  /** The world it serves; names prompts and, on a uniform server, the env. */
+  /** World that it serves; names prompts and, on a uniform server, the env. */
   readonly world: string;
   /** Milliseconds of one attempt. Default 5000. */
   readonly attemptMs: number;
@@ -16,13 +16,14 @@ export interface RemoteEnvOptions {
   readonly deadlineMs: number;
   /** Times a request is sent at most. Default 5. */
   readonly attempts: number;
-  /** Bearer token of the server, from this environment variable. Default LONGPLAY_SERVER_TOKEN. */
+  /** Environment variable with the server's bearer token. Default LONGPLAY_SERVER_TOKEN. */
   readonly tokenEnv: string;
 }
 
 const DEFAULTS = { attemptMs: 5000, deadlineMs: 9000, attempts: 5, tokenEnv: 'LONGPLAY_SERVER_TOKEN' };
 
 /**
+ * Checks the options.
  * @param env for messages
  * @param further names of options that are the caller's to check
  * @throws {UserError} BAD_CONFIG

@@ -21,6 +21,7 @@ export class RemoteRequests {
   }
 
   /**
+   * Sends a request, with attempts.
    * @param totalMs over all attempts
    * @param again whether the request may be sent again after it may have reached the server
    * @param read reads the answer's JSON; one that it refuses is asked for again, where that may be
@@ -66,7 +67,7 @@ class Unrepeatable extends Error {
   }
 }
 
-/** The server refused the request before it did anything: sending it again takes no action twice. */
+/** True when the server refused the request before it did anything, so that sending it again takes no action twice. */
 function neverArrived(error: RemoteError): boolean {
   if (error.fault === 'status') return error.status === 429 || error.status === 503;
   return error.fault === 'network' && /ECONNREFUSED/.test(error.message);

@@ -1,8 +1,8 @@
 /**
- * A world behind another longplay's `serve-env`: with `rollout.envServer` the env hosts of a run play their episodes
- * there. Observations, actions, rewards and ends are the world's own; tasks and view are those it has here, so both
- * sides should be the same version. A step whose answer was lost is sent again: it names its turn, so the server takes
- * it once.
+ * Uniform client: a world behind another longplay's `serve-env`; with `rollout.envServer` the env hosts of a run play
+ * their episodes there. Observations, actions, rewards and ends are the world's own; tasks and view are those it has
+ * here, so both sides should be the same version. A step whose answer was lost is sent again: it names its turn, so the
+ * server takes it once.
  */
 import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
 import type { Task } from '../../core/task.ts';
@@ -26,7 +26,7 @@ const CLOSE_MS = 2000;
 const OPEN_SHARE = 3;
 
 /**
- * The module a host loads in the world's place.
+ * Makes the env that a host loads in the world's place.
  * @param options those of `remoteEnvOptions`, and the world's own `rewardRange` and `maxObservationChars`
  * @throws {UserError} BAD_CONFIG
  */
@@ -101,7 +101,10 @@ class RemoteSession implements Session {
   }
 }
 
-/** @throws {RemoteError} for another shape, another session or another turn */
+/**
+ * Reads an answer.
+ * @throws {RemoteError} for another shape, another session or another turn
+ */
 function readAnswer(value: unknown, session: string | undefined, turn: number): Answer {
   const answer = value as Partial<Answer> | null | undefined;
   const step = answer?.step;

@@ -1,6 +1,6 @@
 /**
- * Servers that generate under adapters handed over by path: token ids in, token ids and their log-probabilities out. Two
- * dialects: vLLM's completions and SGLang's generate.
+ * Generation client of servers that generate under adapters handed over by path: token ids in, token ids and their
+ * log-probabilities out. Two dialects: vLLM's completions and SGLang's generate.
  *
  * @see https://docs.vllm.ai/en/latest/features/lora.html, https://docs.sglang.ai/advanced_features/lora.html
  */
@@ -13,9 +13,9 @@ export interface GenerationRequest {
   readonly adapter?: string;
   readonly ids: readonly number[];
   readonly maxTokens: number;
-  /** 0 is greedy. */
+  /** Temperature; 0 is greedy. */
   readonly temperature: number;
-  /** uint32 */
+  /** Seed, uint32. */
   readonly seed: number;
   readonly endTokens: readonly number[];
 }
@@ -27,16 +27,16 @@ export type Generation =
       readonly logprobs: readonly number[];
       readonly ended: boolean;
     }
-  /** The server gave up between two tokens: neither an end nor a truncation. */
+  /** Abort: the server gave up between two tokens, neither an end nor a truncation. */
   | { readonly kind: 'aborted' }
-  /** The server does not know the adapter: it was restarted, or dropped it. */
+  /** Unknown adapter: the server was restarted, or dropped it. */
   | { readonly kind: 'unknown-adapter' };
 
 export interface GenerationOptions {
   readonly api: GenerationApi;
   /** Root of the server, e.g. http://127.0.0.1:8000 */
   readonly url: string;
-  /** The base model as the server calls it. */
+  /** Base model, as the server calls it. */
   readonly model: string;
   readonly apiKey?: string;
   /** Milliseconds of one request. */
@@ -44,7 +44,10 @@ export interface GenerationOptions {
 }
 
 export interface GenerationClient {
-  /** @throws {LongplayError} REMOTE_FAILED for an answer that cannot be used; another attempt may do better */
+  /**
+   * Generates an answer.
+   * @throws {LongplayError} REMOTE_FAILED for an answer that cannot be used; another attempt may do better
+   */
   generate(request: GenerationRequest): Promise<Generation>;
   /**
    * Loads an adapter under a name that was never used before. A name that is loaded already names the same folder.
@@ -52,7 +55,7 @@ export interface GenerationClient {
    * @throws {LongplayError} REMOTE_FAILED with the server's words
    */
   load(name: string, path: string): Promise<void>;
-  /** Forgets an adapter; one that is not there is no mistake. */
+  /** Unloads an adapter; one that is not there is no error. */
   unload(name: string): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Episodes as conversations, for language models. */
+/** Chat prompting: episodes as conversations, for language models. */
 import type { OpenAIConfig } from '../../config/run-config.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { seedFrom } from '../../core/rng.ts';
@@ -19,9 +19,9 @@ interface Talk {
   error: string | undefined;
   /** Prompt and completion tokens used. */
   spent: number;
-  /** Our guess of the last prompt's tokens, for servers that tell none. */
+  /** Estimate of the last prompt's tokens, for servers that report none. */
   asked: number;
-  /** Prompt and answer of the last turn as token ids, where the server tells them. */
+  /** Prompt and answer of the last turn as token ids, where the server reports them. */
   read: readonly number[];
 }
 
@@ -95,7 +95,7 @@ export class ChatPrompting implements Prompting {
     this.#talks.clear();
   }
 
-  /** An episode that comes with a history has lost the model's words; its actions are put in their place. */
+  /** Opens an episode. One that comes with a history has lost the model's words; its actions take their place. */
   #open(request: ActRequest): Talk {
     const turns = (request.history ?? []).map(({ observation, action }) => ({
       told: observation,
@@ -106,7 +106,7 @@ export class ChatPrompting implements Prompting {
     return talk;
   }
 
-  /** Tokens the answer may have. */
+  /** Allowance of tokens for the answer. */
   #allowance(talk: Talk, messages: readonly Message[]): number {
     const { maxTokens, episodeTokens } = this.#config;
     talk.asked = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
@@ -165,8 +165,8 @@ function withCalls({ text, calls = [] }: Completion): string {
 }
 
 /**
- * Decision to train on: only where the server told ids and log-probabilities of the same tokens.
- * The context is what the model had not read before; the whole prompt where it was rendered anew.
+ * Decision to train on, only where the server reports ids and log-probabilities of the same tokens. The context is what
+ * the model had not read before; the whole prompt where it was rendered anew.
  */
 function decisionOf(talk: Talk, { tokens, promptTokenIds, logprobs, longplay }: Completion): Decision | undefined {
   if (!tokens || !promptTokenIds || !logprobs || tokens.length !== logprobs.length) return undefined;
@@ -184,7 +184,7 @@ function decisionOf(talk: Talk, { tokens, promptTokenIds, logprobs, longplay }: 
   };
 }
 
-/** A model is not shown its own reasoning again: servers leave it out, and it would eat the context. */
+/** Removes reasoning, which a model is not shown again: servers leave it out, and it would fill the context. */
 function withoutReasoning(text: string): string {
   const end = text.startsWith('<think>') ? text.indexOf('</think>') : -1;
   return end < 0 ? text : text.slice(end + '</think>'.length).trimStart();

@@ -1,4 +1,7 @@
-/** Finds out, before a run starts, whether the configured server is there and has the model: a person waits for it. */
+/**
+ * Connects before a run starts: finds out whether the configured server is there and has the model, while a person
+ * waits for it.
+ */
 import type { OpenAIConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import type { View } from '../../core/view.ts';
@@ -14,6 +17,7 @@ export interface Connection {
 const CHECK_MS = 15_000;
 
 /**
+ * Connects to the configured server.
  * @param key the API key, where there is one
  * @param view of the world, where prompts are token ids
  * @throws {UserError} REMOTE_FAILED when the server cannot be reached or refuses; BAD_CONFIG when it has no such model,

@@ -1,6 +1,7 @@
 /**
- * An OpenAI-compatible server: `/models`, `/completions`, `/chat/completions`. Answers are checked by hand, field by
- * field: what a server leaves out stays out, and what has another shape is a `malformed` answer, which is asked for again.
+ * OpenAI client, for compatible servers: `/models`, `/completions`, `/chat/completions`. Answers are checked by hand,
+ * field by field: what a server leaves out stays out, and what has another shape is a `malformed` answer, which is
+ * asked for again.
  *
  * @see https://platform.openai.com/docs/api-reference; `token_ids`, `prompt_token_ids` as vLLM gives them
  */
@@ -13,17 +14,17 @@ export type Api = 'chat' | 'completions';
 /** A function that the model called instead of writing. */
 export interface ToolCall {
   readonly name: string;
-  /** As the model wrote them: JSON, or an attempt at it. */
+  /** Arguments as the model wrote them: JSON, or an attempt at it. */
   readonly args: string;
 }
 
 export interface Completion {
-  /** What the model wrote, its reasoning in front between `<think>` and `</think>`. */
+  /** Text that the model wrote, its reasoning in front between `<think>` and `</think>`. */
   readonly text: string;
   /** Reasoning alone, where the server tells it apart. */
   readonly reasoning?: string;
   readonly calls?: readonly ToolCall[];
-  /** `stop`, `length`, … as the server calls it. */
+  /** Reason of the end: `stop`, `length`, … as the server calls it. */
   readonly finish: string;
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -38,7 +39,7 @@ export interface Completion {
 
 export interface ServedModel {
   readonly id: string;
-  /** Of our own policy server: what its token ids mean. */
+  /** View of our own policy server: the meaning of its token ids. */
   readonly view?: string;
   readonly vocabulary?: string;
   readonly decoder?: string;
@@ -53,13 +54,13 @@ export class OpenAIClient {
     this.#http = new HttpClient(options);
   }
 
-  /** One attempt. @throws {RemoteError} */
+  /** Makes one attempt. @throws {RemoteError} */
   async complete(api: Api, body: object, deadlineMs: number): Promise<Completion> {
     const answer = await this.#http.send('POST', PATHS[api], JSON.stringify(body), deadlineMs);
     return readCompletion(api, isStream(answer.body) ? joinStream(api, answer.body) : parseAnswer(answer.body));
   }
 
-  /** One attempt. @throws {RemoteError} */
+  /** Makes one attempt. @throws {RemoteError} */
   async models(deadlineMs: number): Promise<readonly ServedModel[]> {
     const answer = await this.#http.send('GET', 'models', undefined, deadlineMs);
     const { data } = (parseAnswer(answer.body) ?? {}) as { data?: unknown };
@@ -72,7 +73,10 @@ export class OpenAIClient {
   }
 }
 
-/** @throws {RemoteError} malformed */
+/**
+ * Reads a completion.
+ * @throws {RemoteError} malformed
+ */
 export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);

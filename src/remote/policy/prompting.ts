@@ -1,17 +1,17 @@
-/** The two ways to put an episode to a server: as a conversation, or as token ids of the world's view. */
+/** Prompting: the two ways to put an episode to a server, as a conversation or as token ids of the world's view. */
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import type { Api, Completion } from './openai-client.ts';
 
-/** Request to send, or the answer that needs none. */
+/** Prompt: a request to send, or the answer that needs none. */
 export type Prompt =
   | { readonly api: Api; readonly body: Readonly<Record<string, unknown>> }
   | { readonly decided: Omit<Acted, 'episode' | 'turn'> };
 
 /** Remembers running episodes; no I/O. */
 export interface Prompting {
-  /** Takes a turn in. Asked once per turn. */
+  /** Asks for a turn's prompt, once per turn. */
   ask(request: ActRequest): Prompt;
-  /** Takes its answer in. @throws {RemoteError} mismatch for an answer to another question */
+  /** Reads the answer to it. @throws {RemoteError} mismatch for an answer to another question */
   read(request: ActRequest, completion: Completion): Acted;
   /** Drops episodes. */
   release(episodes: readonly number[]): void;

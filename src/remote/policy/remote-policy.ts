@@ -19,9 +19,9 @@ export interface RemotePolicyOptions {
   readonly client: OpenAIClient;
   readonly prompting: Prompting;
   readonly clock: Clock;
-  /** Spreads retries. */
+  /** Random generator that spreads retries. */
   readonly rng: Rng;
-  /** Wraps what is awaited outside the actor system, so that a serial run waits for it. */
+  /** Declares work outside the actor system, so that a serial run waits for it. */
   readonly outside?: <T>(work: Promise<T>) => Promise<T>;
   /** Called whenever `take` has something to give. */
   readonly onSettled?: () => void;
@@ -38,7 +38,7 @@ interface Settled {
 }
 
 export class RemotePolicy implements Policy {
-  /** The server's weights are its own. */
+  /** Version 0: the server's weights are its own. */
   readonly version = 0;
   /** Requests in flight at most. */
   readonly maxBatch: number;
@@ -48,7 +48,7 @@ export class RemotePolicy implements Policy {
   readonly #flying = new Map<number, ActRequest>();
   #inFlight = 0;
   readonly #settled: Settled[] = [];
-  /** Decided without asking the server. */
+  /** Turns decided without asking the server. */
   readonly #decided: Acted[] = [];
   #wake: (() => void) | undefined;
   #turns = 0;
@@ -77,7 +77,7 @@ export class RemotePolicy implements Policy {
     return this.#queue.size + this.#flying.size + this.#decided.length;
   }
 
-  /** Requests do not wait for each other. */
+  /** Complete at once: requests do not wait for each other. */
   get complete(): boolean {
     return true;
   }
@@ -105,7 +105,7 @@ export class RemotePolicy implements Policy {
     return [];
   }
 
-  /** Waits until some turn is answered. @throws {RemoteError} for one that no attempt answered */
+  /** Steps: waits until some turn is answered. @throws {RemoteError} for one that no attempt answered */
   async step(): Promise<readonly Acted[]> {
     for (;;) {
       const { acted, unanswered } = this.take();
@@ -117,7 +117,7 @@ export class RemotePolicy implements Policy {
     }
   }
 
-  /** Takes what has been settled since the last time, and sends what now has a place. Never waits. */
+  /** Takes the turns settled since the last call, and sends waiting ones that now have a place. Never waits. */
   take(): { readonly acted: readonly Acted[]; readonly unanswered: readonly Unanswered[] } {
     const acted = this.#decided.splice(0);
     const unanswered: Unanswered[] = [];

@@ -15,7 +15,7 @@ export interface RemoteUsage {
   readonly misread?: readonly { readonly error: string; readonly count: number; readonly answer: string }[];
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** In the currency of the configured prices. */
+  /** Cost in the currency of the configured prices. */
   readonly cost: number;
   /** Milliseconds from the first attempt to the answer, summed over the requests. */
   readonly latencyMs: number;

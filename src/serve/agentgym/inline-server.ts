@@ -1,6 +1,6 @@
 /**
- * AgentGym's server of one world in this thread, without sockets and env hosts: the protocol that `serve-env` speaks,
- * over sessions of the world itself. For recorded exchanges, which are answered one after the other.
+ * Inline AgentGym server of one world, in this thread, without sockets and env hosts: the protocol that `serve-env`
+ * speaks, over sessions of the world itself. For recorded exchanges, which are answered one after the other.
  */
 import type { Env, EnvStep, Session } from '../../core/env.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
@@ -10,7 +10,7 @@ import { openWorld } from '../../world/open-world.ts';
 import { type EpisodeAnswer, EpisodeFailed, type Episodes, type OpenOptions } from '../episodes.ts';
 import { AgentGymProtocol } from './protocol.ts';
 
-/** Sessions of one env by number. What throws fails the episode, as on a host. */
+/** Sessions of one env by number. An error fails the episode, as on a host. */
 class InlineEpisodes implements Episodes {
   readonly healthy = true;
   readonly #env: Env;
@@ -54,7 +54,10 @@ async function orFail<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** @throws {UserError} for a world without an AgentGym server */
+/**
+ * Serves a world.
+ * @throws {UserError} for a world without an AgentGym server
+ */
 export const serveInline: ServeWorld = async (world) => {
   const server = world.agentgym?.server;
   if (!server) throw new UserError('BAD_ARGUMENT', 'this world has no AgentGym server to play exchanges with');

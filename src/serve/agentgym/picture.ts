@@ -1,6 +1,6 @@
 /**
- * A drawn grid as a PNG picture, 32 pixels a cell: black floor, grey walls, things in their colour, what the agent sees
- * lit up. Differs from Minigrid's own picture in the shapes of things, not in what is where.
+ * Picture of a drawn grid as PNG, 32 pixels a cell: black floor, grey walls, things in their colour, what the agent
+ * sees lit up. Differs from Minigrid's own picture in the shapes of things, not in what is where.
  *
  * @see https://www.w3.org/TR/png-3/
  */
@@ -11,7 +11,7 @@ const TILE = 32;
 
 type Color = readonly [red: number, green: number, blue: number];
 
-/** Minigrid's colours. */
+/** Colours of Minigrid. */
 const COLORS: Readonly<Record<NonNullable<Cell['color']>, Color>> = {
   red: [255, 0, 0],
   green: [0, 255, 0],
@@ -24,14 +24,14 @@ const COLORS: Readonly<Record<NonNullable<Cell['color']>, Color>> = {
 const LINE: Color = [60, 60, 60];
 const AGENT: Color = [255, 0, 0];
 
-/** True for the points of the tile, x and y in [0, 1), that belong to the thing. */
+/** Shape: true for the points of the tile, x and y in [0, 1), that belong to the thing. */
 type Shape = (x: number, y: number) => boolean;
 
 const inside = (x: number, y: number, left: number, top: number, right: number, bottom: number) =>
   x >= left && x < right && y >= top && y < bottom;
 const round = (x: number, y: number, cx: number, cy: number, r: number) => (x - cx) ** 2 + (y - cy) ** 2 < r * r;
 const frame: Shape = (x, y) => !inside(x, y, 0.06, 0.06, 0.94, 0.94);
-/** A triangle that points right. */
+/** Pointer: a triangle that points right. */
 const pointer: Shape = (x, y) => x >= 0.12 && x < 0.88 && Math.abs(y - 0.5) < (0.38 * (0.88 - x)) / 0.76;
 
 const SHAPES: Readonly<Record<string, Shape>> = {
@@ -58,7 +58,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 const AGENTS = new Set(['>', 'v', '<', '^']);
 
-/** The first grid of a drawing as `data:image/png;base64,…`; undefined where it has none. */
+/** Picture of a drawing's first grid as `data:image/png;base64,…`; undefined where it has none. */
 export function pictureOf({ panels }: Drawing): string | undefined {
   const grid = panels.find((panel) => panel.kind === 'grid');
   if (grid?.kind !== 'grid') return undefined;
@@ -82,7 +82,10 @@ function colorAt({ glyph, color = 'grey', dim }: Cell, x: number, y: number): Co
   return dim ? drawn : (drawn.map((part) => Math.round(part + 0.3 * (255 - part))) as unknown as Color);
 }
 
-/** @param pixels RGB, 8 bits, each line with its filter byte before it */
+/**
+ * Encodes a PNG.
+ * @param pixels RGB, 8 bits, each line with its filter byte before it
+ */
 function png(width: number, height: number, pixels: Buffer): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

@@ -21,14 +21,14 @@ import { pictureOf } from './picture.ts';
 import { AgentGymSessions, type LiveSession, type SessionLimits } from './sessions.ts';
 import { isRefusal, readFields, readNothing } from './validation.ts';
 
-/** A world as its server knows it. */
+/** Served world, as its server knows it. */
 export interface ServedWorld {
   /** Env id. */
   readonly env: string;
   /** Id under which the hosts know it with the dialect's options. */
   readonly original: string;
   readonly server: AgentGymServer;
-  /** Without it nothing is rendered. */
+  /** Drawing function; without it nothing is rendered. */
   readonly draw?: Draw | undefined;
 }
 
@@ -38,7 +38,7 @@ export class AgentGymProtocol {
   readonly sessions: AgentGymSessions;
   readonly #world: ServedWorld;
   readonly #now: () => number;
-  /** By method and path, e.g. `POST /step`. */
+  /** Routes by method and path, e.g. `POST /step`. */
   readonly #routes = new Map<string, AgentGymRoute>();
   readonly #paths = new Set<string>();
 
@@ -53,7 +53,10 @@ export class AgentGymProtocol {
     }
   }
 
-  /** @param path below the world's own root */
+  /**
+   * Handles a request.
+   * @param path below the world's own root
+   */
   handle(path: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
     const route = this.#routes.get(`${request.method} ${path}`);
     if (route) return this.#serve(route, request);
@@ -130,7 +133,7 @@ export class AgentGymProtocol {
     return message === undefined ? undefined : this.#mistaken({ kind: 'refused', path, message });
   }
 
-  /** Drawn in this thread, from the actions. */
+  /** Picture, drawn in this thread from the actions. */
   #picture({ index, first: observation, actions }: LiveSession): string | undefined {
     const turns = actions.map((action) => ({ action, observation: '' }));
     const task = { env: this.#world.env, index: index!, seed: 0 };
@@ -162,7 +165,7 @@ function methodOf({ does, method }: AgentGymRoute): 'GET' | 'POST' {
   return method ?? (does === 'look' || does === 'tell' ? 'GET' : 'POST');
 }
 
-/** The answer that a dialect makes, or a 500 where it cannot. */
+/** Answer that a dialect makes, or a 500 where it throws. */
 function answered(make: () => MaybePromise<unknown>): HttpAnswer | Promise<HttpAnswer> {
   try {
     const value = make();

@@ -1,6 +1,6 @@
 /**
- * Errors of Python's `json` for a text that is no JSON, word for word and at the same place: AgentGym's servers hand
- * them on to their clients. Only called when `JSON.parse` has refused.
+ * JSON mistakes: the errors of Python's `json` for a text that is no JSON, word for word and at the same place:
+ * AgentGym's servers hand them on to their clients. Only called when `JSON.parse` has refused.
  */
 export interface JsonMistake {
   readonly message: string;
@@ -8,7 +8,7 @@ export interface JsonMistake {
   readonly position: number;
 }
 
-/** The first mistake, or `undefined` in a text that Python would read. */
+/** Finds the first mistake, or `undefined` in a text that Python would read. */
 export function findJsonMistake(text: string): JsonMistake | undefined {
   try {
     const end = skip(text, value(text, skip(text, 0)));
@@ -40,10 +40,13 @@ function skip(text: string, at: number): number {
 
 const WORDS = ['null', 'true', 'false', 'NaN', 'Infinity', '-Infinity'];
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
-/** Python's reader recurses too, and gives up; nothing of ours is nested this deep. */
+/** Depth at which Python's recursive reader gives up; nothing of ours is nested this deep. */
 const MAX_DEPTH = 500;
 
-/** @returns the place behind the value */
+/**
+ * Reads a value.
+ * @returns the place behind it
+ */
 function value(text: string, at: number, depth = 0): number {
   if (depth > MAX_DEPTH) fail('Expecting value', at);
   if (text[at] === '"') return string(text, at + 1);
@@ -82,7 +85,10 @@ function array(text: string, at: number, depth: number): number {
   }
 }
 
-/** @param at the place behind the opening quote */
+/**
+ * Reads a string.
+ * @param at the place behind the opening quote
+ */
 function string(text: string, at: number): number {
   for (let i = at; i < text.length; i++) {
     const char = text[i]!;

@@ -1,15 +1,15 @@
 /**
- * The numbered environments of one AgentGym server: each holds at most one episode on the env hosts. Requests of one
- * number are answered in the order they came; the original lets them race.
+ * Sessions: the numbered environments of one AgentGym server; each holds at most one episode on the env hosts. Requests
+ * of one number are answered in the order they came; the original lets them race.
  */
 import type { AgentGymSession } from '../../core/agentgym.ts';
 import { LongplayError } from '../../core/errors.ts';
 import type { EpisodeAnswer, Episodes } from '../episodes.ts';
 
-/** An environment and what the server keeps of it. */
+/** Live session: an environment and what the server keeps of it. */
 export interface LiveSession extends Writable<AgentGymSession> {
   actions: string[];
-  /** The running episode; undefined before the first reset and after the end. */
+  /** Episode that runs; undefined before the first reset and after the end. */
   episode: number | undefined;
   usedAt: number;
   busy: Promise<unknown> | undefined;
@@ -50,7 +50,7 @@ export class AgentGymSessions {
     return Number.isInteger(id) && id >= 0 && id < this.#next;
   }
 
-  /** A new number. @returns undefined when there are as many as may be */
+  /** Creates a session. @returns its number, undefined when there are as many as allowed */
   create(now: number): LiveSession | undefined {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) return undefined;
     const session: LiveSession = {
@@ -76,7 +76,10 @@ export class AgentGymSessions {
     return session;
   }
 
-  /** @returns whether there was one */
+  /**
+   * Closes a session.
+   * @returns whether there was one
+   */
   close(id: number): boolean {
     const session = this.#sessions.get(id);
     if (!session) return false;
@@ -86,7 +89,7 @@ export class AgentGymSessions {
     return true;
   }
 
-  /** Closes what nobody has used for too long. @returns how many */
+  /** Sweeps sessions that were idle for too long. @returns how many were closed */
   sweep(now: number): number {
     let closed = 0;
     for (const { id, usedAt, busy } of this.#sessions.values()) {
@@ -95,7 +98,7 @@ export class AgentGymSessions {
     return closed;
   }
 
-  /** Runs `work` after what the session is busy with. @returns what `done` or `failed` makes of it; never rejects */
+  /** Runs `work` after the session's present work. @returns the result of `done` or `failed`; never rejects */
   inOrder<T, A>(
     session: LiveSession,
     work: () => Promise<T>,
@@ -143,7 +146,7 @@ export class AgentGymSessions {
     session.done = false;
   }
 
-  /** Takes an action, past the end too: the original goes on there, so the episode is played again up to it. */
+  /** Steps, past the end too: the original goes on there, so the episode is played again up to it. */
   async step(session: LiveSession, action: string): Promise<void> {
     const { episode, index, actions } = session;
     const turn = actions.length + 1;

@@ -1,7 +1,7 @@
 /**
- * Reads request bodies and queries as AgentGym's servers do: FastAPI over pydantic 1.10 (`"3"` is 3, `0.5` is 0, `5` is
- * `"5"`) or pydantic 2 (`"3"` and `5.0` are integers, `0.5` is refused, only a string is a text), with the words of
- * their 422 answers. A server that validates nothing answers a bare 500 to what it cannot read.
+ * Validation of request bodies and queries, as AgentGym's servers do it: FastAPI over pydantic 1.10 (`"3"` is 3, `0.5`
+ * is 0, `5` is `"5"`) or pydantic 2 (`"3"` and `5.0` are integers, `0.5` is refused, only a string is a text), with the
+ * words of their 422 answers. A server that validates nothing answers a bare 500 to what it cannot read.
  *
  * Differs: a float that is whole (`5.0`) is the integer here, because JSON in JavaScript cannot tell them apart.
  */
@@ -13,13 +13,13 @@ export type Validation = AgentGymServer['validation'];
 
 type Place = readonly (string | number)[];
 
-/** One entry of a 422 answer. */
+/** Complaint: one entry of a 422 answer. */
 type Complaint = Readonly<Record<string, unknown>>;
 
-/** The values of a route that reads none. */
+/** Reads nothing: the values of a route without fields. */
 export const readNothing: AgentGymValues = {};
 
-/** The fields of a JSON body, or of the query of a GET; or the answer that refuses them. */
+/** Reads the fields of a JSON body, or of the query of a GET; or makes the answer that refuses them. */
 export function readFields(
   request: HttpRequest,
   fields: AgentGymFields,
@@ -46,7 +46,7 @@ export function readFields(
   return converted(parsed as Record<string, unknown>, fields, 'body', words);
 }
 
-/** True for an answer, false for the values. */
+/** True for a refusing answer, false for the values. */
 export function isRefusal(read: object): read is HttpAnswer {
   return 'status' in read && 'body' in read;
 }
@@ -76,11 +76,14 @@ function converted(
   return complaints.length > 0 ? words.refuse(complaints) : values;
 }
 
-/** One framework's reading of a value, and its wording of a refusal. */
+/** Words of a framework: its reading of a value, and its wording of a refusal. */
 interface Words {
   /** Refuses an empty array as a body. */
   readonly strictBody: boolean;
-  /** @returns the value, or the complaint */
+  /**
+   * Converts a value.
+   * @returns it, or the complaint
+   */
   convert(value: unknown, field: AgentGymField, loc: Place): number | string | Complaint;
   missing(loc: Place, input: unknown): Complaint;
   noObject(body: unknown): Complaint;
@@ -152,7 +155,7 @@ const pydantic2: Words = {
   refuse: (detail) => json({ detail }, 422),
 };
 
-/** No validation: values pass as they are, and what is missing raises somewhere inside. */
+/** Validation `none`: values pass as they are, and a missing one raises an error inside. */
 const none: Words = {
   ...pydantic2,
   convert: (value) => (typeof value === 'number' || typeof value === 'string' ? value : String(value)),

@@ -1,6 +1,6 @@
 /**
- * The pieces of a transformer block as ops of their own: engines have kernels for them, and their gradients, written
- * out here, read and write the large arrays fewer times than those of their parts would.
+ * Blocks: pieces of a transformer block as ops of their own: engines have kernels for them, and their gradients,
+ * written out here, read and write the large arrays fewer times than those of their parts would.
  */
 import type { Emitter } from '../emitter.ts';
 import { elements } from '../ndarray.ts';

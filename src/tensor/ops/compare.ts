@@ -31,17 +31,17 @@ const equalOp = predicate('equal', 'Equal', (a, b) => a === b, 'f32', 'i32', 'bo
 const andOp = predicate('and', 'And', (a, b) => a === 1 && b === 1, 'bool');
 const orOp = predicate('or', 'Or', (a, b) => a === 1 || b === 1, 'bool');
 
-/** a ≤ b as bool */
+/** Compares: a ≤ b as bool. */
 export function lessEqual(a: Operand, b: Operand): Tensor {
   return apply(lessEqualOp, lift('lessEqual', a, b), NONE);
 }
 
-/** a ≥ b as bool */
+/** Compares: a ≥ b as bool. */
 export function greaterEqual(a: Operand, b: Operand): Tensor {
   return apply(greaterEqualOp, lift('greaterEqual', a, b), NONE);
 }
 
-/** a = b as bool */
+/** Compares: a = b as bool. */
 export function equal(a: Operand, b: Operand): Tensor {
   return apply(equalOp, lift('equal', a, b), NONE);
 }
@@ -90,7 +90,7 @@ const whereOp: OpDefinition<None> = {
   },
 };
 
-/** a where the condition holds, else b; all three broadcast. */
+/** Selects a where the condition holds, else b; all three broadcast. */
 export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
   const inputs = [condition, ...lift('where', a, b)];
   const full = apply(whereOp, inputs, NONE);
@@ -113,7 +113,7 @@ const castOp: OpDefinition<CastAttrs> = {
     to === 'f32' ? x!.data : x!.data.map(to === 'bool' ? (v) => Number(v !== 0) : Math.trunc),
 };
 
-/** x as another dtype: f32 → i32 drops the fraction, anything → bool is x ≠ 0. No gradient flows through it. */
+/** Casts x to another dtype: f32 → i32 drops the fraction, anything → bool is x ≠ 0. No gradient flows through it. */
 export function cast(x: Tensor, dtype: DType): Tensor {
   return x.dtype === dtype ? x : apply(castOp, [x], { to: dtype });
 }

@@ -1,4 +1,4 @@
-/** Ops that act on each element alone, with numpy broadcasting for those of two operands. */
+/** Elementwise ops, with numpy broadcasting for those of two operands. */
 import { LongplayError } from '../../core/errors.ts';
 import { broadcastData } from '../ndarray.ts';
 import { broadcastShapes, type Shape, sameShape } from '../shape.ts';
@@ -109,12 +109,12 @@ export function reciprocal(x: Tensor): Tensor {
   return unaryOf(reciprocalOp, x);
 }
 
-/** 1/√x */
+/** Reciprocal square root 1/√x. */
 export function rsqrt(x: Tensor): Tensor {
   return unaryOf(rsqrtOp, x);
 }
 
-/** 1/(1 + e⁻ˣ) */
+/** Sigmoid 1/(1 + e⁻ˣ). */
 export function sigmoid(x: Tensor): Tensor {
   return unaryOf(sigmoidOp, x);
 }
@@ -123,12 +123,14 @@ export function tanh(x: Tensor): Tensor {
   return unaryOf(tanhOp, x);
 }
 
-/** x·σ(x), also called swish. */
+/** SiLU x·σ(x), also called swish. */
 export function silu(x: Tensor): Tensor {
   return unaryOf(siluOp, x);
 }
 
-/** The tanh form of the Gaussian error linear unit. @see Hendrycks & Gimpel 2016, https://arxiv.org/abs/1606.08415 */
+/**
+ * GELU in its tanh form: the Gaussian error linear unit. @see Hendrycks & Gimpel 2016, https://arxiv.org/abs/1606.08415
+ */
 export function gelu(x: Tensor): Tensor {
   const inner = mul(add(x, mul(mul(mul(x, x), x), 0.044715)), Math.sqrt(2 / Math.PI));
   return mul(mul(x, 0.5), add(tanh(inner), 1));
@@ -150,7 +152,7 @@ const clampOp: OpDefinition<ClampAttrs> = {
   reference: ([x], _shape, { lo, hi }) => x!.data.map((v) => Math.min(Math.max(v, Math.fround(lo)), Math.fround(hi))),
 };
 
-/** x limited to [lo, hi]; the gradient flows where lo ≤ x ≤ hi. */
+/** Clamps x to [lo, hi]; the gradient flows where lo ≤ x ≤ hi. */
 export function clamp(x: Tensor, lo: number, hi: number): Tensor {
   if (!(lo <= hi)) throw new LongplayError('BAD_ARGUMENT', `clamp: lo must not be above hi, got [${lo}, ${hi}]`);
   return apply(clampOp, [x], { lo, hi });
@@ -163,7 +165,7 @@ const stopGradientOp: OpDefinition<None> = {
   reference: ([x]) => x!.data,
 };
 
-/** x itself, through which no gradient flows. */
+/** Stops the gradient: x itself, through which none flows. */
 export function stopGradient(x: Tensor): Tensor {
   return apply(stopGradientOp, [x], NONE);
 }
@@ -202,7 +204,7 @@ export function broadcastInputs(op: string, inputs: readonly Tensor[], dtypes: r
   return shape;
 }
 
-/** Both operands as tensors; a number becomes a scalar of the other's dtype. */
+/** Lifts both operands to tensors; a number becomes a scalar of the other's dtype. */
 export function lift(op: string, a: Operand, b: Operand): [Tensor, Tensor] {
   if (typeof a !== 'number') return [a, typeof b === 'number' ? constant(b, [], a.dtype) : b];
   if (typeof b !== 'number') return [constant(a, [], b.dtype), b];
@@ -277,24 +279,24 @@ export function sub(a: Operand, b: Operand): Tensor {
   return binaryOf(subOp, a, b);
 }
 
-/** a·b, element by element. */
+/** Product a·b, element by element. */
 export function mul(a: Operand, b: Operand): Tensor {
   if (typeof b !== 'number' && isOne(a)) return b;
   if (typeof a !== 'number' && isOne(b)) return a;
   return binaryOf(mulOp, a, b);
 }
 
-/** a/b; f32 only. */
+/** Quotient a/b; f32 only. */
 export function div(a: Operand, b: Operand): Tensor {
   return binaryOf(divOp, a, b);
 }
 
-/** The smaller of each pair; at a tie the gradient goes to a (PyTorch halves it). */
+/** Minimum of each pair; at a tie the gradient goes to a (PyTorch halves it). */
 export function minimum(a: Operand, b: Operand): Tensor {
   return binaryOf(minimumOp, a, b);
 }
 
-/** The larger of each pair; at a tie the gradient goes to a (PyTorch halves it). */
+/** Maximum of each pair; at a tie the gradient goes to a (PyTorch halves it). */
 export function maximum(a: Operand, b: Operand): Tensor {
   return binaryOf(maximumOp, a, b);
 }

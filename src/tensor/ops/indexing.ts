@@ -54,8 +54,9 @@ const gatherOp: OpDefinition<AxisAttrs> = {
 };
 
 /**
- * Slices of x at `ids` along an axis: an embedding lookup is `gather(table [V, d], ids [N])` → [N, d]. The result has
- * the axes of ids in the place of the axis. Its gradient adds rows in a fixed order, at any number of threads.
+ * Gathers slices of x at `ids` along an axis: an embedding lookup is `gather(table [V, d], ids [N])` → [N, d]. The
+ * result has the axes of ids in the place of the axis. Its gradient adds rows in a fixed order, at any number of
+ * threads.
  * @param ids i32 of any rank, in [0, size of the axis)
  */
 export function gather(x: Tensor, ids: Tensor, axis = 0): Tensor {
@@ -80,7 +81,7 @@ const gatherElementsOp: OpDefinition<AxisAttrs> = {
 };
 
 /**
- * Elements of x [..., V] at `ids` [..., J] of the last axis → [..., J]: the log-probability of each chosen token.
+ * Picks elements of x [..., V] at `ids` [..., J] of the last axis → [..., J]: the log-probability of each chosen token.
  * @param ids i32 in [0, V); its leading sizes are those of x
  */
 export function pick(x: Tensor, ids: Tensor): Tensor {
@@ -128,7 +129,8 @@ const scatterAddOp: OpDefinition<ScatterAttrs> = {
 };
 
 /**
- * Zeros of `shape` with each element of `updates` added where its id says, along an axis; ids that meet add up.
+ * Scatters: zeros of `shape` with each element of `updates` added where its id says, along an axis; ids that meet add
+ * up.
  * @param ids i32 of the shape of `updates`, in [0, shape[axis]); a size of 1 off the axis stands for all of them
  * @param updates f32; its other sizes are those of `shape`
  */
@@ -138,9 +140,12 @@ export function scatterAdd(ids: Tensor, updates: Tensor, axis: number, shape: Sh
 
 /** Facts known of a `take`, each sparing a copy. */
 export interface TakeOptions {
-  /** Rows of index −1 are zeros (the default); false: nobody looks at them, or there are none. */
+  /** Zeros in the rows of index −1 (the default); false where these are never read, or there are none. */
   readonly zeros?: boolean;
-  /** Every row of x is taken (`inverse` holds no −1), so that no zeros are needed on the way back. Off by default. */
+  /**
+   * True when every row of x is taken (`inverse` holds no −1), so that no zeros are needed on the way back. Off by
+   * default.
+   */
   readonly total?: boolean;
 }
 
@@ -187,7 +192,7 @@ const takeOp: OpDefinition<TakeAttrs> = {
 };
 
 /**
- * Rows of x, or zeros: y[i] = x[index[i]], and 0 where index[i] = -1. It carries packed tokens [N, d] to a padded
+ * Takes rows of x, or zeros: y[i] = x[index[i]], and 0 where index[i] = -1. It carries packed tokens [N, d] to a padded
  * layout [B·T, d] and back. No row is taken twice, so its gradient is `take` by the inverse, without any addition.
  * @param x       f32 [N, ...]
  * @param index   i32 [M], each in [-1, N)

@@ -43,7 +43,10 @@ const reshapeOp: OpDefinition<ShapeAttrs> = {
   reference: ([x]) => x!.data,
 };
 
-/** The same elements in another shape of the same size; symbolic sizes must agree as products. @throws {ShapeError} */
+/**
+ * Reshapes: the same elements in another shape of the same size; symbolic sizes must agree as products. @throws
+ * {ShapeError}
+ */
 export function reshape(x: Tensor, shape: Shape): Tensor {
   const to = shape.map(canonical);
   const source = x.op === 'reshape' ? x.inputs[0]! : x;
@@ -88,7 +91,7 @@ const transposeOp: OpDefinition<TransposeAttrs> = {
   },
 };
 
-/** Axis i of the result is axis perm[i] of x. @throws {ShapeError} if `perm` is no order of the axes */
+/** Transposes: axis i of the result is axis perm[i] of x. @throws {ShapeError} if `perm` is no order of the axes */
 export function transpose(x: Tensor, perm: readonly number[]): Tensor {
   if (x.op === 'transpose' && perm.length === x.shape.length) {
     const { perm: before } = x.attrs as TransposeAttrs;
@@ -138,7 +141,7 @@ const concatOp: OpDefinition<AxisAttrs> = {
   },
 };
 
-/** Tensors one after another along an axis; all other sizes are equal. @throws {ShapeError} */
+/** Concatenates tensors along an axis; all other sizes are equal. @throws {ShapeError} */
 export function concat(xs: readonly Tensor[], axis: number): Tensor {
   const [first] = xs;
   if (first === undefined) throw misfit('concat', 'there must be an operand', xs);
@@ -176,7 +179,7 @@ const sliceOp: OpDefinition<SliceAttrs> = {
   },
 };
 
-/** Elements [start, end) of an axis; both may be symbolic, and lie within the axis. @throws {ShapeError} */
+/** Slices elements [start, end) of an axis; both may be symbolic, and lie within the axis. @throws {ShapeError} */
 export function slice(x: Tensor, axis: number, start: Dim, end: Dim): Tensor {
   const along = axisOf('slice', x, axis);
   const [from, to] = [canonical(start), canonical(end)];
@@ -209,7 +212,7 @@ const padOp: OpDefinition<PadAttrs> = {
   },
 };
 
-/** Zeros before and after the elements of an axis; both numbers may be symbolic. */
+/** Pads with zeros before and after the elements of an axis; both numbers may be symbolic. */
 export function pad(x: Tensor, axis: number, before: Dim, after: Dim): Tensor {
   const [head, tail] = [canonical(before), canonical(after)];
   if (head === 0 && tail === 0) return x;
@@ -235,7 +238,7 @@ const broadcastToOp: OpDefinition<ShapeAttrs> = {
   reference: ([x], shape) => broadcastData(x!, shape),
 };
 
-/** x repeated to a shape it broadcasts to. Ops of several operands broadcast by themselves. @throws {ShapeError} */
+/** Broadcasts x to a shape. Ops of several operands broadcast by themselves. @throws {ShapeError} */
 export function broadcastTo(x: Tensor, shape: Shape): Tensor {
   const to = shape.map(canonical);
   const source = x.op === 'broadcastTo' ? x.inputs[0]! : x;
@@ -253,7 +256,7 @@ const dimensionOp: OpDefinition<DimensionAttrs> = {
   reference: (_x, _shape, { dim }, size) => Float64Array.of(size(dim)),
 };
 
-/** The value of a size as an f32 scalar, for instance to divide by a number of rows. */
+/** Value of a size as an f32 scalar, for instance to divide by a number of rows. */
 export function dimension(dim: Dim): Tensor {
   const size = canonical(dim);
   return typeof size === 'number' ? constant(size) : apply(dimensionOp, [], { dim: size });

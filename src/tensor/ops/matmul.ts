@@ -1,4 +1,4 @@
-/** The matrix product, batched, with transposed operands. */
+/** Matrix product, batched, with transposed operands. */
 import type { Emitter, OnnxBlocks } from '../emitter.ts';
 import { BLOCK } from '../fixed.ts';
 import { broadcastStrides, elements, stridesOf, walk } from '../ndarray.ts';
@@ -8,7 +8,7 @@ import { reshape } from './layout.ts';
 import { sumTo } from './reduce.ts';
 
 export interface MatmulOptions {
-  /** Swap the last two axes of the operand first. */
+  /** True to swap the last two axes of the operand first. */
   readonly transposeA?: boolean;
   readonly transposeB?: boolean;
   /** Factor on the product, 1 by default. */

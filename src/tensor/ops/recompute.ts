@@ -19,14 +19,14 @@ const cutOp: OpDefinition<CutAttrs> = {
 };
 
 /**
- * x itself; what is computed from it, up to a cut of a higher level, is computed again for gradients.
+ * Cut: x itself. What is computed from it, up to a cut of a higher level, is computed again for gradients.
  * @param level ≥ 1; cuts that follow each other have rising levels
  */
 export function cut(x: Tensor, level: number): Tensor {
   return apply(cutOp, [x], { level });
 }
 
-/** The level of a cut; undefined for any other tensor. */
+/** Level of a cut; undefined for any other tensor. */
 export function cutLevel(x: Tensor): number | undefined {
   return x.definition === cutOp ? (x.attrs as CutAttrs).level : undefined;
 }
@@ -45,7 +45,7 @@ const afterOp: OpDefinition<Record<string, never>> = {
   reference: ([x]) => x!.data,
 };
 
-/** x itself, computed only once `signal`, f32, is there. No gradient flows through it. */
+/** Delays x until `signal`, f32, is there. No gradient flows through it. */
 export function after(x: Tensor, signal: Tensor): Tensor {
   return apply(afterOp, [x, signal], {});
 }

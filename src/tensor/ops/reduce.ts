@@ -105,7 +105,7 @@ export function reduceMax(x: Tensor, axes?: readonly number[] | number, keepDims
   return reduce(maxOp, x, axes, keepDims);
 }
 
-/** x summed over the axes along which a tensor of `shape` was broadcast to x's: the gradient of broadcasting. */
+/** Sum of x over the axes along which a tensor of `shape` was broadcast to x's: the gradient of broadcasting. */
 export function sumTo(x: Tensor, shape: Shape): Tensor {
   if (sameShape(x.shape, shape)) return x;
   const lead = x.shape.length - shape.length;
@@ -170,12 +170,12 @@ export function softmax(x: Tensor): Tensor {
   return apply(softmaxOp, [x], {});
 }
 
-/** log softmax over the last axis. */
+/** Log-softmax over the last axis. */
 export function logSoftmax(x: Tensor): Tensor {
   return apply(logSoftmaxOp, [x], {});
 }
 
-/** log Σ eˣ over one axis, which is dropped; shifted by the maximum, so that it does not overflow. */
+/** Log-sum-exp log Σ eˣ over one axis, which is dropped; shifted by the maximum, so that it does not overflow. */
 export function logSumExp(x: Tensor, axis = -1): Tensor {
   const max = stopGradient(reduceMax(x, axis, true));
   const kept = add(log(reduceSum(exp(sub(x, max)), axis, true)), max);
@@ -190,7 +190,7 @@ function keptShape(shape: Shape, axes: readonly number[]): Shape {
   return shape.map((dim, i) => (axes.includes(i) ? 1 : dim));
 }
 
-/** A reduced tensor with its axes back as 1. Leading axes need not be: broadcasting supplies them. */
+/** Restores the axes of a reduced tensor as 1. Leading axes need not be: broadcasting supplies them. */
 function withAxes(reduced: Tensor, x: Tensor, axes: readonly number[]): Tensor {
   const leading = reduced.shape.length === x.shape.length - axes.length && axes.every((axis, i) => axis === i);
   return leading ? reduced : reshape(reduced, keptShape(x.shape, axes));

@@ -1,8 +1,8 @@
-/** Rows of metrics as curves of bounded length: past it, neighbouring points are averaged into one. */
+/** Curve buffer: rows of metrics as curves of bounded length; past it, neighbouring points are averaged into one. */
 import { type MetricsRow, points } from '../record/metrics.ts';
 import type { Curves } from './api.ts';
 
-/** Positions and counters: of two points that become one, the later counts. */
+/** Last-value series, positions and counters: of two points that become one, the later counts. */
 const LAST: ReadonlySet<string> = new Set(['update', 'elapsed', 'horizon', 'envSteps', 'episodes', 'progress']);
 
 export class CurveBuffer {
@@ -35,7 +35,7 @@ export class CurveBuffer {
     if (++this.#rows % this.#stride === 0) this.#push();
   }
 
-  /** The curves so far; points that are not full yet are left out. */
+  /** Curves so far; points that are not full yet are left out. */
   get curves(): Curves {
     return { rows: this.#rows, stride: this.#stride, series: Object.fromEntries(this.#series) };
   }

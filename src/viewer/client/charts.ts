@@ -3,7 +3,7 @@ import type UPlot from 'uplot';
 import type { Curves, RunInfo } from '../api.ts';
 import { h, numberText, visible } from './dom.ts';
 
-/** uPlot's script comes before ours in the page. */
+/** Global of uPlot, whose script comes before ours in the page. */
 declare const uPlot: typeof UPlot;
 
 export interface RunCurves {
@@ -16,19 +16,19 @@ export interface Line {
   readonly color: string;
   readonly x: readonly number[];
   readonly y: readonly (number | null)[];
-  /** Of a band over seeds. */
+  /** Lower edge of a band over seeds. */
   readonly low?: readonly (number | null)[];
   readonly high?: readonly (number | null)[];
 }
 
-/** Told apart in light and dark, and by most who see few colours. */
+/** Palette whose colours differ in light and dark, also for most colour-blind people. */
 const PALETTE = ['#3b82d8', '#d9772b', '#2f9e6e', '#b34fb8', '#c9a227', '#d14b5a', '#4fb0c6', '#7d8590'];
 
 export function colorOf(index: number): string {
   return PALETTE[index % PALETTE.length]!;
 }
 
-/** The charts of the overview, in order; `unit: share` runs from 0 to 1. */
+/** Charts of the overview, in order; `unit: share` runs from 0 to 1. */
 const CHARTS: readonly (readonly [name: string, title: string, share: boolean])[] = [
   ['success', 'Success', true],
   ['return', 'Return', false],
@@ -132,7 +132,7 @@ export interface ChartsOptions {
   readonly smooth: number;
 }
 
-/** All charts of the overview, with those of sub-tasks for a single run. */
+/** Overview charts, with those of sub-tasks for a single run. */
 export function overviewCharts(runs: readonly RunCurves[], options: ChartsOptions): HTMLElement {
   const box = h('div', { class: 'charts' });
   const phases = phasesOf(runs[0], options.x);
@@ -187,7 +187,7 @@ function chart(
   return card;
 }
 
-/** uPlot measures its parent: it is made once the element is in the page. */
+/** Runs once the element is in the page: uPlot measures its parent. */
 function whenPlaced(element: HTMLElement, then: () => void): void {
   requestAnimationFrame(() => {
     if (element.isConnected) then();
@@ -240,7 +240,7 @@ function table(x: readonly number[], y: readonly (number | null)[]): UPlot.Align
   return [[...x], [...y]] as UPlot.AlignedData;
 }
 
-/** Every other phase shaded, each with its turns. */
+/** Draws phases: every other one shaded, each with its turns. */
 function drawPhases(
   plot: UPlot,
   phases: readonly { readonly at: number; readonly turns: number }[],

@@ -1,16 +1,17 @@
-/** The order in which actors run. In async mode it is that of arrival, many messages per turn of the event loop. */
+/** Dispatchers: the order in which actors run. In async mode it is that of arrival, many messages per turn of the event loop. */
 import { Deque } from './mailbox.ts';
 
-/** Something with messages to deliver. */
+/** Runnable: an actor with messages to deliver. */
 export interface Runnable {
-  /** True while it stands in the scheduler's line. */
+  /** True while it stands in the dispatcher's line. */
   queued: boolean;
   readonly deliverable: boolean;
   /** Delivers one message. */
   step(): void;
 }
 
-export interface Scheduler {
+/** Chooses which actor takes its next message, and when. */
+export interface Dispatcher {
   /** Puts an actor in line if it has something to deliver and is not there yet. */
   wake(actor: Runnable): void;
 }
@@ -20,16 +21,17 @@ const QUANTUM = 32;
 /** Milliseconds of deliveries before timers, sockets and other threads get the event loop. */
 const SLICE_MS = 2;
 
-export class AsyncScheduler implements Scheduler {
+/** Dispatcher of async mode: first come, first served, in slices that leave the event loop room. */
+export class AsyncDispatcher implements Dispatcher {
   readonly #line = new Deque<Runnable>();
-  #scheduled = false;
+  #draining = false;
 
   wake(actor: Runnable): void {
     if (actor.queued || !actor.deliverable) return;
     actor.queued = true;
     this.#line.push(actor);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
+    if (this.#draining) return;
+    this.#draining = true;
     queueMicrotask(this.#drain);
   }
 
@@ -45,7 +47,7 @@ export class AsyncScheduler implements Scheduler {
       }
       if (performance.now() >= end) break;
     }
-    this.#scheduled = this.#line.length > 0;
-    if (this.#scheduled) setImmediate(this.#drain);
+    this.#draining = this.#line.length > 0;
+    if (this.#draining) setImmediate(this.#drain);
   };
 }

@@ -1,4 +1,4 @@
-/** The page: what is shown follows from the address (`#/episodes/0/17/3`), so that every view is a link. */
+/** Page of the viewer: what is shown follows from the address (`#/episodes/0/17/3`), so that every view is a link. */
 import type { RunInfo } from '../api.ts';
 import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XAxis } from './charts.ts';
 import { choice, h, show, visible } from './dom.ts';
@@ -44,7 +44,7 @@ async function start(): Promise<void> {
   if (source.live) setInterval(() => void follow(), FOLLOW_MS);
 }
 
-/** Redraws when the runs have grown; not under the hands of somebody who reads an episode. */
+/** Follows running runs: redraws when they have grown, but not while a person reads an episode. */
 async function follow(): Promise<void> {
   if (document.hidden) return;
   const next = await source.runs().catch(() => runs);

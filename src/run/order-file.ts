@@ -1,21 +1,25 @@
 /**
- * A recorded order on disk: versioned JSONL. After the header come runs of messages by actor, batches of environment
+ * File of a recorded message order: versioned JSONL. After the header come runs of messages by actor, batches of environment
  * answers, and at the end the digest of the last weights, which a repetition must reach too.
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
-import type { Begun, ScheduleSink } from '../runtime/schedule.ts';
+import type { Begun, OrderSink } from '../runtime/message-order.ts';
 
-export const SCHEDULE_FORMAT = 2;
+export const ORDER_FORMAT = 2;
 
-/** An answer of the env hosts: only of which episode, because what it says follows from the actions; or a failure. */
+/** First words of the file; the second is that of files written before the name changed. */
+const FORMATS = ['longplay-order', 'longplay-schedule'];
+
+/** Answer of the env hosts: only its episode, because the content follows from the actions; or a failure. */
 export type Answered = number | { readonly episode: number; readonly failure: Failure };
 
-export interface Schedule {
-  /** The run's resolved configuration. */
+/** Recorded order of a run's messages, and what else a replay needs. */
+export interface RecordedOrder {
+  /** Configuration of the run, resolved. */
   readonly config: unknown;
-  /** By actor. */
+  /** Orders by actor. */
   readonly orders: ReadonlyMap<string, readonly Begun[]>;
   /** Answers that reached the rollouts together, in order. */
   readonly batches: readonly (readonly Answered[])[];
@@ -31,8 +35,8 @@ type Line =
 /** Entries kept before they go to the file. */
 const FLUSH_AT = 4096;
 
-/** Writes a schedule as it happens. */
-export class ScheduleRecorder {
+/** Writes the order of messages as it happens. */
+export class OrderRecorder {
   readonly #path: string;
   #lines: Line[] = [];
   #run: { actor: string; took: string[] } | undefined;
@@ -42,13 +46,13 @@ export class ScheduleRecorder {
   constructor(path: string, config: unknown) {
     this.#path = path;
     try {
-      writeFileSync(path, `${JSON.stringify({ format: 'longplay-schedule', version: SCHEDULE_FORMAT, config })}\n`);
+      writeFileSync(path, `${JSON.stringify({ format: FORMATS[0], version: ORDER_FORMAT, config })}\n`);
     } catch (thrown) {
-      throw new UserError('NO_PERMISSION', `--record-schedule ${path}: cannot write: ${messageOf(thrown)}`);
+      throw new UserError('NO_PERMISSION', `--record-order ${path}: cannot write: ${messageOf(thrown)}`);
     }
   }
 
-  readonly begun: ScheduleSink = (actor, { type, self }) => {
+  readonly begun: OrderSink = (actor, { type, self }) => {
     if (this.#run?.actor !== actor) this.#lines.push((this.#run = { actor, took: [] }));
     this.#run.took.push(self ? `*${type}` : type);
     this.#count();
@@ -78,8 +82,11 @@ export class ScheduleRecorder {
   }
 }
 
-/** @throws {UserError} BAD_TRACE for a file that is no schedule, of another version, or damaged */
-export function readSchedule(path: string): Schedule {
+/**
+ * Reads a recorded order.
+ * @throws {UserError} BAD_TRACE for a file that is no recorded order, of another version, or damaged
+ */
+export function readOrder(path: string): RecordedOrder {
   const orders = new Map<string, Begun[]>();
   const batches: (readonly Answered[])[] = [];
   let weights: string | undefined;
@@ -87,8 +94,8 @@ export function readSchedule(path: string): Schedule {
   try {
     const [first = '', ...rest] = readFileSync(path, 'utf8').split('\n');
     const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
-    if (header.format !== 'longplay-schedule' || header.version !== SCHEDULE_FORMAT) {
-      throw new Error(`expected a schedule of version ${SCHEDULE_FORMAT}, got ${header.format} ${header.version}`);
+    if (!FORMATS.includes(String(header.format)) || header.version !== ORDER_FORMAT) {
+      throw new Error(`expected a recorded order of version ${ORDER_FORMAT}, got ${header.format} ${header.version}`);
     }
     for (const text of rest) {
       at++;
@@ -108,7 +115,7 @@ export function readSchedule(path: string): Schedule {
   } catch (thrown) {
     throw new UserError(
       'BAD_TRACE',
-      `${path}: line ${at}: ${messageOf(thrown)}; schedules are made by --record-schedule`,
+      `${path}: line ${at}: ${messageOf(thrown)}; orders are recorded by --record-order`,
     );
   }
 }

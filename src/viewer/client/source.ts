@@ -3,12 +3,12 @@ import type { Curves, EpisodePage, EpisodeView, GroupView, ReportData, RunInfo }
 import { type EpisodeQuery, queryEpisodes } from '../query.ts';
 
 export interface Source {
-  /** False for a report: nothing will change. */
+  /** True for a server; false for a report, in which nothing changes. */
   readonly live: boolean;
   runs(): Promise<readonly RunInfo[]>;
   curves(run: number): Promise<Curves>;
   episodes(run: number, query: EpisodeQuery): Promise<EpisodePage>;
-  /** `undefined` for an episode that the report leaves out. */
+  /** Episode by its place; `undefined` for one that the report leaves out. */
   episode(run: number, at: number): Promise<EpisodeView | undefined>;
   group(run: number, at: number): Promise<GroupView | undefined>;
 }

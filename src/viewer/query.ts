@@ -1,12 +1,14 @@
-/** Choosing and ordering episodes. Pure, without imports: it runs in the server, and in the page of a report. */
+/**
+ * Queries: choosing and ordering episodes. Pure, without imports: it runs in the server, and in the page of a report.
+ */
 import type { EpisodePage, EpisodeRow } from './api.ts';
 
 export interface EpisodeQuery {
   readonly purpose?: string;
   readonly label?: string;
-  /** `solved`, `failed` (ended unsolved) or `truncated`. */
+  /** Outcome: `solved`, `failed` (ended unsolved) or `truncated`. */
   readonly outcome?: string;
-  /** Digits: an episode, group or task number; other text: a part of label or purpose. */
+  /** Text to find. Digits: an episode, group or task number; other text: a part of label or purpose. */
   readonly text?: string;
   readonly sort?: string;
   readonly descending?: boolean;

@@ -1,4 +1,4 @@
-/** The list of episodes: filters, sorting by every column, pages; keys move and open. */
+/** List of episodes: filters, sorting by every column, pages; keys move and open. */
 import type { EpisodePage, EpisodeRow } from '../api.ts';
 import { outcomeOf } from '../query.ts';
 import { choice, h, numberText, visible } from './dom.ts';

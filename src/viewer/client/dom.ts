@@ -1,5 +1,5 @@
 /**
- * Making elements. Text only ever becomes a text node or an attribute of a fixed name: there is no way from a trace to
+ * Makes elements. Text only ever becomes a text node or an attribute of a fixed name: there is no way from a trace to
  * markup in this page.
  */
 
@@ -18,9 +18,9 @@ export interface Attributes {
   readonly scope?: string;
   readonly disabled?: boolean;
   readonly tabindex?: string;
-  /** `aria-…` and `data-…` by their full names. */
+  /** Attributes `aria-…` and `data-…` by their full names. */
   readonly aria?: Readonly<Record<string, string | undefined>>;
-  /** Set by property, as the security policy allows. */
+  /** Styles, set by property, as the security policy allows. */
   readonly style?: Readonly<Record<string, string>>;
   readonly on?: Readonly<Record<string, (event: Event) => void>>;
 }
@@ -40,7 +40,7 @@ export function h(tag: string, attributes: Attributes = {}, ...children: readonl
   return element;
 }
 
-/** Control characters as visible symbols (␛ for escape), newlines and tabs as they are. */
+/** Visible text: control characters as symbols (␛ for escape), newlines and tabs as they are. */
 export function visible(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (char) => {
@@ -57,7 +57,7 @@ export function numberText(value: number | null | undefined): string {
   return size < 0.001 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
 
-/** One select with a label that screen readers say. */
+/** Choice: a select with a label that screen readers say. */
 export function choice(
   label: string,
   value: string,
@@ -73,7 +73,7 @@ export function choice(
   return h('label', {}, h('span', { class: 'muted' }, `${label} `), select);
 }
 
-/** Replaces what an element holds. */
+/** Shows content: replaces what an element holds. */
 export function show(parent: Element, ...children: readonly Child[]): void {
   parent.replaceChildren();
   for (const child of children)

@@ -1,5 +1,5 @@
 /**
- * The viewer's page as one HTML document: styles, uPlot and our own script inline, nothing from elsewhere. A content
+ * Page of the viewer as one HTML document: styles, uPlot and our own script inline, nothing from elsewhere. A content
  * security policy names exactly these by their hashes, so nothing else on the page can run, whatever a trace says.
  */
 import { createHash } from 'node:crypto';
@@ -10,7 +10,7 @@ import { workerUrl } from '../runtime/thread.ts';
 import type { ReportData } from './api.ts';
 import { STYLE } from './style.ts';
 
-/** Our modules, in the order in which they are joined: each uses only names of itself and those before. */
+/** Modules of ours, in the order in which they are joined: each uses only names of itself and those before. */
 const MODULES = [
   'query',
   'client/dom',
@@ -24,7 +24,10 @@ const MODULES = [
 
 let assets: { readonly script: string; readonly style: string } | undefined;
 
-/** @param data makes the page a report: it then needs no server */
+/**
+ * HTML of the page.
+ * @param data makes the page a report: it then needs no server
+ */
 export function pageHtml(data?: ReportData): string {
   assets ??= { script: script(), style: style() };
   const { script: code, style: css } = assets;
@@ -56,7 +59,7 @@ ${embedded}<script>${code}</script>
 `;
 }
 
-/** JSON that cannot end its script element, and is still the same JSON. */
+/** Escapes JSON, so that it cannot end its script element and is still the same JSON. */
 export function escapeJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
@@ -71,7 +74,7 @@ function script(): string {
   return `${uplot}\n(() => {\n'use strict';\n${own}\n})();\n`.replace(/<\/(script)/gi, '<\\/$1');
 }
 
-/** A compiled module as a part of one script: its imports are the parts before it. */
+/** Text of a compiled module as a part of one script: its imports are the parts before it. */
 function moduleText(url: URL): string {
   let text: string;
   try {

@@ -1,4 +1,4 @@
-/** A run folder (or a bare trace) as the viewer reads it; follows a run that is still writing. */
+/** Run source: a run folder (or a bare trace) as the viewer reads it; follows a run that is still writing. */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
@@ -10,19 +10,19 @@ import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
 import type { Curves, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo } from './api.ts';
 import { CurveBuffer } from './curve-buffer.ts';
 
-/** The parts of a world that the viewer needs. */
+/** World tools: the parts of a world that the viewer needs. */
 export interface WorldTools {
   readonly draw?: Draw;
   /** Text of a token id. */
   readonly spell?: (id: number) => string;
 }
 
-/** Finds a world by id; nothing for one that is not installed. */
+/** Lookup of a world by id; undefined for one that is not installed. */
 export type WorldsOf = (env: string) => Promise<WorldTools>;
 
-/** Turns of one episode that are drawn; beyond, the text has to do. */
+/** Most turns of an episode that are drawn; later ones show their text alone. */
 const MAX_DRAWINGS = 200;
-/** Members of a group that are put side by side. */
+/** Most members of a group that are put side by side. */
 const MAX_MEMBERS = 32;
 
 export class RunSource {
@@ -53,7 +53,7 @@ export class RunSource {
     this.refresh();
   }
 
-  /** Takes in what was written since. */
+  /** Refreshes: reads what was written since. */
   refresh(): void {
     this.#store.refresh();
     for (let at = this.#rows.length; at < this.#store.size; at++) this.#rows.push(rowOf(this.#store.episodes[at]!));
@@ -84,7 +84,10 @@ export class RunSource {
     return this.#rows;
   }
 
-  /** @throws {RangeError} outside the list; {UserError} BAD_TRACE when it was rotated away meanwhile */
+  /**
+   * Episode at a place.
+   * @throws {RangeError} outside the list; {UserError} BAD_TRACE when it was rotated away meanwhile
+   */
   async episode(at: number): Promise<EpisodeView> {
     const episode = this.#store.read(at);
     const tools = await this.#worlds(episode.task.env);
@@ -106,7 +109,9 @@ export class RunSource {
     return Object.keys(value).length > 0 ? value : ((this.#store.config as Record<string, unknown> | undefined) ?? {});
   }
 
-  /** Whole new lines of metrics.jsonl; a damaged one is left out, and a last one being written comes next time. */
+  /**
+   * Reads whole new lines of metrics.jsonl; a damaged one is left out, and a last one being written comes next time.
+   */
   #readMetrics(path: string): void {
     if (!existsSync(path)) return;
     const fd = openSync(path, 'r');
@@ -168,7 +173,7 @@ function rowOf(stored: StoredEpisode): EpisodeRow {
   };
 }
 
-/** As JSON has it. */
+/** Converts to the form that JSON has. */
 function plain(episode: TraceLine): Plain<TraceLine> {
   const turns = episode.turns.map(({ actions, decision, ...turn }) => ({
     ...turn,

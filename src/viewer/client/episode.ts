@@ -1,4 +1,4 @@
-/** One episode turn by turn, and the members of a group side by side. */
+/** Episodes turn by turn, and the members of a group side by side. */
 import type { TraceTurn } from '../../record/trace.ts';
 import type { EpisodeView, GroupView, Plain } from '../api.ts';
 import { choice, h, numberText, visible } from './dom.ts';
@@ -6,7 +6,7 @@ import { drawingElement } from './drawing.ts';
 
 type ViewTurn = Plain<TraceTurn>;
 
-/** Meaning of a turn's or token's colour. */
+/** Shade: the meaning of a turn's or token's colour. */
 export type Shade = 'advantage' | 'logprob' | 'none';
 
 export const SHADES: readonly (readonly [Shade, string])[] = [
@@ -21,7 +21,10 @@ export function logprobOf({ decision }: ViewTurn): number | undefined {
   return decision.kind === 'choice' ? decision.logprob : decision.logprobs.reduce((sum, one) => sum + one, 0);
 }
 
-/** Green above zero and red below for advantages; red where a log-probability is low: the unlikely stands out. */
+/**
+ * Shade of a value: green above zero and red below for advantages; red where a log-probability is low: the unlikely
+ * stands out.
+ */
 function shadeOf(shade: Shade, advantage: number | undefined, logprob: number | undefined, scale: number): string {
   const value = shade === 'advantage' ? advantage : shade === 'logprob' ? logprob : undefined;
   if (value === undefined || value === 0) return 'transparent';
@@ -43,7 +46,10 @@ export interface EpisodeOptions {
   readonly listHref: string;
 }
 
-/** @param options.turn in [0, turns.length]; the last is the end */
+/**
+ * Element of an episode.
+ * @param options.turn in [0, turns.length]; the last is the end
+ */
 export function episodeElement(view: EpisodeView, options: EpisodeOptions): HTMLElement {
   const { episode, drawings } = view;
   const { turn } = options;
@@ -144,7 +150,7 @@ function turnElement(view: EpisodeView, turn: ViewTurn, options: EpisodeOptions)
   );
 }
 
-/** Tokens one by one where the policy wrote them, the whole action where it chose it. */
+/** Action element: tokens one by one where the policy wrote them, the whole action where it chose it. */
 function actionElement(turn: ViewTurn, spelling: EpisodeView['spelling'], shade: Shade): HTMLElement {
   const { decision, action, advantage } = turn;
   const box = h('div', { class: 'mono action' });
@@ -232,7 +238,7 @@ function endElement({ episode }: EpisodeView): HTMLElement {
   );
 }
 
-/** Members in columns: what each did, coloured; the best first return to compare with. */
+/** Group element: members in columns, with their coloured actions; the best first return to compare with. */
 export function groupElement(
   { members }: GroupView,
   shade: Shade,

@@ -1,19 +1,19 @@
-/** Requests of the viewer's page and their answers: types only, shared by server and page. */
+/** API of the viewer's page: types of requests and answers, shared by server and page. */
 import type { Drawing } from '../core/draw.ts';
 import type { TraceLine } from '../record/trace.ts';
 
-/** A run as the page lists it. */
+/** Run as the page lists it. */
 export interface RunInfo {
   readonly id: number;
   readonly name: string;
   readonly env: string;
   readonly seed: number | undefined;
-  /** Runs with the same configuration but for the seed have the same family: they are drawn as one band. */
+  /** Family: runs with the same configuration but for the seed share it and are drawn as one band. */
   readonly family: string;
   readonly episodes: number;
   /** Rows of metrics read so far. */
   readonly rows: number;
-  /** The configuration as YAML; empty where there is none. */
+  /** Configuration as YAML; empty where there is none. */
   readonly config: string;
 }
 
@@ -22,11 +22,11 @@ export interface Curves {
   readonly rows: number;
   /** Rows averaged into one point. */
   readonly stride: number;
-  /** By metric name, or `name/key` for a split one. */
+  /** Series by metric name, or `name/key` for a split one. */
   readonly series: Readonly<Record<string, readonly (number | null)[]>>;
 }
 
-/** A line of the list of episodes. */
+/** Row of the list of episodes. */
 export interface EpisodeRow {
   readonly at: number;
   readonly episode: number;
@@ -52,7 +52,7 @@ export interface EpisodePage {
   readonly rows: readonly EpisodeRow[];
 }
 
-/** An episode with what is drawn of it. */
+/** Episode with its drawings. */
 export interface EpisodeView {
   readonly at: number;
   readonly episode: Plain<TraceLine>;
@@ -62,12 +62,12 @@ export interface EpisodeView {
   readonly spelling: Readonly<Record<number, string>>;
 }
 
-/** The members of a group, in order. */
+/** Members of a group, in order. */
 export interface GroupView {
   readonly members: readonly EpisodeView[];
 }
 
-/** Typed arrays as JSON has them. */
+/** Plain type: typed arrays as JSON has them. */
 export type Plain<T> = T extends Int32Array | Float32Array
   ? readonly number[]
   : T extends readonly (infer E)[]
@@ -81,6 +81,6 @@ export interface ReportData {
   readonly runs: readonly RunInfo[];
   readonly curves: readonly Curves[];
   readonly rows: readonly (readonly EpisodeRow[])[];
-  /** By run, by `at`: the episodes that are in the report with their turns. */
+  /** Episodes that are in the report with their turns, by run and by `at`. */
   readonly episodes: readonly Readonly<Record<number, EpisodeView>>[];
 }

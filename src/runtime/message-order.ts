@@ -1,26 +1,26 @@
 /**
- * The order in which actors took their messages: recorded from an async run, given back to a serial one.
+ * Message order: the order in which actors took their messages, recorded in an async run and replayed in a serial one.
  *
  * An actor's behaviour follows from its messages and their order, and the n-th message of a type that reaches it has
  * one sender in our trees; so the types each actor began, in order, are enough to repeat a run. Order between actors
  * needs no record.
  */
 
-/** One message begun. */
+/** Begun message. */
 export interface Begun {
   readonly type: string;
-  /** The actor sent it to itself (a timer, a tick): only when it fires depends on the clock. */
+  /** True for a message that the actor sent to itself (a timer, a tick): only its moment depends on the clock. */
   readonly self: boolean;
 }
 
-/** Hears of every message begun. */
-export type ScheduleSink = (path: string, begun: Begun) => void;
+/** Sink that gets every message begun. */
+export type OrderSink = (path: string, begun: Begun) => void;
 
-/** A recorded order, given out one message at a time. */
-export class SchedulePlayer {
+/** Player of a recorded order, one message at a time. */
+export class OrderPlayer {
   readonly #orders: ReadonlyMap<string, readonly Begun[]>;
   readonly #at = new Map<string, number>();
-  /** Ticks that the run repeated had and this one did not need. */
+  /** Ticks that the recorded run had and this one did not need. */
   skipped = 0;
 
   /** @param orders by path */
@@ -38,7 +38,7 @@ export class SchedulePlayer {
   }
 
   /**
-   * Passes over ticks that will not come: the clock of the repeated run stood elsewhere.
+   * Skips a tick that will not come: the clock of the recorded run stood elsewhere.
    * @returns whether there were any
    */
   skipTick(): boolean {
@@ -51,7 +51,7 @@ export class SchedulePlayer {
     return false;
   }
 
-  /** The position in the record, in words. */
+  /** Describes the position in the record, in words. */
   describe(): string {
     const waits = [...this.#orders].flatMap(([path, order]) => {
       const at = this.#at.get(path) ?? 0;

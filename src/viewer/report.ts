@@ -1,4 +1,7 @@
-/** Runs as one HTML file that needs no server: curves whole, the list bounded, some episodes with all their turns. */
+/**
+ * Report: runs as one HTML file that needs no server; curves whole, the list bounded, some episodes with all their
+ * turns.
+ */
 import type { EpisodeView, ReportData } from './api.ts';
 import { pageHtml } from './page.ts';
 import type { RunSource } from './run-source.ts';
@@ -8,7 +11,7 @@ export interface ReportOptions {
   readonly episodes: number;
 }
 
-/** Lines of the list, at most: the newest. */
+/** Most lines of the list; the newest are kept. */
 const MAX_ROWS = 20_000;
 
 export async function reportHtml(sources: readonly RunSource[], { episodes }: ReportOptions): Promise<string> {

@@ -1,4 +1,4 @@
-/** The viewer's server: the page and its data, on the loopback address alone. */
+/** Server of the viewer: the page and its data, on the loopback address alone. */
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -7,7 +7,7 @@ import { pageHtml } from './page.ts';
 import { type EpisodeQuery, queryEpisodes } from './query.ts';
 import type { RunSource } from './run-source.ts';
 
-/** Episodes a request may ask for. */
+/** Most episodes of one request. */
 const MAX_LIMIT = 500;
 
 export function viewerApp(sources: readonly RunSource[]): Hono {
@@ -70,7 +70,10 @@ export interface ViewerServer {
   close(): Promise<void>;
 }
 
-/** @param port 0 picks a free one @throws {UserError} BAD_ARGUMENT when the port is taken */
+/**
+ * Serves the viewer.
+ * @param port 0 picks a free one @throws {UserError} BAD_ARGUMENT when the port is taken
+ */
 export function serveViewer(sources: readonly RunSource[], port: number): Promise<ViewerServer> {
   return new Promise((resolve, reject) => {
     const server = serve({ fetch: viewerApp(sources).fetch, hostname: '127.0.0.1', port }, (address) => {
