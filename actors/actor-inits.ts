@@ -13,12 +13,15 @@ import { trainedTasks } from '../src/evaluation/tasks.ts';
 import { trainerOptions } from '../src/learner/options.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
+import { tokenVariable } from '../src/remote/env/options.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
+import { AGENTGYM } from '../src/run/find-world.ts';
 import type { RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
 import { create, type HorizonState, restore } from '../src/schedule/horizon-schedule.ts';
 import type { EnvPoolOptions } from './env/env-pool.ts';
+import type { HostVariables } from './env/host-environment.ts';
 import type { EnvSpec } from './env/protocol.ts';
 import type { InferenceInit } from './inference/protocol.ts';
 import type { LearnerInit } from './learner/protocol.ts';
@@ -125,9 +128,19 @@ export function poolOptions(
     openDeadlineMs,
     maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
+    variables: hostVariables(config),
     clock: system.clock,
     outside: (work) => system.outside(work),
     ...(chaos ? { chaos } : {}),
+  };
+}
+
+/** Keys that the configuration names are none of a world's business; the token of its own server is. */
+function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
+  const served = env.id === AGENTGYM || rollout.envServer !== undefined;
+  return {
+    secret: [policy.openai.apiKeyEnv, policy.server.apiKeyEnv],
+    passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
   };
 }
 

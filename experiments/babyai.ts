@@ -9,39 +9,21 @@
  * Expected    Mean over the 18 levels at least 78 % at horizon 20 and 60 % at horizon 5, GoTo at least 86 %.
  * Wall-clock  About six minutes a seed on two cores.
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { startRun } from '../actors/tree.ts';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { LEVELS } from '../envs/babyai/levels.ts';
 import { levelOf, PAPER_LEVELS, SUBTASKS, tasks } from '../envs/babyai/tasks.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
-import { evaluationPlan } from '../src/run/evaluate-run.ts';
-import { worldUrl } from '../src/run/find-world.ts';
-import { createRunFolder } from '../src/run/run-folder.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import { resultFiles } from './results.ts';
+import { played, type Rates, type Trial, train } from './trial.ts';
 
 interface Options {
   readonly seeds: number;
   /** Minutes of training, per seed; the configuration's where absent. */
   readonly minutes?: number;
-}
-
-/** Success rate of every held-out task, by evaluation (`h20 sampled`, …). */
-type Rates = Readonly<Record<string, Readonly<Record<number, number>>>>;
-
-interface Trial {
-  readonly seed: number;
-  readonly updates: number;
-  readonly envSteps: number;
-  readonly minutes: number;
-  /** Processor seconds of all threads while training: on a busy machine minutes say little. */
-  readonly cpuSeconds: number;
-  readonly rates: Rates;
 }
 
 /** Rows of the table: which tasks each is over. */
@@ -89,55 +71,6 @@ function configured(seed: number, minutes: number | undefined): RunConfig {
   const text = readFileSync(new URL('experiments/babyai.yaml', packageRoot), 'utf8');
   const stop = minutes === undefined ? [] : [`stop={minutes: ${minutes}}`];
   return loadRunConfig(text, 'babyai.yaml', [`seed=${seed}`, 'trace.everyGroups=0', ...stop]);
-}
-
-async function train(config: RunConfig): Promise<Trial> {
-  let status: { version: number; envSteps: number; elapsedMs: number } | undefined;
-  let cpuSeconds = 0;
-  const rates = await played(config, ['sampled', 'greedy'], async (run) => {
-    const before = process.cpuUsage();
-    status = (await run.train()).status;
-    const { user, system } = process.cpuUsage(before);
-    cpuSeconds = (user + system) / 1e6;
-  });
-  const { version: updates, envSteps, elapsedMs } = status!;
-  return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, rates };
-}
-
-/** Plays the evaluated tasks, after training where `before` trains. */
-async function played(
-  config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[],
-  before?: (run: Awaited<ReturnType<typeof startRun>>) => Promise<void>,
-): Promise<Rates> {
-  const dir = join(tmpdir(), `longplay-babyai-${process.pid}-${config.policy.kind}-${config.seed}`);
-  createRunFolder(dir, config);
-  const run = await startRun({
-    config,
-    dir,
-    mode: 'async',
-    envModule: worldUrl(config.env.id, config.env.options),
-    learn: before !== undefined,
-    onNotice: (line) => process.stderr.write(`${line}\n`),
-  });
-  try {
-    await before?.(run);
-    const rates: Record<string, Record<number, number>> = {};
-    for (const horizon of config.evaluation.horizons) {
-      for (const kind of kinds) {
-        const plan = evaluationPlan(run.env, config, horizon, kind);
-        const { results } = await run.evaluate(plan);
-        const of: Record<number, number> = (rates[plan.name] = {});
-        for (const { task, successes } of results) {
-          if (successes.length > 0) of[task.index] = successes.filter(Boolean).length / successes.length;
-        }
-      }
-    }
-    return rates;
-  } finally {
-    await run.stop();
-    rmSync(dir, { recursive: true, force: true });
-  }
 }
 
 /** Mean over the row's tasks of the rates, each the mean over the trials. */

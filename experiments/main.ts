@@ -4,6 +4,7 @@ import { runCommand } from '../src/cli/fail.ts';
 import { UserError } from '../src/core/errors.ts';
 import { babyai } from './babyai.ts';
 import { llmTiny } from './llm-tiny.ts';
+import { searchqa } from './searchqa.ts';
 import { textcraftHorizon } from './textcraft-horizon.ts';
 
 type Flags = ReturnType<typeof flags>;
@@ -11,6 +12,7 @@ type Flags = ReturnType<typeof flags>;
 const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
   'textcraft-horizon': ({ seeds, envSteps }) => textcraftHorizon({ seeds: seeds ?? 5, envSteps: envSteps ?? 90_000 }),
   'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
+  searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
   babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
 };
 

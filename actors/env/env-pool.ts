@@ -13,6 +13,7 @@ import { stepFault } from '../../src/chaos/injector.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
+import { type HostVariables, hostEnvironment } from './host-environment.ts';
 import { HostProcesses } from './host-processes.ts';
 import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
@@ -42,6 +43,8 @@ export interface EnvPoolOptions {
   /** False where the policy does not need the list of actions. Default true. */
   readonly listActions?: boolean;
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
+  /** Environment variables that hosts inherit, or do not, whatever their names look like; inline hosts have all. */
+  readonly variables?: HostVariables;
   readonly clock?: Clock;
   /** Faults to inject, and the ledger that counts their outcomes. */
   readonly chaos?: ChaosLedger;
@@ -134,8 +137,13 @@ class Pool implements EnvPool {
     const inline = options.isolation === 'inline';
     const { threads, resourceLimits = {} } = options;
     if (options.hosts) this.#factory = options.hosts;
-    else if (options.isolation === 'thread') this.#factory = new HostThreads(threads, resourceLimits);
-    else if (!inline) this.#factory = new HostProcesses(resourceLimits.maxOldGenerationSizeMb);
+    else if (!inline) {
+      const variables = hostEnvironment(process.env, options.variables);
+      this.#factory =
+        options.isolation === 'thread'
+          ? new HostThreads(threads, resourceLimits, variables)
+          : new HostProcesses(resourceLimits.maxOldGenerationSizeMb, variables);
+    }
     this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
     this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));

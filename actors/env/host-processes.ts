@@ -1,8 +1,10 @@
 /**
  * Host processes, for untrusted environments. An env that exhausts its memory, its heap or its buffers ends a process
- * of its own. Costs two system calls a step and serialisation instead of shared memory.
+ * of its own, and the processes that it started end with it. Costs two system calls a step and serialisation instead of
+ * shared memory.
  */
 import { type ChildProcess, fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { foreignSink } from '../../src/console/terminal.ts';
@@ -20,7 +22,10 @@ import {
   startRemoteHost,
 } from './hosts.ts';
 import { ports, UNCAUGHT } from './process-channel.ts';
+import { endProcessTree, HAS_GROUPS, HOST_MARK } from './process-tree.ts';
 
+/** Milliseconds after a host's exit in which the last of its stderr may come; a process that got away can hold it open. */
+const LAST_WORDS_MS = 500;
 /** Characters of a child's stderr that are kept for the report of its end. */
 const STDERR_KEPT = 4000;
 /** Mebibytes of a process beside its JavaScript heap: code, stacks, buffers of messages. */
@@ -29,22 +34,28 @@ const PAGE_BYTES = 4096;
 
 export class HostProcesses implements HostFactory {
   readonly #heapMb: number | undefined;
+  readonly #variables: Readonly<Record<string, string>>;
   readonly #children = new Set<ChildProcess>();
 
   /**
    * Makes a factory.
    * @param heapMb of each process, MiB; V8's own default where absent
+   * @param variables environment variables of each process
    */
-  constructor(heapMb: number | undefined) {
+  constructor(heapMb: number | undefined, variables: Readonly<Record<string, string>>) {
     this.#heapMb = heapMb;
+    this.#variables = variables;
   }
 
   start(options: HostOptions, listener: HostListener, startMs: number): Promise<Host> {
     const beacon = new FileBeacon();
     const heap = this.#heapMb === undefined ? [] : [`--max-old-space-size=${this.#heapMb}`];
+    const mark = randomUUID();
     const child = fork(fileURLToPath(workerUrl(new URL('./env-process.ts', import.meta.url))), {
       serialization: 'advanced',
       execArgv: heap,
+      env: { ...this.#variables, [HOST_MARK]: mark },
+      detached: HAS_GROUPS,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc', beacon.fd], // stdout is a program's to read: nothing of an env's
     });
     this.#children.add(child);
@@ -61,6 +72,10 @@ export class HostProcesses implements HostFactory {
     });
     const ended = new Promise<HostEnd | undefined>((resolve) => {
       child.on('error', () => {}); // a process that cannot be started or told: its exit says the rest
+      child.once('exit', () => {
+        endProcessTree(child.pid!, mark); // before `close`, which waits for all that hold its stderr
+        setTimeout(() => child.stderr!.destroy(), LAST_WORDS_MS).unref();
+      });
       child.once('close', (code, signal) => {
         this.#children.delete(child);
         beacon.read(); // the last words

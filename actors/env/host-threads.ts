@@ -24,8 +24,11 @@ export interface ThreadLimits {
 export class HostThreads implements HostFactory {
   readonly #piscina: Piscina;
 
-  /** @param resourceLimits of each thread. Buffers do not count: V8 limits its own heap alone */
-  constructor(threads: number, resourceLimits: ThreadLimits) {
+  /**
+   * @param resourceLimits of each thread. Buffers do not count: V8 limits its own heap alone
+   * @param variables environment variables of each thread
+   */
+  constructor(threads: number, resourceLimits: ThreadLimits, variables: Readonly<Record<string, string>>) {
     this.#piscina = new Piscina({
       filename: workerUrl(new URL('./env-thread.ts', import.meta.url)).href,
       minThreads: threads,
@@ -33,6 +36,7 @@ export class HostThreads implements HostFactory {
       concurrentTasksPerWorker: 1,
       atomics: 'disabled', // else a thread whose task waits for messages sleeps in Atomics.wait and never hears them
       resourceLimits,
+      env: { ...variables },
     });
     this.#piscina.on('error', () => {}); // threads that die without a task; those with one reject it
   }

@@ -181,6 +181,7 @@ function refuseClose(_stage: Stage, x: Thing): string | null {
 function setOpen(x: Thing, open: boolean): void {
   if (x.portal) x.portal.open = open;
   if (x.container?.closable) x.container.open = open;
+  x.changes.count++;
 }
 
 /** Door from the agent's room to `place`, if there is one. */
@@ -260,6 +261,7 @@ function light(on: Thing): string {
     if (matter.burning) return `The ${on.name} is already on fire.`;
     if (matter.burnTicks <= 0) return `The ${on.name} is not flammable.`;
     matter.burning = true;
+    on.renamed();
     return `The ${on.name} catches fire.`;
   }
   if (matter.temperature < reach) matter.temperature = Math.min(reach, matter.temperature + 10);
@@ -328,6 +330,7 @@ function connect(_stage: Stage, x: Thing, y: Thing): string {
   const other = contactOf(y)!;
   one.contact!.connection = other;
   other.contact!.connection = one;
+  for (const end of [one, other]) end.contact!.owner.plugged = true;
   const place = (end: Thing) => `${end.name} on ${end.contact!.owner.name}`;
   return `${place(one)} is now connected to ${place(other)}`;
 }

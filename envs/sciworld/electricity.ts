@@ -39,11 +39,13 @@ function grounded(contact: Thing): boolean {
 
 /** One pass for one thing. */
 export function conduct(thing: Thing): void {
-  if (!thing.terminals) return;
+  const { circuit } = thing.kind;
+  // What was never connected carries no voltage.
+  if (!thing.terminals || (!thing.plugged && (circuit === 'none' || circuit === 'wire'))) return;
   const [one, two] = thing.terminals;
   const a = one.contact!;
   const b = two.contact!;
-  switch (thing.kind.circuit) {
+  switch (circuit) {
     case 'generator': {
       const on = thing.device!.on;
       a.volts = on ? VOLTS : null;

@@ -5,6 +5,7 @@ import { type Simplification, Simulator } from './simulator.ts';
 import { Stages } from './stages.ts';
 import type { Registered } from './tasks/index.ts';
 import { type SciWorldTasks, TABLES } from './tasks.ts';
+import type { Thing } from './thing.ts';
 
 /** Rules a session goes by. */
 export interface Rules {
@@ -78,7 +79,7 @@ export class SciWorldSession implements Session {
   /** Points after the last step; `original`. */
   #score = 0;
   /** Best score so far, in [0, 1]; `corrected`. */
-  #best: number;
+  #best = 0;
   #over: EnvStep | undefined;
 
   constructor(simulator: Simulator, fidelity: Rules['fidelity']) {
@@ -89,7 +90,6 @@ export class SciWorldSession implements Session {
     this.first = { kind: 'first', observation: `${simulator.description}\n${look}` };
     if (this.#original) simulator.drawValid();
     this.#score = points(simulator.goals.score);
-    this.#best = Math.max(0, simulator.goals.score);
   }
 
   step(action: string): EnvStep {
@@ -97,6 +97,11 @@ export class SciWorldSession implements Session {
     const asked = this.#stages.take(action);
     if (asked !== undefined) return { kind: 'mid', observation: asked, reward: 0, partial: true };
     return this.#original ? this.#stepOriginal(action) : this.#stepCorrected(action);
+  }
+
+  /** Name of a thing within reach, as the lists have it. */
+  nameOf(thing: Thing): string | undefined {
+    return this.#stages.nameOf(thing);
   }
 
   /** `original`: the whole list of valid actions as the original has it after this step, up to thousands of texts. */

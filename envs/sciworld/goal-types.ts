@@ -33,8 +33,8 @@ function isNamed(thing: Thing, name: string): boolean {
   return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describedName(thing) === name;
 }
 
-function inRoom(sight: Sight, test: (thing: Thing) => boolean): boolean {
-  for (const thing of sight.near) if (test(thing)) return true;
+function some(things: readonly Thing[], test: (thing: Thing) => boolean): boolean {
+  for (const thing of things) if (test(thing)) return true;
   return false;
 }
 
@@ -159,18 +159,22 @@ export function inContainer(name: string, description: string, extra?: Extra): G
 }
 
 export function sameRoom(name: string, description: string, extra?: Extra): Goal {
-  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) =>
-    verdict(inRoom(sight, (thing) => isNamed(thing, name))),
-  );
+  return goal('GoalInRoomWithObject', description, extra, (_focus, sight) => verdict(sight.named(name).length > 0));
 }
 
 /** Some container shows these things and no others. */
 export function alone(names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalObjectsInSingleContainer', description, extra, (_focus, sight) =>
     verdict(
-      inRoom(sight, (thing) => {
-        const inside = thing.visible();
-        return inside.length === names.length && inside.every((held) => names.includes(held.name));
+      some(sight.near, ({ contents }) => {
+        if (contents.length < names.length) return false;
+        let shown = 0;
+        for (const held of contents) {
+          if (held.hidden) continue;
+          shown++;
+          if (!names.includes(held.name)) return false;
+        }
+        return shown === names.length;
       }),
     ),
   );
@@ -178,7 +182,7 @@ export function alone(names: readonly string[], description: string, extra?: Ext
 
 export function deviceIs(on: boolean, name: string, description: string, extra?: Extra): Goal {
   return goal(`Goal${on ? 'A' : 'Dea'}ctivateDeviceWithName`, description, extra, (_focus, sight) =>
-    verdict(inRoom(sight, (thing) => isNamed(thing, name) && thing.device?.on === on)),
+    verdict(some(sight.named(name), (thing) => thing.device?.on === on)),
   );
 }
 
@@ -186,11 +190,8 @@ export function deviceIs(on: boolean, name: string, description: string, extra?:
 export function holds(container: string, names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
     verdict(
-      inRoom(
-        sight,
-        (thing) =>
-          isNamed(thing, container) &&
-          thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
+      some(sight.named(container), (thing) =>
+        some(thing.contents, (held) => !held.hidden && names.some((name) => isNamed(held, name))),
       ),
     ),
   );
@@ -200,8 +201,8 @@ export function holds(container: string, names: readonly string[], description: 
 export function holdsExactly(container: Thing, names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
     verdict(
-      inRoom(
-        sight,
+      some(
+        sight.near,
         (thing) =>
           thing === container &&
           thing.contents.some((held) => !held.hidden && names.some((name) => isNamed(held, name))),
@@ -234,7 +235,7 @@ export function openDoor(description: string): Goal {
 
 export function containerOpen(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalContainerOpen', description, extra, (_focus, sight) =>
-    verdict(inRoom(sight, (thing) => isNamed(thing, name) && thing.isOpen)),
+    verdict(some(sight.named(name), (thing) => thing.isOpen)),
   );
 }
 
@@ -255,7 +256,7 @@ const isBulb = (thing: Thing) => thing.kind.id.endsWith('light bulb');
 export function wired(name: string, contact: 0 | 1, description: string): Goal {
   return goal('GoalObjectConnectedToWire', description, undefined, (_focus, sight) =>
     verdict(
-      inRoom(sight, (thing) => {
+      some(sight.named(name), (thing) => {
         if (thing.name !== name || !thing.terminals) return false;
         const other = thing.terminals[contact].contact!.connection;
         return other !== null && isWire(other.contact!.owner);
@@ -267,7 +268,7 @@ export function wired(name: string, contact: 0 | 1, description: string): Goal {
 function wireBetween(kind: string, description: string, one: (t: Thing) => boolean, two: (t: Thing) => boolean): Goal {
   return goal(kind, description, undefined, (_focus, sight) =>
     verdict(
-      inRoom(sight, (thing) => {
+      some(sight.near, (thing) => {
         if (!isWire(thing)) return false;
         const [a, b] = thing.terminals!.map((end) => end.contact?.connection?.contact?.owner);
         return a !== undefined && b !== undefined && ((one(a) && two(b)) || (one(b) && two(a)));
@@ -339,7 +340,7 @@ export function warmer(by: number, description: string, extra?: Extra): Goal {
 
 export function onFire(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalTemperatureOnFire', description, extra, (_focus, sight) =>
-    verdict(inRoom(sight, (thing) => thing.name === name && thing.matter?.burning === true)),
+    verdict(some(sight.named(name), (thing) => thing.name === name && thing.matter?.burning === true)),
   );
 }
 

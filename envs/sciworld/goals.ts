@@ -1,5 +1,6 @@
 /** The goal engine: ordered goals about the thing in focus, optional ones about the world, and the score of both. */
 import type { Action } from './actions.ts';
+import { describedName } from './text.ts';
 import type { Thing, World } from './thing.ts';
 
 /** Action done, for goals about the past. */
@@ -9,14 +10,57 @@ export interface Done {
 }
 
 /** Sight of the world, as goals test it. */
-export interface Sight {
+export class Sight {
   readonly world: World;
   readonly history: readonly Done[];
-  /** Things in the agent's place, at any depth, shut away or not; hidden things are left out. */
-  near: readonly Thing[];
   /** Last thing that satisfied an ordered goal. */
-  last: Thing | null;
+  last: Thing | null = null;
+  #near: readonly Thing[] = [];
+  #byName = new Map<string, Thing[]>();
+  /** Count of changes that both are of. */
+  #at = -1;
+
+  constructor(world: World, history: readonly Done[]) {
+    this.world = world;
+    this.history = history;
+  }
+
+  /** Things in the agent's place, at any depth, shut away or not; hidden things are left out. */
+  get near(): readonly Thing[] {
+    this.#look();
+    return this.#near;
+  }
+
+  /** Those near that are named or described so. */
+  named(name: string): readonly Thing[] {
+    this.#look();
+    return this.#byName.get(name) ?? NONE;
+  }
+
+  #look(): void {
+    const { agent, changes } = this.world;
+    if (this.#at === changes.count) return;
+    this.#at = changes.count;
+    const near: Thing[] = [];
+    gather(agent.parent!, near);
+    this.#near = near;
+    this.#byName = new Map();
+    for (const thing of near) {
+      this.#enter(thing.name, thing);
+      if (!thing.life && !thing.plane && !thing.matter) continue;
+      const described = describedName(thing);
+      if (described !== thing.name) this.#enter(described, thing);
+    }
+  }
+
+  #enter(name: string, thing: Thing): void {
+    const known = this.#byName.get(name);
+    if (known) known.push(thing);
+    else this.#byName.set(name, [thing]);
+  }
 }
+
+const NONE: readonly Thing[] = [];
 
 export type Verdict = 'yes' | 'no' | 'failed';
 
@@ -47,15 +91,12 @@ export class Goals {
     this.ordered = ordered;
     this.optional = optional;
     this.#met = optional.map(() => false);
-    this.sight = { world, history, near: [], last: null };
+    this.sight = new Sight(world, history);
   }
 
   /** One look at the world. @returns the focus afterwards */
   tick(focus: Thing | null): Thing | null {
     let at = focus;
-    const near: Thing[] = [];
-    gather(this.sight.world.agent.parent!, near);
-    this.sight.near = near;
     while (at && this.#done < this.ordered.length) {
       const goal = this.ordered[this.#done]!;
       const verdict = goal.test(at, this.sight);
@@ -105,6 +146,25 @@ export class Goals {
     let extra = 0;
     for (const met of this.#met) if (met) extra += share;
     return Math.min(1, this.#done / this.ordered.length + extra);
+  }
+
+  /** Goals with their state, the ordered ones first. */
+  get states(): {
+    readonly kind: string;
+    readonly description: string;
+    readonly ordered: boolean;
+    readonly met: boolean;
+  }[] {
+    const state = ({ kind, description }: Goal, ordered: boolean, met: boolean) => ({
+      kind,
+      description,
+      ordered,
+      met,
+    });
+    return [
+      ...this.ordered.map((goal, i) => state(goal, true, i < this.#done)),
+      ...this.optional.map((goal, i) => state(goal, false, this.#met[i]!)),
+    ];
   }
 
   /** Goals with their state as text, as AgentGym's `/goals` answers. */

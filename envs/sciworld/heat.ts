@@ -1,6 +1,6 @@
 /** Heat, change of state and fire. */
 import { kind } from './kinds.ts';
-import { GAS, LIQUID, SOLID } from './materials.ts';
+import { GAS, LIQUID, SOLID, type Substance } from './materials.ts';
 import type { Thing, World } from './thing.ts';
 
 /** Part of a difference in temperature that passes in a tick. */
@@ -12,11 +12,9 @@ const QUENCHED = 10;
 
 const clamp = (x: number) => (x > LIMIT ? LIMIT : x < -LIMIT ? -LIMIT : x);
 
-/** Heat between two things that touch: first `a` warms towards `b`, then `b` towards the new `a`. */
-export function touch(a: Thing, b: Thing): void {
-  const one = a.matter;
-  const other = b.matter;
-  if (!one || !other || one.temperature === other.temperature) return;
+/** Heat between two things that touch: first `one` warms towards `other`, then `other` towards the new `one`. */
+export function exchange(one: Substance, other: Substance): void {
+  if (one.temperature === other.temperature) return;
   const oneK = one.material.conductivity;
   const otherK = other.material.conductivity;
   const k = oneK < otherK ? oneK : otherK;
@@ -39,9 +37,7 @@ export function source(thing: Thing): void {
 }
 
 /** Melts, boils, freezes: the state by temperature, and the name that goes with a new one. */
-export function changeState(thing: Thing): void {
-  const matter = thing.matter;
-  if (!matter) return;
+export function changeState(thing: Thing, matter: Substance): void {
   const t = matter.temperature;
   const state = t < matter.melt ? SOLID : t > matter.material.boil ? GAS : LIQUID;
   if (state === matter.state) return;
@@ -50,9 +46,13 @@ export function changeState(thing: Thing): void {
 }
 
 /** Fire: ignition, burning down to ash, and water that puts it out. */
-export function burn(thing: Thing, world: World): void {
-  const matter = thing.matter;
-  if (!matter) return;
+export function burn(thing: Thing, matter: Substance, world: World): void {
+  const { burning, burned } = matter;
+  blaze(thing, matter, world);
+  if (matter.burning !== burning || matter.burned !== burned) thing.renamed();
+}
+
+function blaze(thing: Thing, matter: Substance, world: World): void {
   const point = matter.material.burn;
   if (matter.temperature >= point && !matter.burning && matter.burnTicks > 0) matter.burning = true;
   if (!matter.burning) return;

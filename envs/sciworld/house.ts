@@ -3,7 +3,7 @@ import type { JavaRandom } from './java-random.ts';
 import { kind } from './kinds.ts';
 import { makeBee } from './life.ts';
 import { BOOKS, PICTURES } from './prints.ts';
-import { insert, type Thing, type World } from './thing.ts';
+import { inserted, type Thing, type World } from './thing.ts';
 
 /** Rooms and the outside by name. */
 export type Rooms = Readonly<Record<string, Thing>>;
@@ -70,15 +70,15 @@ class Builder {
     const thing = this.#put(id, room);
     const drain = this.#world.make(kind('drain'));
     drain.portal = { from: thing, to: this.#rooms.sewer!, open: true };
-    insert(thing.portals, drain);
+    thing.portals = inserted(thing.portals, drain);
     return thing;
   }
 
   #door(from: Thing, to: Thing): void {
     const door = this.#world.make(kind('door'));
     door.portal = { from, to, open: false };
-    insert(from.portals, door);
-    insert(to.portals, door);
+    from.portals = inserted(from.portals, door);
+    to.portals = inserted(to.portals, door);
   }
 
   #picture(room: Thing): void {

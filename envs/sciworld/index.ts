@@ -1,13 +1,16 @@
 /** SciWorld as the framework loads it. */
-import type { EnvOptions } from '../../src/core/env.ts';
+import type { EnvOptions, Oracle } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { type Rules, SciWorld } from './env.ts';
+import { oracle } from './oracle.ts';
 import { SIMPLIFICATIONS } from './simulator.ts';
 
 export { agentgym } from './agentgym.ts';
+export { draw } from './draw.ts';
 export { SciWorld, SciWorldSession } from './env.ts';
 export { parity } from './parity.ts';
 export { prompt } from './prompt.ts';
+export { view } from './view.ts';
 
 const FIDELITIES = ['corrected', 'original'] as const;
 const TABLES = ['agentgym', 'scienceworld'] as const;
@@ -41,4 +44,9 @@ export function createEnv(options: EnvOptions = {}): SciWorld {
     simplifications: simplifications.map((name) => oneOf('simplifications', name, SIMPLER)),
   };
   return new SciWorld(rules);
+}
+
+/** The scripted solver under these options. */
+export function createOracle(options: EnvOptions = {}): Oracle {
+  return oracle(createEnv(options));
 }

@@ -5,7 +5,7 @@ import { type Kind, makeKind } from './thing.ts';
 const table = new Map<string, Kind>();
 
 function add(id: string, row: Partial<Kind>): void {
-  table.set(id, makeKind(id, row));
+  table.set(id, makeKind(id, { ...row, index: table.size }));
 }
 
 /** Kind by its id. @throws {Error} for a kind that the table has not: a mistake in this world */
@@ -13,6 +13,11 @@ export function kind(id: string): Kind {
   const found = table.get(id);
   if (!found) throw new Error(`sciworld: no kind "${id}"`);
   return found;
+}
+
+/** All kinds by their index. */
+export function allKinds(): Kind[] {
+  return [...table.values()];
 }
 
 // Places, and the agent.

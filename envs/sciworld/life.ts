@@ -55,11 +55,12 @@ export function tickAnimal(thing: Thing, world: World): void {
   if (self.ticks < course.ticks[at]!) return;
   self.ticks = 0;
   self.stage = course.stages[at + 1]!;
+  thing.renamed();
 }
 
 function fallApart(thing: Thing, world: World): void {
   if (!thing.parent) return;
-  for (const inside of [...thing.contents]) world.move(inside, thing.parent);
+  for (const inside of thing.contents) world.move(inside, thing.parent);
 }
 
 function sibling(thing: Thing, name: string): Thing | undefined {
@@ -72,7 +73,9 @@ export function tickPlant(thing: Thing, world: World): void {
   // Name and taste follow the stage of the tick before.
   thing.edible = self.stage === 'seed';
   thing.name = plantName(thing);
+  const { stage, sickly } = self;
   grow(thing, self, world);
+  if (self.stage !== stage || self.sickly !== sickly) thing.renamed();
 }
 
 function enter(self: Life, stage: string): void {
@@ -191,6 +194,7 @@ export function tickFlower(flower: Thing, world: World): void {
   const foreign = findForeign(flower, bloom.species, plant);
   if (!foreign) return;
   bloom.step = 1;
+  flower.renamed();
   bloom.mate = foreign.bloom!.plant.life!.genes;
   world.delete(foreign);
 }

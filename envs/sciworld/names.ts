@@ -4,7 +4,7 @@
  */
 import type { JavaRandom } from './java-random.ts';
 import { behind, describedName, grownTraits, isGrown, plantName, seedTraits } from './text.ts';
-import type { Thing } from './thing.ts';
+import type { OwnNames, Thing } from './thing.ts';
 
 const STOP_WORDS = new Set(['a', 'an', 'the']);
 
@@ -119,8 +119,19 @@ function containingNames(thing: Thing, names: Set<string>): void {
   for (const name of [...names]) names.add(`${name} containing ${holding}`);
 }
 
-/** Names by number, so that choosing them compares numbers. Emptied when full; `era` tells whose numbers still hold. */
-const table = { numbers: new Map<string, number>(), texts: [] as string[], era: 0 };
+/**
+ * Names by number, so that choosing and looking them up compares numbers. All sessions of a thread share it: it holds
+ * texts, nothing of an episode. Emptied when full; `era` tells whose numbers still hold.
+ */
+const table = {
+  numbers: new Map<string, number>(),
+  texts: [] as string[],
+  /** Names as the parser compares them: `plain`. */
+  plain: new Map<string, number>(),
+  /** Those by their first two characters. */
+  beginnings: new Map<string, string[]>(),
+  era: 0,
+};
 const TABLE_LIMIT = 200_000;
 const SET_LIMIT = 20_000;
 /** Sets of own names by what they are made of, and all names by the sets of a thing and its container. */
@@ -128,27 +139,24 @@ const ownSets = new Map<string, OwnSet>();
 const fullSets = new Map<number, Int32Array>();
 const MAX_SETS = 2 ** 20;
 
-interface OwnSet {
-  readonly id: number;
+/** Own names of a thing: of all things of this kind, name and state. */
+export interface OwnSet extends OwnNames {
+  /** Never 0 for a set that lasts; compared with the table's era. */
+  readonly era: number;
   readonly names: readonly string[];
-  /** The same as the parser compares them: `plain`, blank ones left out. */
-  readonly plain: readonly string[];
+  /** Name of the thing itself, as `plain`. */
+  readonly raw: string;
+  /** The names as the parser compares them, blank ones left out, with their numbers; shorter ones first. */
+  readonly plain: ReadonlyMap<string, number>;
 }
 
-/** Own set of a thing as of its last look, and what it was made of. */
-interface Remembered {
-  era: number;
-  name: string;
-  detail: string;
-  set: OwnSet;
-}
-
-const remembered = new WeakMap<Thing, Remembered>();
-const NOWHERE: OwnSet = { id: 0, names: [], plain: [] };
+const NOWHERE: OwnSet = { id: 0, era: 0, names: [], raw: '', plain: new Map() };
 
 function forget(): void {
   table.numbers.clear();
   table.texts = [];
+  table.plain.clear();
+  table.beginnings.clear();
   table.era++;
   ownSets.clear();
   fullSets.clear();
@@ -186,30 +194,78 @@ function detail(thing: Thing): string {
   return holding;
 }
 
-function ownSet(thing: Thing, viewer: Thing | null): OwnSet {
-  if (thing.portal) return setOf(`portal|${portalNames(thing, viewer).join('|')}`, thing, viewer);
-  const made = detail(thing);
-  let known = remembered.get(thing);
-  if (known && known.era === table.era && known.name === thing.name && known.detail === made) return known.set;
-  const set = setOf(`${thing.kind.id}|${thing.name}|${made}`, thing, viewer);
-  known = { era: table.era, name: thing.name, detail: made, set };
-  remembered.set(thing, known);
+/** Own names of a thing. @param viewer place they are used in; only doors look at it */
+export function ownSet(thing: Thing, viewer: Thing | null): OwnSet {
+  const known = thing.known as OwnSet | null;
+  if (known && known.era === table.era && (!thing.portal || thing.knownFrom === viewer)) return known;
+  const key = thing.portal
+    ? `portal|${portalNames(thing, viewer).join('|')}`
+    : `${thing.kind.id}|${thing.name}|${detail(thing)}`;
+  const set = setOf(key, thing, viewer);
+  thing.known = set;
+  thing.knownFrom = viewer;
   return set;
 }
 
 function setOf(key: string, thing: Thing, viewer: Thing | null): OwnSet {
-  let set = ownSets.get(key);
-  if (!set) {
-    if (ownSets.size >= SET_LIMIT || table.texts.length > TABLE_LIMIT) forget();
-    const names = ownNames(thing, viewer);
-    set = { id: ownSets.size + 2, names, plain: names.filter((name) => name.trim() !== '').map(plain) };
-    ownSets.set(key, set);
-  }
+  const known = ownSets.get(key);
+  if (known) return known;
+  if (ownSets.size >= SET_LIMIT || table.texts.length > TABLE_LIMIT) forget();
+  const names = ownNames(thing, viewer);
+  const compared = new Set(names.filter((name) => name.trim() !== '').map(plain));
+  const set = {
+    id: ownSets.size + 2,
+    era: table.era,
+    names,
+    raw: plain(thing.name),
+    plain: new Map([...compared].sort((a, b) => a.length - b.length).map((name) => [name, plainNumber(name)])),
+  };
+  ownSets.set(key, set);
   return set;
 }
 
+function plainNumber(name: string): number {
+  const known = table.plain.get(name);
+  if (known !== undefined) return known;
+  const number = table.plain.size;
+  table.plain.set(name, number);
+  const beginning = name.slice(0, 2);
+  const alike = table.beginnings.get(beginning);
+  if (alike) alike.push(name);
+  else table.beginnings.set(beginning, [name]);
+  return number;
+}
+
+/** Own names of all these things, of one era of the table. */
+export function ownSetsOf(things: readonly Thing[], viewer: Thing | null): OwnSet[] {
+  for (;;) {
+    const { era } = table;
+    const sets = things.map((thing) => ownSet(thing, viewer));
+    if (table.era === era) return sets;
+  }
+}
+
+/** Names that `text` begins with, of all that anything seen in this era has. */
+export function namesBeginning(text: string): string[] {
+  const found: string[] = [];
+  for (let length = 0; length <= 2 && length <= text.length; length++) {
+    for (const name of table.beginnings.get(text.slice(0, length)) ?? []) if (text.startsWith(name)) found.push(name);
+  }
+  return found;
+}
+
+/** Counts of the sets that have each name, by its number; good until the next call. */
+export function countPlain(sets: readonly OwnSet[]): Int32Array {
+  if (plainCounts.length < table.plain.size) plainCounts = new Int32Array(2 * table.plain.size);
+  else plainCounts.fill(0, 0, table.plain.size);
+  for (const set of sets) for (const number of set.plain.values()) plainCounts[number]!++;
+  return plainCounts;
+}
+
+let plainCounts = new Int32Array(4096);
+
 /** Portals as containers have one name of their own. */
-const PORTAL_SET: OwnSet = { id: 1, names: PORTAL_AS_CONTAINER, plain: [] };
+const PORTAL_SET: OwnSet = { id: 1, era: 0, names: PORTAL_AS_CONTAINER, raw: '', plain: new Map() };
 
 /**
  * All names of a thing as numbers, in the order of the names in lower case: its own, and its own in or on each name of
@@ -224,12 +280,15 @@ function allNames(thing: Thing, viewer: Thing | null): Int32Array {
     if (container) within = container.portal ? PORTAL_SET : ownSet(container, viewer);
     own = ownSet(thing, viewer);
   }
+  const { spelled: known } = thing;
+  if (known && known.own === own && known.within === within) return known.numbers;
   const key = own.id * MAX_SETS + within.id;
   let numbers = fullSets.get(key);
   if (!numbers) {
     numbers = Int32Array.from(spelled(own.names, within.names), numberOf);
     fullSets.set(key, numbers);
   }
+  thing.spelled = { own, within, numbers };
   return numbers;
 }
 
@@ -258,82 +317,101 @@ function spelled(own: readonly string[], within: readonly string[]): string[] {
   return [...names].sort();
 }
 
-/** Names of a thing by itself, as the parser compares them. */
-export function plainNames(thing: Thing, viewer: Thing | null): readonly string[] {
-  return ownSet(thing, viewer).plain;
-}
-
 /**
  * Listed things: those that the valid list speaks of, in its order: `top`, the doors and places behind, the contents,
  * closed or not.
  */
 export function listed(top: Thing, hidden: boolean): Thing[] {
-  const found = new Set<Thing>();
-  collect(top, hidden, found);
-  return [...found];
+  const found: Thing[] = [];
+  collect(top, hidden, found, ++top.changes.walks);
+  return found;
 }
 
-function collect(thing: Thing, hidden: boolean, found: Set<Thing>): void {
+function add(thing: Thing, found: Thing[], walk: number): void {
+  if (thing.passed === walk) return;
+  thing.passed = walk;
+  found.push(thing);
+}
+
+function collect(thing: Thing, hidden: boolean, found: Thing[], walk: number): void {
   const shown = hidden || !thing.hidden;
-  if (shown) found.add(thing);
+  if (shown) add(thing, found, walk);
   for (const portal of thing.portals) {
-    found.add(portal);
+    add(portal, found, walk);
     const place = behind(portal, thing);
-    if (place) found.add(place);
+    if (place) add(place, found, walk);
   }
   if (!shown) return;
   if (thing.portals.length === 0) {
-    for (const inside of thing.contents) collect(inside, hidden, found);
+    for (const inside of thing.contents) collect(inside, hidden, found, walk);
     return;
   }
   for (const inside of [...thing.contents, ...thing.portals].sort((a, b) => a.id - b.id))
-    collect(inside, hidden, found);
+    collect(inside, hidden, found, walk);
 }
 
 /** Rounds of the choice, and the first of them that draws. */
 const ROUNDS = 20;
 const DRAWING = 10;
 
+/** A thing in the choice: its names, the one it has now, and where that stands among them. */
+interface Chooser {
+  readonly names: Int32Array;
+  choice: number;
+  at: number;
+}
+
+/** Counts by a name's number, all 0 between two choices. */
+let counts = new Int32Array(4096);
+
 /**
  * One name for each thing. Names that two things share are dropped where others remain; then everyone takes its first
  * and, for 20 rounds, moves on while it shares its choice: to the next name at first, to a random one later.
  */
 export function chooseNames(things: readonly Thing[], viewer: Thing, random: JavaRandom): string[] {
-  const era = table.era;
-  const all = things.map((thing) => allNames(thing, viewer));
-  // Numbers of an emptied table mean nothing: once more, with the new one.
-  if (table.era !== era) return chooseNames(things, viewer, random);
-  const counts = new Int32Array(table.texts.length);
-  for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!]!++;
-  const choices = all.map((names) => {
-    const single = names.filter((name) => counts[name] === 1);
-    return single.length > 0 ? single : names;
-  });
-  settle(choices, random);
+  const chosen = chooseNumbers(things, viewer, random);
   return things.map((thing, i) => (thing.portal ? portalChoice(thing, viewer) : table.texts[chosen[i]!]!));
 }
 
-/** Numbers chosen last, by position. */
-let chosen = new Int32Array(1024);
+/** The draws of the choice of names alone. */
+export function drawNames(things: readonly Thing[], viewer: Thing, random: JavaRandom): void {
+  chooseNumbers(things, viewer, random);
+}
+
+function chooseNumbers(things: readonly Thing[], viewer: Thing, random: JavaRandom): number[] {
+  const { era } = table;
+  const all = things.map((thing) => allNames(thing, viewer));
+  // Numbers of an emptied table mean nothing: once more, with the new one.
+  if (table.era !== era) return chooseNumbers(things, viewer, random);
+  if (counts.length < table.texts.length) counts = new Int32Array(2 * table.texts.length);
+  for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!]!++;
+  // A name that is one thing's alone stays its choice: nobody else can take it.
+  const chosen = all.map((names) => {
+    for (let i = 0; i < names.length; i++) if (counts[names[i]!] === 1) return names[i]!;
+    return -1;
+  });
+  for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!] = 0;
+  const choosers: Chooser[] = [];
+  for (const [i, names] of all.entries()) {
+    if (chosen[i] === -1) choosers.push({ names, choice: names[0]!, at: 0 });
+  }
+  settle(choosers, random);
+  let next = 0;
+  for (let i = 0; i < chosen.length; i++) if (chosen[i] === -1) chosen[i] = choosers[next++]!.choice;
+  return chosen;
+}
 
 /** Runs the rounds of the choice. */
-function settle(choices: readonly Int32Array[], random: JavaRandom): void {
-  const count = choices.length;
-  if (chosen.length < count) chosen = new Int32Array(2 * count);
-  const at = new Int32Array(count);
-  const taken = new Int32Array(table.texts.length);
-  for (let i = 0; i < count; i++) chosen[i] = choices[i]![0]!;
-  const moving: number[] = [];
+function settle(choosers: readonly Chooser[], random: JavaRandom): void {
   for (let round = 0; round < ROUNDS; round++) {
-    for (let i = 0; i < count; i++) taken[chosen[i]!]!++;
-    moving.length = 0;
-    for (let i = 0; i < count; i++) if (taken[chosen[i]!]! > 1) moving.push(i);
-    for (let i = 0; i < count; i++) taken[chosen[i]!] = 0;
+    for (const { choice } of choosers) counts[choice]!++;
+    const moving = choosers.filter(({ choice }) => counts[choice]! > 1);
+    for (const { choice } of choosers) counts[choice] = 0;
     if (moving.length === 0) return;
-    for (const i of moving) {
-      const names = choices[i]!;
-      at[i] = round < DRAWING ? (at[i]! + 1) % names.length : random.int(names.length);
-      chosen[i] = names[at[i]!]!;
+    for (const chooser of moving) {
+      const { names } = chooser;
+      chooser.at = round < DRAWING ? (chooser.at + 1) % names.length : random.int(names.length);
+      chooser.choice = names[chooser.at]!;
     }
   }
 }
@@ -345,28 +423,29 @@ function portalChoice(portal: Thing, viewer: Thing): string {
 }
 
 /**
- * Things a command can speak of, in id order: the agent's place, its doors, the places behind them and all that is not
+ * Things a command can speak of, in no order: the agent's place, its doors, the places behind them and all that is not
  * shut away, and the same for the agent itself.
  */
 export function candidates(agent: Thing): Thing[] {
-  const found = new Set<Thing>();
+  const found: Thing[] = [];
+  const walk = ++agent.changes.walks;
   for (const top of [agent.parent!, agent]) {
-    found.add(top);
+    add(top, found, walk);
     for (const portal of top.portals) {
-      found.add(portal);
+      add(portal, found, walk);
       const place = behind(portal, top);
-      if (place) found.add(place);
+      if (place) add(place, found, walk);
     }
-    reach(top, found);
+    reach(top, found, walk);
   }
-  return [...found].sort((a, b) => a.id - b.id);
+  return found;
 }
 
-function reach(container: Thing, found: Set<Thing>): void {
+function reach(container: Thing, found: Thing[], walk: number): void {
   for (const thing of container.contents) {
-    found.add(thing);
-    for (const terminal of thing.terminals ?? []) found.add(terminal);
-    for (const portal of thing.portals) found.add(portal);
-    if (thing.isOpen) reach(thing, found);
+    add(thing, found, walk);
+    if (thing.terminals) for (const terminal of thing.terminals) add(terminal, found, walk);
+    for (const portal of thing.portals) add(portal, found, walk);
+    if (thing.isOpen) reach(thing, found, walk);
   }
 }

@@ -1,5 +1,5 @@
 /** Reading of commands: words as prefixes, names of things, and what remains ambiguous. */
-import { plainNames } from './names.ts';
+import { namesBeginning, type OwnSet, ownSet, ownSetsOf } from './names.ts';
 import { describedName } from './text.ts';
 import type { Thing } from './thing.ts';
 
@@ -12,38 +12,36 @@ export interface Reading<A> {
   readonly things: readonly Thing[];
 }
 
-/** A thing with its names and those of its container, both as `plain` text. */
-interface Named {
-  readonly thing: Thing;
-  readonly own: readonly string[];
-  readonly within: readonly string[];
+/** Things a text may name, each with its names, and the place they are seen from. */
+export interface Nameable {
+  readonly things: readonly Thing[];
+  readonly sets: readonly OwnSet[];
+  readonly viewer: Thing;
 }
 
-/** Prepares the names of `things` for matching. */
-export function named(things: readonly Thing[], viewer: Thing): Named[] {
-  return things.map((thing) => {
-    const container = thing.parent;
-    const within = container && !container.portal ? plainNames(container, viewer) : [];
-    return { thing, own: plainNames(thing, viewer), within };
-  });
+/** Looks up the names of `things`. */
+export function nameable(things: readonly Thing[], viewer: Thing): Nameable {
+  return { things, sets: ownSetsOf(things, viewer), viewer };
 }
 
-/** Names of `named` that `text` begins with, in order. */
-function prefixes({ own, within }: Named, text: string): string[] {
+/** Names that `text` begins with, of a thing that has those of `beginning`, alone or in or on its container; sorted. */
+function prefixes(thing: Thing, beginning: readonly string[], text: string, viewer: Thing): string[] {
   const found: string[] = [];
-  for (const name of own) {
-    if (!text.startsWith(name)) continue;
+  for (const name of beginning) {
     if (name.length > 1) found.push(name);
     const rest = text.slice(name.length);
     const joint = rest.startsWith(' in ') ? ' in ' : rest.startsWith(' on ') ? ' on ' : '';
-    if (!joint) continue;
-    for (const place of within) if (rest.startsWith(place, 4)) found.push(name + joint + place);
+    const container = thing.parent;
+    if (!joint || !container || container.portal) continue;
+    for (const place of ownSet(container, viewer).plain.keys()) {
+      if (rest.startsWith(place, 4)) found.push(name + joint + place);
+    }
   }
   return found.length > 1 ? [...new Set(found)].sort() : found;
 }
 
 /** Readings of `text` (as `plain` makes it) by one pattern: tuples of things, each once. */
-export function match(pattern: Pattern, text: string, things: readonly Named[]): Thing[][] {
+export function match(pattern: Pattern, text: string, { things, sets, viewer }: Nameable): Thing[][] {
   const found: Thing[][] = [];
   const seen = new Set<string>();
   const go = (at: number, rest: string, chosen: Thing[]): void => {
@@ -60,9 +58,15 @@ export function match(pattern: Pattern, text: string, things: readonly Named[]):
       return;
     }
     if (rest === '') return;
-    for (const thing of things) {
-      for (const name of prefixes(thing, rest)) {
-        go(at + 1, rest.slice(name.length).trim(), [...chosen, thing.thing]);
+    const known = namesBeginning(rest);
+    if (known.length === 0) return;
+    for (let i = 0; i < sets.length; i++) {
+      const { plain } = sets[i]!;
+      if (!known.some((name) => plain.has(name))) continue;
+      const beginning = known.filter((name) => plain.has(name));
+      const thing = things[i]!;
+      for (const name of prefixes(thing, beginning, rest, viewer)) {
+        go(at + 1, rest.slice(name.length).trim(), [...chosen, thing]);
       }
     }
   };

@@ -1,10 +1,10 @@
 /** One episode of ScienceWorld: loading a variation, and steps. */
-import { ACTIONS, type Action, inventoryText, type Stage } from './actions.ts';
+import { type Action, inventoryText, type Stage } from './actions.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';
 import { candidates, chooseNames, listed, plain } from './names.ts';
-import { match, named, optionText, type Reading } from './parser.ts';
+import { match, type Nameable, nameable, optionText, type Reading } from './parser.ts';
 import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
 import { detailed } from './text.ts';
@@ -26,8 +26,6 @@ const UNKNOWN =
 const UNMATCHED = 'No known action matches that input.';
 const AMBIGUOUS = 'Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n';
 
-const ACTION_BY_NAME = new Map(ACTIONS.map((action) => [action.name, action]));
-
 export class Simulator implements Stage {
   readonly world: World;
   readonly description: string;
@@ -42,6 +40,9 @@ export class Simulator implements Stage {
   /** Readings to choose from, after an ambiguous command. */
   #pending: Reading<Action>[] | null = null;
   #valid: (() => string[]) | undefined;
+  /** Reach of commands as of this count of changes. */
+  #reach: Nameable | undefined;
+  #reachAt = -1;
 
   /** @param variation in [0, task.variations) */
   constructor(registered: Registered, variation: number, simplifications: readonly Simplification[] = []) {
@@ -86,6 +87,11 @@ export class Simulator implements Stage {
     return this.#pending?.length ?? 0;
   }
 
+  /** Things that each of these choices would be done to. */
+  get choices(): readonly (readonly Thing[])[] {
+    return this.#pending?.map(({ things }) => things) ?? [];
+  }
+
   /** Text of the agent's place. */
   look(): string {
     return detailed(this.world.agent.parent!, this.world.agent.parent);
@@ -121,29 +127,49 @@ export class Simulator implements Stage {
     if (command === 'help') return this.#help();
     if (command === 'objects') return this.#objects();
     if (command === 'task') return `Task description:\n${this.description}`;
-    const free = (name: string) => this.#history.push({ action: ACTION_BY_NAME.get(name)!, things: [] });
-    free('look around');
-    free('view inventory');
     if (this.#pending) {
       const options = this.#pending;
       this.#pending = null;
       const chosen = /^[+-]?\d+$/.test(text) ? options[Number(text)] : undefined;
       return this.#run(chosen ?? null);
     }
-    const readings = this.#read(plain(text));
+    const readings = this.#read(plain(text), this.reach());
     if (readings.length === 0) return UNMATCHED;
-    if (readings.length > 1) return this.#ask(readings);
+    if (readings.length > 1) return this.#ask(this.#read(plain(text), this.#inOrder()));
     return this.#run(readings[0]!);
   }
 
-  #read(text: string): Reading<Action>[] {
+  /** Things a command can speak of now, with their names. */
+  reach(): Nameable {
+    const { agent, changes } = this.world;
+    if (this.#reachAt !== changes.count) {
+      this.#reach = nameable(candidates(agent), agent.parent!);
+      this.#reachAt = changes.count;
+    }
+    return this.#reach!;
+  }
+
+  /** Number of ways in which a command can be understood now. */
+  understood(text: string): number {
+    return this.#read(plain(text), this.reach()).length;
+  }
+
+  /** The same in id order: readings are told in it where there are several. */
+  #inOrder(): Nameable {
     const { agent } = this.world;
-    const near = named(candidates(agent), agent.parent!);
+    return nameable(
+      candidates(agent).sort((a, b) => a.id - b.id),
+      agent.parent!,
+    );
+  }
+
+  #read(text: string, near: Nameable): Reading<Action>[] {
+    const { agent } = this.world;
     const readings: Reading<Action>[] = [];
     for (const action of this.actions) {
       const words = action.pattern[0]!;
       if (!words.some((word) => text.startsWith(word))) continue;
-      const things = action.when === 'teleport' ? named([...descendants(this.world.universe)], agent.parent!) : near;
+      const things = action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
       for (const tuple of match(action.pattern, text, things)) readings.push({ action, things: tuple });
     }
     return readings;

@@ -1,15 +1,22 @@
 /**
  * Staged list of actions: the form first, then its thing, then its second thing. Things have the shortest name that no
- * other thing within reach answers to; only what the parser would take as exactly that action is listed.
+ * other thing within reach answers to; only what the parser would take as exactly that action is listed. Beside the
+ * forms stand whole actions: doors and the places behind them, and what can be done to the things that the task's text
+ * names.
  */
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { Action } from './actions.ts';
-import { candidates, plain, plainNames } from './names.ts';
+import { countPlain, type OwnSet, ownSet } from './names.ts';
 import type { Simulator } from './simulator.ts';
+import { behind } from './text.ts';
 import type { Thing } from './thing.ts';
 
-const MORE = '…';
-const BACK = 'back';
+/** End of a text that is not yet a whole action. */
+export const MORE = '?';
+export const BACK = 'back';
+/** Forms of which whole actions on the task's own things are listed at once. */
+const DIRECT_ONE = ['open door', 'focus', 'pick up'];
+const DIRECT_TWO = ['move object', 'use object'];
 
 interface Stage {
   readonly action: Action;
@@ -20,8 +27,8 @@ interface Stage {
 interface Named {
   readonly thing: Thing;
   readonly name: string;
-  /** 0 for what the task speaks of, else 1. */
-  readonly rank: number;
+  /** 0 for what the task's text names, else 1. */
+  readonly rank: 0 | 1;
 }
 
 export class Stages {
@@ -29,13 +36,18 @@ export class Stages {
   #stage: Stage | undefined;
   /** Partial steps in a row. */
   #partial = 0;
-
-  /** The task's description as the parser compares names. */
+  /** The task's description in words, and which names are in it. */
   readonly #asked: string;
+  readonly #ranks = new Map<string, 0 | 1>();
+  /** Things within reach as of this count of changes. */
+  #named: readonly Named[] = [];
+  /** The same by thing, look-alikes too. */
+  #names: ReadonlyMap<Thing, string> = new Map();
+  #namedAt = -1;
 
   constructor(simulator: Simulator) {
     this.#simulator = simulator;
-    this.#asked = plain(simulator.description);
+    this.#asked = inWords(simulator.description);
   }
 
   /** Takes a text that is a stage. @returns what to say to it, or undefined for anything else */
@@ -62,9 +74,7 @@ export class Stages {
     const action = this.#simulator.actions.find(({ arity, shown }) => arity > 0 && text === `${shown[0]} ${MORE}`);
     if (action && this.#partial + action.arity <= MAX_PARTIAL_STEPS) return { action };
     if (stage?.action.arity !== 2 || stage.x) return undefined;
-    const x = this.#firsts(stage.action, this.#things()).find(
-      (named) => text === `${prefix({ ...stage, x: named })} ${MORE}`,
-    );
+    const x = this.#firsts(stage.action).find((named) => text === `${prefix({ ...stage, x: named })} ${MORE}`);
     return x && { action: stage.action, x };
   }
 
@@ -74,96 +84,155 @@ export class Stages {
   }
 
   actions(): string[] {
-    const simulator = this.#simulator;
-    if (simulator.options > 0)
-      return Array.from({ length: Math.min(simulator.options, ACTIONS_PER_STAGE) }, (_, i) => `${i}`);
-    const things = this.#things();
+    const { options } = this.#simulator;
+    if (options > 0) return Array.from({ length: Math.min(options, ACTIONS_PER_STAGE) }, (_, i) => `${i}`);
     const stage = this.#stage;
-    if (!stage) return this.#forms(things);
+    if (!stage) return this.#forms();
     const { action, x } = stage;
-    const found: string[] = [];
-    if (action.arity === 1) {
-      for (const named of this.#firsts(action, things)) found.push(`${prefix(stage)} ${named.name}`);
-    } else if (x) {
-      for (const y of this.#seconds(action, x, things)) found.push(`${prefix(stage)} ${y.name}`);
-    } else {
-      for (const named of this.#firsts(action, things)) found.push(`${prefix({ action, x: named })} ${MORE}`);
-    }
-    const room = ACTIONS_PER_STAGE - (this.#mayGoBack() ? 1 : 0);
-    const texts = found.slice(0, room);
-    if (this.#mayGoBack() || texts.length === 0) texts.push(BACK);
+    const found =
+      action.arity === 1
+        ? this.#firsts(action).map(({ name }) => `${prefix(stage)} ${name}`)
+        : x
+          ? this.#seconds(action, x).map(({ name }) => `${prefix(stage)} ${name}`)
+          : this.#firsts(action).map((named) => `${prefix({ action, x: named })} ${MORE}`);
+    const mayGoBack = this.#mayGoBack();
+    const texts = found.slice(0, ACTIONS_PER_STAGE - (mayGoBack ? 1 : 0));
+    if (mayGoBack || texts.length === 0) texts.push(BACK);
     return texts;
   }
 
-  /** Whole actions without a thing, and the forms for which there is one. */
-  #forms(things: readonly Named[]): string[] {
+  /** Whole actions without a thing, the forms for which there is one, and whole actions on what the task names. */
+  #forms(): string[] {
+    const things = this.#things();
     const texts: string[] = [];
     for (const action of this.#simulator.actions) {
       const [verb] = action.shown;
       if (action.arity === 0) texts.push(verb!);
-      else if (this.#firsts(action, things).length > 0) texts.push(`${verb} ${MORE}`);
+      else if (things.some((x) => this.#isFirst(action, x))) texts.push(`${verb} ${MORE}`);
+    }
+    const whole = new Set([...this.#ways(), ...this.#direct()]);
+    return [...texts, ...whole].slice(0, ACTIONS_PER_STAGE);
+  }
+
+  /** Going where a door is open, and opening it where not. */
+  #ways(): string[] {
+    const room = this.#simulator.world.agent.parent!;
+    return room.portals.flatMap((door) => {
+      const place = behind(door, room);
+      if (door.kind.id !== 'door' || !place) return [];
+      const name = this.nameOf(door.portal!.open ? place : door);
+      return name === undefined ? [] : [`${door.portal!.open ? 'go to' : 'open'} ${name}`];
+    });
+  }
+
+  #direct(): string[] {
+    const asked = this.#things().filter(({ thing, rank }) => rank === 0 && !thing.kind.location && !thing.portal);
+    const texts: string[] = [];
+    for (const action of this.#simulator.actions) {
+      if (DIRECT_ONE.includes(action.name)) {
+        for (const x of asked) if (this.#isFirst(action, x)) texts.push(`${action.shown[0]} ${x.name}`);
+      }
+      if (!DIRECT_TWO.includes(action.name)) continue;
+      for (const x of asked) {
+        for (const y of asked) if (this.#isPair(action, x, y)) texts.push(`${prefix({ action, x })} ${y.name}`);
+      }
     }
     return texts;
   }
 
-  #firsts(action: Action, things: readonly Named[]): Named[] {
+  #firsts(action: Action): Named[] {
+    return this.#things().filter((x) => this.#isFirst(action, x));
+  }
+
+  #seconds(action: Action, x: Named): Named[] {
+    return this.#things().filter((y) => this.#isPair(action, x, y));
+  }
+
+  #isFirst(action: Action, x: Named): boolean {
     const simulator = this.#simulator;
     if (action.arity === 1) {
-      return things.filter(
-        ({ thing }) => action.lists?.(simulator, thing) !== false && action.refuse(simulator, thing, thing) === null,
-      );
+      return action.lists?.(simulator, x.thing) !== false && action.refuse(simulator, x.thing, x.thing) === null;
     }
-    return things.filter((x) => things.some((y) => action.refuse(simulator, x.thing, y.thing) === null));
+    return action.pairs!.x(x.thing) && this.#things().some((y) => y.thing !== x.thing && action.pairs!.y(y.thing));
   }
 
-  #seconds(action: Action, x: Named, things: readonly Named[]): Named[] {
-    return things.filter((y) => action.refuse(this.#simulator, x.thing, y.thing) === null);
+  #isPair({ pairs }: Action, x: Named, y: Named): boolean {
+    return x.thing !== y.thing && pairs!.x(x.thing) && pairs!.y(y.thing);
   }
 
-  /** Things within reach with their names, the ones that the task speaks of first. */
-  #things(): Named[] {
-    const { agent } = this.#simulator.world;
-    const reach = candidates(agent);
-    const owners = new Map<string, number>();
-    const names = new Map<Thing, string[]>();
-    const own = (thing: Thing) => {
-      let found = names.get(thing);
-      if (!found) {
-        found = [...new Set(plainNames(thing, agent.parent))].filter((name) => name.length > 1);
-        names.set(thing, found);
-      }
-      return found;
-    };
-    for (const thing of reach) for (const name of own(thing)) owners.set(name, (owners.get(name) ?? 0) + 1);
+  /** Name of a thing within reach, as it is listed. */
+  nameOf(thing: Thing): string | undefined {
+    this.#things();
+    return this.#names.get(thing);
+  }
+
+  /** Things within reach with their names, the ones that the task names first. */
+  #things(): readonly Named[] {
+    const simulator = this.#simulator;
+    const { things, sets, viewer } = simulator.reach();
+    if (this.#namedAt === simulator.world.changes.count) return this.#named;
+    const counts = countPlain(sets);
     const named: Named[] = [];
-    for (const thing of reach) {
+    for (const [i, thing] of things.entries()) {
       if (thing.hidden) continue;
-      const known = own(thing);
-      if (known.length === 0) continue;
-      const name = bestName(thing, known, owners, thing.parent ? own(thing.parent) : []);
-      named.push({ thing, name, rank: this.#asked.includes(name) || this.#asked.includes(thing.name) ? 0 : 1 });
+      const within = thing.parent && !thing.parent.portal ? ownSet(thing.parent, viewer) : undefined;
+      const name = bestName(sets[i]!, counts, within);
+      if (name !== undefined) named.push({ thing, name, rank: this.#rank(name, sets[i]!) });
     }
     named.sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    this.#names = new Map(named.map(({ thing, name }) => [thing, name]));
     // Look-alikes are named once: the answer asks which is meant.
-    return named.filter(({ name }, i) => i === 0 || named[i - 1]!.name !== name);
+    this.#named = named.filter(({ name }, i) => i === 0 || named[i - 1]!.name !== name);
+    this.#namedAt = simulator.world.changes.count;
+    return this.#named;
+  }
+
+  #rank(name: string, { raw, plain }: OwnSet): 0 | 1 {
+    const key = `${raw}|${name}`;
+    let rank = this.#ranks.get(key);
+    if (rank === undefined) {
+      const isAsked = (text: string) => this.#asked.includes(inWords(text));
+      rank = isAsked(name) || isAsked(raw) || (plain.has(LIVING) && isAsked(LIVING)) ? 0 : 1;
+      this.#ranks.set(key, rank);
+    }
+    return rank;
   }
 }
 
-/** Shortest name of its own that is nobody else's, else the shortest within its container, else the first. */
-function bestName(
-  thing: Thing,
-  names: readonly string[],
-  owners: ReadonlyMap<string, number>,
-  within: readonly string[],
-): string {
-  const shortest = (list: readonly string[]) => list.reduce((a, b) => (b.length < a.length ? b : a), list[0]!);
-  const raw = plain(thing.name);
-  if (owners.get(raw) === 1 && names.includes(raw)) return raw;
-  const single = names.filter((name) => owners.get(name) === 1);
-  if (single.length > 0) return shortest(single);
-  const placed = within.filter((name) => owners.get(name) === 1);
-  const base = names.includes(raw) ? raw : shortest(names);
-  return placed.length > 0 ? `${base} in ${shortest(placed)}` : base;
+const LIVING = 'living thing';
+
+/** A text as words between blanks, so that whole words are found in it. */
+function inWords(text: string): string {
+  return ` ${text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, ' ')
+    .trim()} `;
+}
+
+/**
+ * Name of its own that nobody else has: "door to X", the name itself, else the shortest; else one that is its own within
+ * its container; else its name.
+ */
+function bestName({ raw, plain }: OwnSet, counts: Int32Array, within: OwnSet | undefined): string | undefined {
+  const isSingle = (number: number | undefined) => number !== undefined && counts[number] === 1;
+  if (isSingle(plain.get(raw)) && raw !== 'door') return raw;
+  let first: string | undefined;
+  let single: string | undefined;
+  for (const [name, number] of plain) {
+    if (name.length < 2) continue;
+    first ??= name;
+    if (counts[number] !== 1) continue;
+    if (raw !== 'door' || name.startsWith('door to ')) return name;
+    single ??= name;
+  }
+  if (single !== undefined || first === undefined) return single;
+  const base = plain.has(raw) ? raw : first;
+  if (within) {
+    for (const [place, number] of within.plain) {
+      if (place.length > 1 && counts[number] === 1) return `${base} in ${place}`;
+    }
+  }
+  return base;
 }
 
 function prefix({ action, x }: Stage): string {

@@ -51,7 +51,7 @@ export function lines(things: readonly Thing[], viewer: Thing | null, long = fal
 }
 
 /** Contents and portals: what containers show. */
-function holdings(thing: Thing): Thing[] {
+function holdings(thing: Thing): readonly Thing[] {
   return thing.portals.length === 0 ? thing.contents : [...thing.contents, ...thing.portals];
 }
 

@@ -50,6 +50,8 @@ export type Form =
 
 /** Kind of things: what all of one sort have in common, a row of the table in `kinds.ts`. */
 export interface Kind {
+  /** Row in the table of kinds, −1 outside it. */
+  readonly index: number;
   readonly id: string;
   /** Name at the start; the thing's own name changes with its state. */
   readonly name: string;
@@ -76,6 +78,7 @@ export interface Kind {
 }
 
 const PLAIN: Kind = {
+  index: -1,
   id: '',
   name: '',
   form: 'a',
@@ -182,13 +185,36 @@ export interface Print {
   readonly text: string;
 }
 
+/** Count of all changes to what things are called, where they are and what can be reached; caches go by it. */
+export interface Changes {
+  count: number;
+  /** Walks over things so far; each marks what it has passed with its number. */
+  walks: number;
+}
+
+/** Names a thing answers to by itself, as `names.ts` makes and remembers them. */
+export interface OwnNames {
+  readonly id: number;
+}
+
+const NOTHING: readonly Thing[] = [];
+
 export class Thing {
   readonly id: number;
   readonly kind: Kind;
-  name: string;
+  readonly changes: Changes;
+  #name: string;
   parent: Thing | null = null;
-  contents: Thing[] = [];
-  portals: Thing[] = [];
+  /** Replaced, never changed in place: who walks over it sees it as it was. */
+  contents: readonly Thing[] = NOTHING;
+  portals: readonly Thing[] = NOTHING;
+  /** Own names as of the last change, and of a portal the place they are seen from. */
+  known: OwnNames | null = null;
+  knownFrom: Thing | null = null;
+  /** All names in the order of the choice, for these names of its own and of its container. */
+  spelled: { readonly own: OwnNames; readonly within: OwnNames; readonly numbers: Int32Array } | null = null;
+  /** Number of the last walk that passed it. */
+  passed = 0;
   hidden = false;
   deleted = false;
   /** Tick this thing has had its turn in. */
@@ -203,6 +229,8 @@ export class Thing {
   contact: Contact | null = null;
   /** Terminal 1 and terminal 2, or anode and cathode. */
   terminals: readonly [Thing, Thing] | null = null;
+  /** A contact of it has been connected at some time. */
+  plugged = false;
   portal: Portal | null = null;
   life: Life | null = null;
   bloom: Bloom | null = null;
@@ -213,15 +241,35 @@ export class Thing {
   /** Stopwatch: ticks; toilet: stage of the flush. */
   count = 0;
 
-  constructor(id: number, kind: Kind) {
+  constructor(id: number, kind: Kind, changes: Changes) {
     this.id = id;
     this.kind = kind;
-    this.name = kind.name;
+    this.changes = changes;
+    this.#name = kind.name;
     this.moveable = !kind.fixed;
     this.edible = kind.edible;
     this.matter = kind.material === null ? null : new Substance(material(kind.material));
     this.container = container(kind.container);
     this.device = device(kind.device);
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  set name(name: string) {
+    if (name === this.#name) return;
+    this.#name = name;
+    this.renamed();
+  }
+
+  /** Forgets the names that depend on this thing's name, fire, stage of life or contents; one of these has changed. */
+  renamed(): void {
+    this.changes.count++;
+    this.known = null;
+    if (this.terminals) for (const terminal of this.terminals) terminal.known = null;
+    for (const portal of this.portals) portal.known = null;
+    if (this.parent) this.parent.known = null;
   }
 
   /** Container that can be looked into and put things into now. */
@@ -263,12 +311,13 @@ function device(kind: Kind['device']): Device | null {
   };
 }
 
-/** Inserts by ascending id; keeps a thing that is there already once. */
-export function insert(list: Thing[], thing: Thing): void {
+/** The list with `thing` among it by ascending id, once. */
+export function inserted(list: readonly Thing[], thing: Thing): readonly Thing[] {
   let at = list.length;
   while (at > 0 && list[at - 1]!.id > thing.id) at--;
-  if (at > 0 && list[at - 1] === thing) return;
-  list.splice(at, 0, thing);
+  if (at > 0 && list[at - 1] === thing) return list;
+  if (at === list.length) return [...list, thing];
+  return list.toSpliced(at, 0, thing);
 }
 
 const TERMINAL = makeKind('terminal', { form: 'terminal', fixed: true, references: ['terminal'] });
@@ -279,6 +328,7 @@ export class World {
   nextId = 1;
   /** Ticks so far; a thing that has had its turn carries this number. */
   clock = 0;
+  readonly changes: Changes = { count: 0, walks: 0 };
   universe!: Thing;
   agent!: Thing;
   inventory!: Thing;
@@ -292,23 +342,23 @@ export class World {
     const { circuit } = kind;
     if (circuit === 'none' || circuit === 'wire') {
       const ids = [this.nextId++, this.nextId++];
-      const thing = new Thing(this.nextId++, kind);
+      const thing = new Thing(this.nextId++, kind, this.changes);
       this.#contacts(thing, ids, ['terminal 1', 'terminal 2'], circuit === 'none');
       return thing;
     }
-    const thing = new Thing(this.nextId++, kind);
+    const thing = new Thing(this.nextId++, kind, this.changes);
     this.#contacts(thing, [this.nextId++, this.nextId++], ['anode', 'cathode'], false);
     return thing;
   }
 
   #contacts(owner: Thing, ids: number[], names: string[], hidden: boolean): void {
     const made = names.map((name, i) => {
-      const contact = new Thing(ids[i]!, TERMINAL);
+      const contact = new Thing(ids[i]!, TERMINAL, this.changes);
       contact.name = name;
       contact.hidden = hidden;
       contact.contact = { owner, connection: null, volts: null };
       contact.parent = owner;
-      insert(owner.contents, contact);
+      owner.contents = inserted(owner.contents, contact);
       return contact;
     });
     owner.terminals = [made[0]!, made[1]!];
@@ -318,23 +368,26 @@ export class World {
   move(thing: Thing, into: Thing): void {
     if (thing === into) return;
     this.take(thing);
-    insert(into.contents, thing);
+    into.contents = inserted(into.contents, thing);
+    into.known = null;
     thing.parent = into;
+    this.changes.count++;
   }
 
   /** Takes `thing` out of its container. */
   take(thing: Thing): void {
-    if (!thing.parent) return;
-    const list = thing.parent.contents;
-    const at = list.indexOf(thing);
-    if (at >= 0) list.splice(at, 1);
+    const from = thing.parent;
+    if (!from) return;
+    from.contents = from.contents.filter((other) => other !== thing);
+    from.known = null;
     thing.parent = null;
+    this.changes.count++;
   }
 
   /** Deletes `thing`; `expel` leaves its contents, its own hidden terminals too, to its container. */
   delete(thing: Thing, expel = false): void {
     const into = thing.parent;
-    if (expel && into) for (const inside of [...thing.contents]) this.move(inside, into);
+    if (expel && into) for (const inside of thing.contents) this.move(inside, into);
     disconnect(thing);
     this.take(thing);
     thing.deleted = true;

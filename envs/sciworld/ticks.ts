@@ -1,10 +1,10 @@
 /** One tick of the world: every thing's own doings, then heat, change of state and circuits, then its contents. */
 import { conduct } from './electricity.ts';
-import { burn, changeState, source, touch } from './heat.ts';
-import { kind } from './kinds.ts';
+import { burn, changeState, exchange, source } from './heat.ts';
+import { allKinds, kind } from './kinds.ts';
 import { tickAnimal, tickBee, tickFlower, tickPlant } from './life.ts';
-import { GAS, LIQUID } from './materials.ts';
-import type { Kind, Thing, World } from './thing.ts';
+import { GAS, LIQUID, type Substance } from './materials.ts';
+import type { Thing, World } from './thing.ts';
 
 /** Gravity of inclined planes, in heights a tick; a single-precision number in the original. */
 const GRAVITY = Math.fround(0.1);
@@ -35,12 +35,12 @@ const DOINGS: Readonly<Record<string, Doing>> = {
   drain(thing, world) {
     const { from, to, open } = thing.portal!;
     if (!open) return;
-    for (const inside of [...from.contents]) if (inside.matter?.state === LIQUID) world.move(inside, to);
+    for (const inside of from.contents) if (inside.matter?.state === LIQUID) world.move(inside, to);
   },
   fountain: fill,
   'self watering flower pot': fill,
   ground(thing, world) {
-    for (const inside of [...thing.contents]) if (thing.parent) world.move(inside, thing.parent);
+    for (const inside of thing.contents) if (thing.parent) world.move(inside, thing.parent);
   },
   stopwatch(thing) {
     if (thing.device!.on) thing.count++;
@@ -55,8 +55,8 @@ const DOINGS: Readonly<Record<string, Doing>> = {
   flower: tickFlower,
   'inclined plane': slide,
 };
-/** The same for a kind itself: things ask it every tick. */
-const OWN: ReadonlyMap<Kind, Doing> = new Map(Object.entries(DOINGS).map(([id, doing]) => [kind(id), doing]));
+/** The same by the kind's index: things ask it every tick. */
+const OWN: readonly (Doing | null)[] = allKinds().map(({ id }) => DOINGS[id] ?? null);
 
 function fillSink(thing: Thing, world: World): void {
   if (!thing.device!.on) return;
@@ -87,28 +87,37 @@ function slide(thing: Thing): void {
   }
 }
 
+/** Matter of what a thing holds, for the time of one `touchAll`. */
+const warm: Substance[] = [];
+
 /** Heat between a thing and what it holds, and between all pairs of that. */
-function touchAll(thing: Thing): void {
-  const warm: Thing[] = [];
-  for (const inside of thing.contents) {
+function touchAll(matter: Substance | null, contents: readonly Thing[]): void {
+  let count = 0;
+  for (const inside of contents) {
     if (!inside.matter) continue;
-    touch(thing, inside);
-    warm.push(inside);
+    if (matter) exchange(matter, inside.matter);
+    warm[count++] = inside.matter;
   }
-  for (let i = 1; i < warm.length; i++) for (let j = 0; j < i; j++) touch(warm[i]!, warm[j]!);
+  for (let i = 1; i < count; i++) {
+    const one = warm[i]!;
+    for (let j = 0; j < i; j++) exchange(one, warm[j]!);
+  }
 }
 
 /** Turn of one thing and of all it holds. */
 export function tick(thing: Thing, world: World): void {
-  OWN.get(thing.kind)?.(thing, world);
-  if (thing.kind.heat !== null || thing.kind.cool !== null) source(thing);
+  const { kind } = thing;
+  OWN[kind.index]?.(thing, world);
+  if (kind.heat !== null || kind.cool !== null) source(thing);
   if (thing.ticked === world.clock) return;
-  if (thing.matter) burn(thing, world);
-  const holds = thing.contents.length > 2 || (thing.contents.length > 0 && !thing.contents[0]!.contact);
-  if (holds) touchAll(thing);
-  changeState(thing);
+  const { matter } = thing;
+  if (matter && (matter.burning || matter.temperature >= matter.material.burn)) burn(thing, matter, world);
+  const { contents } = thing;
+  const holds = contents.length > 2 || (contents.length > 0 && !contents[0]!.contact);
+  if (holds) touchAll(matter, contents);
+  if (matter) changeState(thing, matter);
   conduct(thing);
-  if (holds) for (const inside of [...thing.contents]) if (!inside.contact) tick(inside, world);
+  if (holds) for (const inside of contents) if (!inside.contact) tick(inside, world);
   for (const portal of thing.portals) tick(portal, world);
   thing.ticked = world.clock;
 }

@@ -1,6 +1,6 @@
 /** The list of valid actions, as the original computes it. */
 import { ACTIONS, type Action, type Stage } from './actions.ts';
-import { chooseNames, listed } from './names.ts';
+import { chooseNames, drawNames, listed } from './names.ts';
 import type { Thing } from './thing.ts';
 
 /**
@@ -13,34 +13,87 @@ export function validActions(stage: Stage, actions: readonly Action[]): () => st
   const near = listed(room, false);
   const names = chooseNames(near, room, world.random);
   const everything = listed(world.universe, true);
+  if (!actions.some(({ when }) => when === 'teleport')) {
+    drawNames(everything, room, world.random);
+    return () => new List(stage, actions, { near, names, everything, farNames: [] }).texts();
+  }
   const farNames = chooseNames(everything, room, world.random);
-  return () => texts(stage, actions, { near, names, everything, farNames });
+  return () => new List(stage, actions, { near, names, everything, farNames }).texts();
 }
 
-interface Named {
+interface Chosen {
   readonly near: readonly Thing[];
   readonly names: readonly string[];
   readonly everything: readonly Thing[];
   readonly farNames: readonly string[];
 }
 
-function texts(stage: Stage, actions: readonly Action[], { near, names, everything, farNames }: Named): string[] {
-  const order = (list: readonly string[]) =>
-    list.map((_, i) => i).sort((a, b) => (list[a]! < list[b]! ? -1 : list[a]! > list[b]! ? 1 : 0));
-  const byName = order(names);
-  const texts: string[] = [];
-  // Nearly sorted already, by verb and name: the sort at the end has little to do.
-  for (const action of byVerb(actions)) {
-    if (action.arity === 0) texts.push(action.shown[0]!);
-    else if (action.when === 'teleport') listOne(stage, action, everything, farNames, order(farNames), texts);
-    else if (action.arity === 1) listOne(stage, action, near, names, byName, texts);
-    else listPairs(action, near, names, byName, texts);
+/** A list in the making: texts come in order, verb by verb and name by name, and are sorted only where they did not. */
+class List {
+  readonly #stage: Stage;
+  readonly #actions: readonly Action[];
+  readonly #chosen: Chosen;
+  readonly #texts: string[] = [];
+  #inOrder = true;
+
+  constructor(stage: Stage, actions: readonly Action[], chosen: Chosen) {
+    this.#stage = stage;
+    this.#actions = byVerb(actions);
+    this.#chosen = chosen;
   }
-  return texts.sort();
+
+  texts(): string[] {
+    const { near, names, everything, farNames } = this.#chosen;
+    const byName = order(names);
+    for (const action of this.#actions) {
+      if (action.arity === 0) this.#texts.push(action.shown[0]!);
+      else if (action.when === 'teleport') this.#listOne(action, everything, farNames, order(farNames));
+      else if (action.arity === 1) this.#listOne(action, near, names, byName);
+      else this.#listPairs(action, near, names);
+    }
+    return this.#inOrder ? this.#texts : this.#texts.sort();
+  }
+
+  #listOne(action: Action, things: readonly Thing[], names: readonly string[], by: readonly number[]): void {
+    const [verb] = action.shown;
+    for (const i of by) {
+      if (action.lists?.(this.#stage, things[i]!) === false) continue;
+      if (action.refuse(this.#stage, things[i]!, things[i]!) === null) this.#texts.push(`${verb} ${names[i]}`);
+    }
+  }
+
+  #listPairs(action: Action, things: readonly Thing[], names: readonly string[]): void {
+    const [verb, joint] = action.shown;
+    const { x, y, itself } = action.pairs!;
+    // A reversed action shows its second thing first.
+    const [before, after] = action.reversed ? [y, x] : [x, y];
+    const chosen = (test: (thing: Thing) => boolean) =>
+      things.flatMap((thing, i) => (test(thing) ? [{ thing, name: names[i]! }] : [])).sort(byText);
+    const seconds = chosen(after);
+    const firsts = chosen(before).map(({ thing, name }) => ({ thing, name: `${name} ${joint} ` }));
+    firsts.sort(byText);
+    let last = '';
+    for (const { thing, name } of firsts) {
+      // Where one beginning is another's, their continuations mix.
+      if (last !== '' && name.startsWith(last)) this.#inOrder = false;
+      last = name;
+      const head = `${verb} ${name}`;
+      for (const second of seconds) if (itself || second.thing !== thing) this.#texts.push(head + second.name);
+    }
+  }
+}
+
+function byText(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+}
+
+function order(names: readonly string[]): number[] {
+  return names.map((_, i) => i).sort((a, b) => (names[a]! < names[b]! ? -1 : names[a]! > names[b]! ? 1 : 0));
 }
 
 const sortedActions = new WeakMap<readonly Action[], Action[]>();
 
+/** Actions by what their texts begin with; "look at X" before "look in X". */
 function byVerb(actions: readonly Action[]): Action[] {
   let sorted = sortedActions.get(actions);
   if (!sorted) {
@@ -48,40 +101,6 @@ function byVerb(actions: readonly Action[]): Action[] {
     sortedActions.set(actions, sorted);
   }
   return sorted;
-}
-
-function listOne(
-  stage: Stage,
-  action: Action,
-  things: readonly Thing[],
-  names: readonly string[],
-  order: readonly number[],
-  texts: string[],
-): void {
-  const [verb] = action.shown;
-  for (const i of order) {
-    if (action.lists?.(stage, things[i]!) === false) continue;
-    if (action.refuse(stage, things[i]!, things[i]!) === null) texts.push(`${verb} ${names[i]}`);
-  }
-}
-
-function listPairs(
-  action: Action,
-  things: readonly Thing[],
-  names: readonly string[],
-  order: readonly number[],
-  texts: string[],
-): void {
-  const [verb, joint] = action.shown;
-  const { x, y, itself } = action.pairs!;
-  // A reversed action shows its second thing first.
-  const [before, after] = action.reversed ? [y, x] : [x, y];
-  const seconds = order.filter((i) => after(things[i]!));
-  for (const i of order) {
-    if (!before(things[i]!)) continue;
-    const head = `${verb} ${names[i]} ${joint} `;
-    for (const j of seconds) if (itself || i !== j) texts.push(head + names[j]);
-  }
 }
 
 /** Actions there are under these simplifications. */

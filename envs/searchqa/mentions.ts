@@ -14,21 +14,33 @@ const STARTERS = new Set(
 );
 const LOWER = /^\p{Ll}/u;
 
+/** A text cut at its mentions: `[text, mention, text, …, text]`, texts possibly empty. */
+export function cutAtMentions(text: string): string[] {
+  const pieces: string[] = [];
+  let from = 0;
+  for (const { 0: run, index } of text.matchAll(MENTION)) {
+    const mention = LOWER.test(run) ? (LIST_WORDS.has(run) ? run : '') : withoutStarters(run);
+    if (mention === '') continue;
+    const end = index + run.length;
+    pieces.push(text.slice(from, end - mention.length), mention);
+    from = end;
+  }
+  pieces.push(text.slice(from));
+  return pieces;
+}
+
+/** Name at the end of a run of capitalised words. */
+function withoutStarters(run: string): string {
+  let mention = run;
+  for (let blank = mention.indexOf(' '); STARTERS.has(blank < 0 ? mention : mention.slice(0, blank)); ) {
+    mention = blank < 0 ? '' : mention.slice(blank + 1).replace(/^of /, '');
+    blank = mention.indexOf(' ');
+    if (mention === '') break;
+  }
+  return mention;
+}
+
 /** Names, numbers and listed words of a text, in order, each once. */
 export function mentionsOf(passage: string): Set<string> {
-  const mentions = new Set<string>();
-  for (const [run] of passage.matchAll(MENTION)) {
-    if (LOWER.test(run)) {
-      if (LIST_WORDS.has(run)) mentions.add(run);
-      continue;
-    }
-    let mention = run;
-    for (let blank = mention.indexOf(' '); STARTERS.has(blank < 0 ? mention : mention.slice(0, blank)); ) {
-      mention = blank < 0 ? '' : mention.slice(blank + 1).replace(/^of /, '');
-      blank = mention.indexOf(' ');
-      if (mention === '') break;
-    }
-    if (mention !== '') mentions.add(mention);
-  }
-  return mentions;
+  return new Set(cutAtMentions(passage).filter((_, i) => i % 2 === 1));
 }

@@ -1,224 +1,182 @@
 /**
- * World in few tokens, for the local policy: the question, then what was read of the names in it and of the names they
- * led to. Names are running numbers in order of first mention, so that nothing is learnt of a name by heart; relations
- * are words. Each listed action says by which relations its name was reached from a name of the question, newest first.
- * Questions and passages are parsed by the embedded world's own templates (wiki/reader.ts): the policy matches the path
- * that is asked for with a candidate's, and reads no English.
+ * World in few tokens, for the small policy: the question, then the searches made; and of each listed name the sentence
+ * that it was last read in. Names become marks, so that nothing is learnt of a name by heart; the words between them are
+ * what BM25 would read (lower case, without stop words, stemmed). Nothing is parsed and nothing is searched: a candidate
+ * restates a sentence, and how the policy came by it.
  *
- *     ask spouse mayor 1 | search 1 realm 2 founding 3 mayor 4 | search 4 job 5 spouse 6
- *     candidates: search mayor · answer spouse mayor · answer job mayor
+ *     Who is the father of the maker of Hollow Meadow?      ask who father maker asked
+ *     The maker of Hollow Meadow is Dourork Moupux.         search maker of asked
+ *     (after that search) The father of … is Hair Krazend.  answer father of maker of asked
  *
- * Text that is not worded as the embedded world's is read as the names it mentions.
+ * `of` goes from a sentence to the way its passage was come by: a passage that is titled by the query has the sentence
+ * that the query's name was read in, and so on back to a name of the question (`asked`); `by` one that only mentions the
+ * query, with the sentence that does; `far` one that does not. `both`: the passage names all that the question names.
  */
 import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, Track, WindowView } from '../../src/core/view.ts';
+import { ANALYZERS } from '../../src/retrieval/analyzer.ts';
 import { parse } from './grammar.ts';
-import { mentionsOf } from './mentions.ts';
-import { readPassages, readQuestion } from './text.ts';
-import { type ReadFact, readFacts, readForm } from './wiki/reader.ts';
-import { COMPARED, RELATIONS } from './wiki/schema.ts';
-import { JOBS } from './wiki/words.ts';
+import { cutAtMentions } from './mentions.ts';
+import { type ReadPassage, readPassages, readQuestion } from './text.ts';
+import { COMPARED, RELATIONS, SHARED } from './wiki/schema.ts';
 
-const MAX_MENTIONS = 6;
-/** Facts shown at most, newest kept: two tokens each. */
-const MAX_FACTS = 48;
-/** Relations that a candidate names at most. */
-const MAX_PATH = 5;
+/** Searches that the text tells, newest kept. */
+const MAX_SEARCHES = 6;
+/** Words of a candidate behind its first. */
+const MAX_WORDS = 24;
+/** Words of one sentence, and of a question. */
+const MAX_SENTENCE = 8;
+const MAX_QUESTION = 24;
 
-/** A fact read: subject and value by name, the subject's job where its passage tells it. */
-interface SeenFact extends ReadFact {
-  readonly subject: string;
-  readonly job: string | undefined;
-}
+const MARKS = [
+  ...['ask', 'asked', 'search', 'answer', 'number', 'word', 'yes', 'no', 'none', 'unread'],
+  ...['of', 'by', 'far', 'both', 'title', 'bare', 'other'],
+];
+/** Words of the embedded world's sentences that belong to no relation. */
+const FURTHER =
+  'whose birth release founding opening came first that, paternal grandfather, also called, little else on record, letters ' +
+  'about survive in private hands, visitors still ask, some accounts differ in detail';
+/** Vocabulary of the embedded world: a list of words, not how they are put together. */
+const KNOWN: ReadonlySet<string> = new Set(
+  ANALYZERS.english(
+    [...RELATIONS.flatMap(({ says, nouns, asks }) => [...says, ...nouns, ...asks]), FURTHER]
+      .concat(Object.values(COMPARED), Object.values(SHARED))
+      .join(' ')
+      .replace(/\{\w\}/g, ' '),
+  ),
+);
 
-/** Memory of an episode: the question and what was read. */
+/** Memory of an episode: the question, and what was read of each name. */
 interface Read {
-  /** Tokens of the question, names among them as names. */
-  readonly ask: readonly Token[];
+  /** The question's words, its names as marks. */
+  readonly ask: string;
   /** Names of the question. */
-  readonly asked: readonly string[];
-  /** Job that tells namesakes apart, where the question has one. */
-  readonly job: string | undefined;
-  /** Relations that are compared; empty for other questions. */
-  readonly compared: readonly string[];
-  readonly facts: readonly SeenFact[];
-  readonly searched: readonly string[];
+  readonly asked: ReadonlySet<string>;
+  /** Readings by name: the words of the sentence it was last read in, and the way there. */
+  readonly readings: ReadonlyMap<string, string>;
+  /** Ways of the names searched for, in order. */
+  readonly searches: readonly string[];
 }
-
-/** A word, or a name to be numbered. */
-type Token = string | { readonly name: string };
 
 const track: Track<Read> = { begin, after };
 
 export const view: WindowView<Read> = {
-  id: 'searchqa/paths@1',
+  id: 'searchqa/sentences@1',
   mode: 'window',
   lexicon: [],
-  words: [
-    ...['ask', 'first', 'same', 'or', 'search', 'answer', 'asked', 'other', 'least', 'most', 'yes', 'no', 'none'],
-    ...RELATIONS.map(({ name }) => name),
-    ...JOBS,
-  ],
+  words: [...MARKS, ...KNOWN],
   track,
   candidate,
   render,
 };
 
 function begin({ observation }: First): Read {
-  const question = readQuestion(observation);
-  const form = readForm(question);
-  const empty = { job: undefined, compared: [], facts: [], searched: [] };
-  if (!form) {
-    const asked = [...mentionsOf(question)];
-    return { ...empty, asked, ask: asked.map((name) => ({ name })) };
-  }
-  const path = [...form.path].reverse();
-  if (form.type === 'chain') {
-    const { name, qualifier } = form.start;
-    const job = qualifier === undefined ? [] : [qualifier];
-    return { ...empty, asked: [name], ask: [...path, { name }, ...job], job: qualifier };
-  }
-  const [a, b] = [form.a.name, form.b.name];
-  const ask = [form.type, ...path, { name: a }, 'or', { name: b }];
-  return { ...empty, asked: [a, b], ask, compared: form.path };
+  const pieces = cutAtMentions(readQuestion(observation));
+  const asked = new Set(pieces.filter((_, i) => i % 2 === 1));
+  const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? [markOf(piece)] : stemsOf(piece)));
+  return { ask: words.slice(0, MAX_QUESTION).join(' '), asked, readings: new Map(), searches: [] };
+}
+
+function markOf(name: string): string {
+  return isName(name) ? 'asked' : 'word';
 }
 
 function after(read: Read, { action, observation }: SeenTurn): Read {
   const command = parse(action);
   if (command?.type !== 'search') return read;
-  const known = new Set(read.facts.map(keyOf));
-  const facts = [...read.facts];
-  for (const fact of factsOf(observation)) {
-    if (known.has(keyOf(fact))) continue;
-    known.add(keyOf(fact));
-    facts.push(fact);
-  }
-  return { ...read, facts, searched: [...read.searched, command.content] };
-}
-
-function keyOf({ subject, relation, value, job }: SeenFact): string {
-  return `${subject}\n${relation}\n${value}\n${job}`;
-}
-
-function factsOf(observation: string): SeenFact[] {
-  return readPassages(observation).flatMap(({ title, text }) => {
-    const facts = readFacts(title, text);
-    const job = facts.find(({ relation }) => relation === 'job')?.value;
-    if (facts.length > 0) return facts.map((fact) => ({ ...fact, subject: title, job }));
-    return [...mentionsOf(text)].map((value) => ({ subject: title, relation: 'other', value, job }));
-  });
-}
-
-/** Ways in which names were reached from the question: the relations, the last one first. */
-type Paths = ReadonlyMap<string, readonly string[]>;
-
-const remembered = new WeakMap<Read, Paths>();
-
-/** Shortest ways, over facts in the order they were read. */
-function pathsOf(read: Read): Paths {
-  const known = remembered.get(read);
-  if (known) return known;
-  const paths = new Map<string, readonly string[]>(read.asked.map((name) => [name, []]));
-  const reached = [...read.asked];
-  for (let i = 0; i < reached.length; i++) {
-    const name = reached[i]!;
-    const path = paths.get(name)!;
-    if (path.length >= MAX_PATH) continue;
-    for (const fact of read.facts) {
-      if (fact.subject !== name || paths.has(fact.value)) continue;
-      // Of namesakes, the path tells which one it is.
-      const of = path.length === 0 && read.job !== undefined ? [fact.job ?? 'none'] : path;
-      paths.set(fact.value, [fact.relation, ...of]);
-      reached.push(fact.value);
+  const query = command.content;
+  const way = read.asked.has(query) ? 'asked' : (read.readings.get(query) ?? 'other');
+  const found = new Map<string, string>();
+  for (const passage of readPassages(observation)) {
+    const from = wayOf(passage, query, way) + (isAboutAll(passage, read.asked) ? ' both' : '');
+    for (const { names, words } of sentencesOf(passage)) {
+      for (const name of names) {
+        if (name !== passage.title && !found.has(name)) found.set(name, bounded(`${words} ${from}`));
+      }
     }
+    if (!found.has(passage.title)) found.set(passage.title, bounded(`title ${from}`));
   }
-  remembered.set(read, paths);
-  return paths;
+  const readings = new Map(read.readings);
+  for (const [name, reading] of found) {
+    // What stands far from the search says less than what is known already.
+    if (!(readings.has(name) && FAR.test(reading))) readings.set(name, reading);
+  }
+  return { ...read, readings, searches: [...read.searches, way].slice(-MAX_SEARCHES) };
 }
 
-function candidate(action: string, read: Read): string {
+const FAR = / far(?: both)?$/;
+
+/** The way to a passage: how its query was come by, where the passage speaks of that. */
+function wayOf(passage: ReadPassage, query: string, way: string): string {
+  if (passage.title === query) return `of ${way}`;
+  const link = sentencesOf(passage).find(({ names }) => names.has(query));
+  return link ? `by ${link.words} of ${way}` : 'far';
+}
+
+function isAboutAll(passage: ReadPassage, asked: ReadonlySet<string>): boolean {
+  if (asked.size < 2) return false;
+  const sentences = sentencesOf(passage);
+  for (const name of asked) {
+    if (name !== passage.title && !sentences.some(({ names }) => names.has(name))) return false;
+  }
+  return true;
+}
+
+function bounded(text: string): string {
+  const words = text.split(' ');
+  return words.length > MAX_WORDS ? words.slice(0, MAX_WORDS).join(' ') : text;
+}
+
+/** A sentence as it is read: its names, and the stems of the words between them. */
+interface Sentence {
+  readonly names: ReadonlySet<string>;
+  readonly words: string;
+}
+
+const REMEMBERED = 32_768;
+const remembered = new Map<string, readonly Sentence[]>();
+
+/** The sentences of a passage. Remembers texts: the same passages are read often. */
+function sentencesOf({ text }: ReadPassage): readonly Sentence[] {
+  const kept = remembered.get(text);
+  if (kept) return kept;
+  const sentences = text.split('. ').map((sentence) => {
+    const pieces = cutAtMentions(sentence);
+    const names = new Set(pieces.filter((_, i) => i % 2 === 1));
+    const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? [] : stemsOf(piece)));
+    return { names, words: words.slice(0, MAX_SENTENCE).join(' ') || 'bare' };
+  });
+  if (remembered.size >= REMEMBERED) remembered.clear();
+  remembered.set(text, sentences);
+  return sentences;
+}
+
+/** Stems as BM25 reads them; `other` for those that no sentence of the embedded world has. */
+function stemsOf(text: string): string[] {
+  return ANALYZERS.english(text).map((stem) => (KNOWN.has(stem) ? stem : 'other'));
+}
+
+function candidate(action: string, { asked, readings }: Read): string {
   const command = parse(action);
   if (!command) return 'none';
   const { type, content } = command;
-  if (type === 'answer' && (content === 'yes' || content === 'no')) {
-    return [type, content, ...sharedOf(read)].join(' ');
-  }
-  const path = pathsOf(read).get(content);
-  if (!path) return `${type} other`;
-  if (path.length > 0) return [type, ...path].join(' ');
-  return [type, 'asked', ...(type === 'answer' ? rankOf(content, read) : [])].join(' ');
+  if (type === 'answer' && (content === 'yes' || content === 'no')) return `answer ${content}`;
+  const reading = readings.get(content) ?? (asked.has(content) ? 'asked' : 'unread');
+  return `${type === 'search' ? type : formOf(content)} ${reading}`;
 }
 
-/** Rank of a name that is compared: its number is the least or the most of those read. */
-function rankOf(name: string, read: Read): string[] {
-  const own = endOf(name, read);
-  const others = read.asked.filter((other) => other !== name).map((other) => endOf(other, read));
-  const last = read.compared.at(-1);
-  if (own === undefined || last === undefined || !Object.hasOwn(COMPARED, last)) return [];
-  const numbers = others.filter((other) => other !== undefined).map(Number);
-  if (numbers.length === 0) return [last];
-  return [last, Number(own) < Math.min(...numbers) ? 'least' : 'most'];
+/** Form of an answer: `number`, `word` (written small), or `answer`, a name. */
+function formOf(content: string): string {
+  if (/\d/.test(content)) return 'number';
+  return isName(content) ? 'answer' : 'word';
 }
 
-/** The values that two names have of what they may share, as their numbers. */
-function sharedOf(read: Read): string[] {
-  const numbers = numbersOf(read);
-  return read.asked.map((name) => String(numbers.get(endOf(name, read) ?? '') ?? 'none'));
+function isName(content: string): boolean {
+  return !/^\p{Ll}/u.test(content);
 }
 
-/** The value at the end of the compared relations, as far as they were read. */
-function endOf(name: string, read: Read): string | undefined {
-  let value: string | undefined = name;
-  for (const relation of read.compared) {
-    value = read.facts.find((fact) => fact.subject === value && fact.relation === relation)?.value;
-  }
-  return value;
-}
-
-/** Numbers of the names that are shown, from 1 in order of first mention. */
-function numbersOf(read: Read): ReadonlyMap<string, number> {
-  const numbers = new Map<string, number>();
-  for (const name of [...read.asked, ...shownFacts(read).flatMap(({ subject, value }) => [subject, value])]) {
-    if (!numbers.has(name) && numbers.size < 99) numbers.set(name, numbers.size + 1);
-  }
-  return numbers;
-}
-
-/** Facts about names that were reached, the newest. */
-function shownFacts(read: Read): readonly SeenFact[] {
-  const paths = pathsOf(read);
-  return read.facts.filter(({ subject }) => paths.has(subject)).slice(-MAX_FACTS);
-}
-
-function render(_first: First, _turns: readonly SeenTurn[], state?: Read): Rendered {
-  const read = state ?? begin(_first);
-  const numbers = numbersOf(read);
-  const segments: string[] = ['ask'];
-  const places = new Map<string, number[]>();
-  const put = (token: Token) => {
-    if (typeof token === 'string') {
-      segments.push(` ${token}`);
-      return;
-    }
-    const list = places.get(token.name) ?? [];
-    if (list.length < MAX_MENTIONS) list.push(segments.length);
-    places.set(token.name, list);
-    segments.push(` ${numbers.get(token.name) ?? 'other'}`);
-  };
-  for (const token of read.ask) put(token);
-  let subject: string | undefined;
-  for (const fact of shownFacts(read)) {
-    if (fact.subject !== subject) {
-      put('search');
-      put({ name: fact.subject });
-      subject = fact.subject;
-    }
-    put(fact.relation);
-    put({ name: fact.value });
-  }
-  return {
-    segments,
-    focus: read.ask.filter((token) => typeof token === 'string').join(' '),
-    mentions: (action) => places.get(parse(action)?.content ?? '') ?? [],
-  };
+function render(first: First, _turns: readonly SeenTurn[], state?: Read): Rendered {
+  const { ask, searches } = state ?? begin(first);
+  const segments = [`ask ${ask}`, ...searches.map((way) => ` search ${way}`)];
+  return { segments, focus: ask, mentions: () => [] };
 }

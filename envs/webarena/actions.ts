@@ -1,10 +1,12 @@
 /**
- * Actions as lists, for a policy that chooses: at most 64 texts a stage. First what can be clicked, the fields, scrolling
- * and going back; then, for a field or an answer, the texts that may go there.
+ * Actions as lists, for a policy that chooses: at most 64 texts a stage. First what can be clicked, what a field may be
+ * given (the objective's slots, and links followed on another site), scrolling, going back and ending; an objective that
+ * asks something has its answers in a stage of their own: the texts in view that are of the type it asks for.
  */
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { Snapshot } from './drivers/driver.ts';
-import type { AxNode, PrintedTree } from './tree.ts';
+import { type AxNode, type PrintedTree, placeOf } from './tree.ts';
+import { PUBLIC } from './urls.ts';
 
 const CLICKABLE = new Set(['link', 'button', 'checkbox', 'radio', 'combobox', 'option', 'tab', 'menuitem', 'switch']);
 const TYPABLE = new Set(['textbox', 'searchbox', 'spinbutton']);
@@ -13,6 +15,10 @@ const ANSWER = 'answer';
 const MORE = 'more';
 const CANCEL = 'cancel';
 const FIELD = /^type \[(\d+)\]$/;
+/** Typings listed beside the clicks; with more of them each field is a stage. */
+const MAX_TYPINGS = 32;
+const HOME = `goto [${PUBLIC.homepage}]`;
+const NUMBER = /\b\d+(?:[-.:]\d+)*\b/g;
 
 /** All that the lists are made of: the objective and the page as it is. */
 export interface Choices {
@@ -20,6 +26,12 @@ export interface Choices {
   readonly tree: PrintedTree;
   readonly snapshot: Snapshot;
   readonly screen: readonly [width: number, height: number];
+  /** Node id of the select whose options are listed. */
+  readonly expanded: string | undefined;
+  /** Names of links followed on other sites, which the page before may have been about. */
+  readonly followed: readonly string[];
+  /** There is a home page, with links to all sites. */
+  readonly hasHome: boolean;
 }
 
 /** Position of an episode in the stages. */
@@ -53,10 +65,9 @@ export class Stage {
     if (this.#chosen === ANSWER) return [...answers(choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
     const field = FIELD.exec(this.#chosen ?? '')?.[1];
     if (field !== undefined) return [...typings(field, choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
-    const all = clicks(choices);
-    const rest = [...others(choices), ...(mayStage ? [ANSWER] : [])];
+    const first = onPage(choices).filter((text) => mayStage || !FIELD.test(text));
+    const rest = [...others(choices), ...ends(choices, mayStage)];
     const room = ACTIONS_PER_STAGE - rest.length - 1;
-    const first = mayStage ? all : all.filter((text) => !FIELD.test(text));
     if (this.#chosen === MORE) return [...first.slice(room), ...back];
     return [...first.slice(0, room), ...(first.length > room && mayStage ? [MORE] : []), ...rest];
   }
@@ -66,25 +77,50 @@ function isStage(text: string): boolean {
   return text === ANSWER || text === MORE || text === CANCEL || FIELD.test(text);
 }
 
-function clicks({ tree }: Choices): string[] {
+/** Clicks and typings in the page's order; of an opened select its options, and the select that closes it. */
+function onPage(choices: Choices): string[] {
+  const { tree, expanded } = choices;
+  const { ids, nodes } = tree;
+  if (expanded !== undefined && nodes.some(({ role }) => role === 'option')) {
+    return ids.filter((_, i) => nodes[i]!.role === 'option' || nodes[i]!.id === expanded).map((id) => `click [${id}]`);
+  }
+  const typable = nodes.reduce((sum, { role = '' }) => sum + Number(TYPABLE.has(role)), 0);
+  const given = typable === 0 ? [] : typed(choices);
+  const inStages = typable * given.length > MAX_TYPINGS;
   const texts: string[] = [];
-  for (const [id, { role = '' }] of tree.nodes) {
-    if (CLICKABLE.has(role)) texts.push(`click [${id}]`);
-    else if (TYPABLE.has(role)) texts.push(`type [${id}]`);
+  for (let i = 0; i < nodes.length; i++) {
+    const role = nodes[i]!.role ?? '';
+    if (CLICKABLE.has(role)) texts.push(`click [${ids[i]}]`);
+    else if (!TYPABLE.has(role)) continue;
+    else if (inStages) texts.push(`type [${ids[i]}]`);
+    else {
+      const enter = role === 'searchbox' || isBeforeButton(nodes, i) ? 1 : 0;
+      for (const text of given) texts.push(`type [${ids[i]}] [${text}] [${enter}]`);
+    }
   }
   return texts;
 }
 
-function others({ snapshot, screen }: Choices): string[] {
+/** True for a field with a button right of it in the same line: Enter there presses that button. */
+function isBeforeButton(nodes: readonly AxNode[], at: number): boolean {
+  const { rect } = nodes[at]!;
+  const next = nodes.find(({ role = '' }, i) => i > at && (CLICKABLE.has(role) || TYPABLE.has(role)));
+  return next?.role === 'button' && rect !== null && next.rect?.[1] === rect[1];
+}
+
+function others({ snapshot, screen, hasHome }: Choices): string[] {
   const texts: string[] = [];
-  const lies = (test: (top: number, bottom: number) => boolean) => {
-    return snapshot.nodes.some(
-      ({ rect, role }) => rect !== null && role !== 'RootWebArea' && rect[3] > 0 && test(rect[1], rect[1] + rect[3]),
-    );
-  };
-  if (lies((_top, bottom) => bottom > screen[1] + 1)) texts.push('scroll [down]');
-  if (lies((top) => top < -1)) texts.push('scroll [up]');
+  let [top, bottom] = [0, 0];
+  for (const node of snapshot.nodes) {
+    const place = node.role === 'RootWebArea' ? null : placeOf(node, snapshot.scrolled);
+    if (place === null || place[3] <= 0) continue;
+    top = Math.min(top, place[1]);
+    bottom = Math.max(bottom, place[1] + place[3]);
+  }
+  if (bottom > screen[1] + 1) texts.push('scroll [down]');
+  if (top < -1) texts.push('scroll [up]');
   texts.push('go_back');
+  if (hasHome) texts.push(HOME);
   if (snapshot.titles.length > 1) {
     for (const i of snapshot.titles.keys()) if (i !== snapshot.current) texts.push(`tab_focus [${i}]`);
     texts.push('close_tab');
@@ -92,41 +128,73 @@ function others({ snapshot, screen }: Choices): string[] {
   return texts;
 }
 
+/** Types of answers that an objective may ask for; `nothing` where it tells to do something. */
+type Asked = 'nothing' | 'yesno' | 'minutes' | 'distance' | 'number' | 'money' | 'date' | 'text';
+
+const ASKS = /\?\s*$|^(?:tell|list|get|give|find|name|count|compare|identify|provide|what|who|which|how|when|where)\b/i;
+
+function askedBy(intent: string): Asked {
+  const words = intent.replace(/"[^"]*"/g, ' ');
+  if (!ASKS.test(words)) return 'nothing';
+  if (/^(?:can|is|are|does|do|did|has|have|was|were|will)\b/i.test(words)) return 'yesno';
+  if (/\bhow long\b|\bminutes\b/i.test(words)) return 'minutes';
+  if (/\bhow far\b|\bdistance\b/i.test(words)) return 'distance';
+  if (/\bhow many\b|\bhow often\b/i.test(words)) return 'number';
+  if (/\bprice\b|\bcosts?\b|\bspen[dt]\b|\btotal\b|\bhow much\b/i.test(words)) return 'money';
+  return /\bdate\b|\bwhen\b/i.test(words) ? 'date' : 'text';
+}
+
+/** Ways to end: at once where nothing is asked, else by the stage of the answers. */
+function ends({ intent }: Choices, mayStage: boolean): string[] {
+  if (askedBy(intent) === 'nothing') return ['stop []'];
+  return mayStage ? [ANSWER] : ['stop [N/A]'];
+}
+
 /** Texts of the intent that fill a slot: what stands in quotes, then numbers. */
 function slotsOf(intent: string): string[] {
   const quoted = Array.from(intent.matchAll(/"([^"]+)"/g), ([, text]) => text!);
-  const numbers = Array.from(intent.replace(/"[^"]*"/g, ' ').matchAll(/\b\d+\b/g), ([digits]) => digits);
-  return [...new Set([...quoted, ...numbers])];
+  return [...new Set([...quoted, ...(intent.replace(/"[^"]*"/g, ' ').match(NUMBER) ?? [])])];
 }
 
-/** Texts that a field may be given, each with and without Enter. */
+/** Texts that a field may be given. */
+function typed({ intent, followed }: Choices): string[] {
+  return [...new Set([...slotsOf(intent), ...followed])].filter((text) => !/[[\]`\n]/.test(text));
+}
+
+/** Texts that one field may be given, each with and without Enter. */
 function typings(field: string, choices: Choices): string[] {
-  const texts = [...new Set([...slotsOf(choices.intent), ...values(choices)])].slice(0, (ACTIONS_PER_STAGE - 2) / 2);
+  const texts = [...new Set([...typed(choices), ...values(choices)])].slice(0, (ACTIONS_PER_STAGE - 2) / 2);
   return texts.flatMap((text) => [`type [${field}] [${text}] [1]`, `type [${field}] [${text}] [0]`]);
 }
 
-/** Answers that may be given: nothing, `N/A`, Yes and No, then what the page shows. */
+const PARTS: Readonly<Partial<Record<Asked, RegExp>>> = {
+  minutes: /\d+ (?:hours?|minutes?)\b/g,
+  distance: /\d[\d.,]* k?m\b/g,
+  number: /(?<![\w.$-])\d+(?![\w.:-])/g,
+  money: /\$\d[\d,]*(?:\.\d+)?/g,
+  date: /\d{4}-\d{2}-\d{2}/g,
+};
+
+/** Answers that may be given: `N/A`, then those that the page shows, of the type asked for. */
 function answers(choices: Choices): string[] {
-  const shown = values(choices).map((text) => `stop [${text}]`);
-  return [...new Set(['stop []', 'stop [N/A]', 'stop [Yes]', 'stop [No]', ...shown])];
+  const asked = askedBy(choices.intent);
+  if (asked === 'yesno') return ['stop [Yes]', 'stop [No]', 'stop [N/A]'];
+  const part = PARTS[asked];
+  const shown = part ? values(choices).flatMap((text) => text.match(part) ?? []) : values(choices);
+  return [...new Set(['stop [N/A]', ...shown.map((text) => `stop [${text}]`)])];
 }
 
-/** Short texts of the page's main part, in order; of one with a number in it, the number too. */
+/** Short texts of the page's main part, in order. */
 function values({ tree }: Choices): string[] {
   const found = new Set<string>();
-  const inMain = mainPart(tree);
-  for (const { role, name = '' } of inMain) {
+  for (const { role, name = '' } of mainPart(tree)) {
     if (role !== 'StaticText' && role !== 'cell' && role !== 'link' && role !== 'heading') continue;
-    if (name.length === 0 || name.length > 80 || /[[\]`\n]/.test(name)) continue;
-    found.add(name);
-    const numbers = name.match(/(?<![\w.$-])\d+(?![\w.:-])/g);
-    if (numbers && numbers[0] !== name) found.add(numbers[0]);
+    if (name.length > 0 && name.length <= 80 && !/[[\]`\n]/.test(name)) found.add(name);
   }
   return [...found];
 }
 
-function mainPart(tree: PrintedTree): AxNode[] {
-  const nodes = [...tree.nodes.values()];
+function mainPart({ nodes }: PrintedTree): readonly AxNode[] {
   const start = nodes.findIndex(({ role }) => role === 'main' || role === 'heading');
   return start < 0 ? nodes : nodes.slice(start);
 }

@@ -5,10 +5,11 @@
  */
 import type { Action } from './grammar.ts';
 import { words } from './python.ts';
+import type { Lines } from './tree.ts';
 import { type SiteBases, toPublic } from './urls.ts';
 
 /** @param lines the printed line of each element by id, those that the duplicate filter removed included */
-export function describeAction(action: Action, lines: ReadonlyMap<string, string>): string {
+export function describeAction(action: Action, lines: Lines): string {
   switch (action.type) {
     case 'CLICK':
       return onElement('click', action.id, '', lines);
@@ -37,7 +38,7 @@ export function describeAction(action: Action, lines: ReadonlyMap<string, string
   }
 }
 
-function onElement(verb: string, id: string, rest: string, lines: ReadonlyMap<string, string>): string {
+function onElement(verb: string, id: string, rest: string, lines: Lines): string {
   const line = lines.get(id);
   if (line === undefined) {
     // "perfom" is the original's spelling.

@@ -7,14 +7,13 @@ import {
   type Cell,
   type Group,
   type Layout,
-  layoutOf,
   type Page,
   type Placed,
   ROW,
   type Row,
   SCREEN,
 } from './page.ts';
-import type { AxNode, AxProperty, Rect } from './tree.ts';
+import { type AxNode, type AxProperty, type Rect, shapedAs } from './tree.ts';
 
 /** Changes a user made to a page since it was loaded. */
 export interface PageState {
@@ -22,8 +21,6 @@ export interface PageState {
   readonly values: ReadonlyMap<number, string>;
   /** Index of the focused cell, -1 for none. */
   readonly focused: number;
-  /** Pixels scrolled down. */
-  readonly scroll: number;
 }
 
 const LIVE: readonly AxProperty[] = [
@@ -52,243 +49,218 @@ export function cellOfId(id: string): { index: number; option?: number } | undef
   return found[2] === undefined ? { index: Number(found[1]) } : { index: Number(found[1]), option: Number(found[2]) };
 }
 
-/** Nodes of pages nobody has touched, by scroll position: sessions of one task ask for the same ones. */
-const untouched = new Map<Page, Map<string, readonly AxNode[]>>();
-const MAX_UNTOUCHED = 64;
+/** Nodes of a page as it was loaded, and the place of each cell's first node. */
+interface Untouched {
+  readonly url: string;
+  readonly nodes: readonly AxNode[];
+  readonly firstOf: Int32Array;
+}
 
-/** Nodes of a page in tree order; the root is the first. Untouched pages give the same array again. */
-export function nodesOf(page: Page, url: string, state: PageState): readonly AxNode[] {
-  if (state.values.size > 0 || state.focused >= 0) return buildNodes(page, url, state);
-  const known = untouched.get(page) ?? new Map<string, readonly AxNode[]>();
-  const key = `${state.scroll} ${url}`;
-  const nodes = known.get(key) ?? buildNodes(page, url, state);
-  known.set(key, nodes);
-  untouched.set(page, known);
+/** Pages asked for last: sessions of one task, and steps on one page, ask for the same ones. */
+const untouched = new Map<Page, Untouched>();
+const MAX_UNTOUCHED = 128;
+
+/**
+ * Nodes of a page in tree order, with rectangles relative to the page's top; the root is the first. Untouched pages give
+ * the same array again, touched ones share all nodes but the touched cells'.
+ */
+export function nodesOf(layout: Layout, url: string, { values, focused }: PageState): readonly AxNode[] {
+  const page = untouchedPage(layout, url);
+  if (values.size === 0 && focused < 0) return page.nodes;
+  const nodes = [...page.nodes];
+  const origin = originOf(url);
+  for (const index of new Set(focused < 0 ? values.keys() : [...values.keys(), focused])) {
+    const placed = layout.cells[index];
+    if (!placed) continue;
+    const own = cellNodes(placed, fieldValue(placed, values), index === focused, origin);
+    for (const [i, node] of own.entries()) nodes[page.firstOf[index]! + i] = node;
+  }
+  return shapedAs(page.nodes, nodes);
+}
+
+function untouchedPage(layout: Layout, url: string): Untouched {
+  const { page } = layout;
+  const known = untouched.get(page);
+  if (known?.url === url) return known;
+  const builder = new Builder(layout, originOf(url));
+  builder.root(page, url);
+  const made = { url, nodes: builder.nodes, firstOf: builder.firstOf };
+  untouched.delete(page);
+  untouched.set(page, made);
   if (untouched.size > MAX_UNTOUCHED) untouched.delete(untouched.keys().next().value!);
-  return nodes;
+  return made;
 }
 
-function buildNodes(page: Page, url: string, state: PageState): AxNode[] {
-  const builder = new Builder(layoutOf(page), state, url);
-  const root: AxProperty[] = [
-    ['focused', true],
-    ['url', url],
-  ];
-  builder.add('root', 'RootWebArea', page.title, root, [0, 0, 10, 10], (childIds) =>
-    builder.blocks(page.blocks, childIds),
-  );
-  return builder.nodes;
+function originOf(url: string): string {
+  const end = url.indexOf('/', url.indexOf('//') + 2);
+  return url.startsWith('http') ? (end < 0 ? url : url.slice(0, end)) : '';
 }
 
-/** Parts of a closed select: in the tree, without a place. */
-const UNPLACED = { childIds: [], inDom: true, properties: [], rect: null } as const;
+/** A node with a place in the DOM and no value. */
+function nodeOf(
+  id: string,
+  role: string,
+  name: string | undefined,
+  properties: readonly AxProperty[],
+  rect: Rect | null,
+  childIds: readonly string[] = NONE,
+  value?: string,
+): AxNode {
+  return { id, childIds, inDom: true, role, name, value, properties, rect };
+}
+
+const NONE: readonly never[] = [];
 
 class Builder {
   readonly nodes: AxNode[] = [];
+  readonly firstOf: Int32Array;
   readonly #layout: Layout;
-  readonly #state: PageState;
   readonly #origin: string;
   #row = 0;
   #groups = 0;
 
-  constructor(layout: Layout, state: PageState, url: string) {
+  constructor(layout: Layout, origin: string) {
     this.#layout = layout;
-    this.#state = state;
-    this.#origin = URL.canParse(url) ? new URL(url).origin : '';
+    this.#origin = origin;
+    this.firstOf = new Int32Array(layout.cells.length);
   }
 
-  add(
-    id: string,
-    role: string,
-    name: string,
-    properties: readonly AxProperty[],
-    rect: Rect | (() => Rect),
-    children?: (childIds: string[]) => void,
-    value?: string,
-  ): void {
+  root({ title, blocks }: Page, url: string): void {
+    const properties: AxProperty[] = [
+      ['focused', true],
+      ['url', url],
+    ];
     const childIds: string[] = [];
-    const at = this.nodes.length;
-    const known = typeof rect === 'function' ? null : rect;
-    const node: AxNode = { id, childIds, inDom: true, role, name, value, properties, rect: known };
-    this.nodes.push(node);
-    children?.(childIds);
-    // A group's rectangle is known when its rows are.
-    if (typeof rect === 'function') this.nodes[at] = { ...node, rect: rect() };
+    this.nodes.push(nodeOf('root', 'RootWebArea', title, properties, [0, 0, 10, 10], childIds));
+    this.#addBlocks(blocks, childIds);
   }
 
-  blocks(blocks: readonly Block[], into: string[]): void {
+  #addBlocks(blocks: readonly Block[], into: string[]): void {
     for (const block of blocks) {
       if (block.kind === 'row') this.#addRow(block, into);
       else this.#addGroup(block, into);
     }
   }
 
-  #rowsFrom(first: number): Rect {
-    return [0, first * ROW - this.#state.scroll, SCREEN[0], (this.#row - first) * ROW];
-  }
-
-  #addGroup(group: Group, into: string[]): void {
+  #addGroup({ role, name, blocks }: Group, into: string[]): void {
     const first = this.#row;
     const id = `g${this.#groups++}`;
+    const at = this.nodes.length;
+    const childIds: string[] = [];
     into.push(id);
-    this.add(
-      id,
-      group.role,
-      group.name,
-      [],
-      () => this.#rowsFrom(first),
-      (childIds) => this.blocks(group.blocks, childIds),
-    );
+    this.nodes.push(nodeOf(id, role, name, NONE, null, childIds));
+    this.#addBlocks(blocks, childIds);
+    // A group's rectangle is known when its rows are.
+    const rect: Rect = [0, first * ROW, SCREEN[0], (this.#row - first) * ROW];
+    this.nodes[at] = nodeOf(id, role, name, NONE, rect, childIds);
   }
 
-  #addRow(row: Row, into: string[]): void {
+  #addRow({ role }: Row, into: string[]): void {
     const cells = this.#layout.rows[this.#row]!;
-    const rect: Rect = [0, this.#row * ROW - this.#state.scroll, SCREEN[0], ROW];
-    const id = `r${this.#row}`;
-    this.#row++;
-    if (row.role === 'plain') {
+    const rect: Rect = [0, this.#row * ROW, SCREEN[0], ROW];
+    const id = `r${this.#row++}`;
+    if (role === 'plain') {
       for (const placed of cells) this.#addCell(placed, into);
       return;
     }
+    const childIds: string[] = [];
     into.push(id);
-    if (row.role === 'item') {
-      this.add(id, 'listitem', '', [['level', 1]], rect, (childIds) => {
-        for (const placed of cells) this.#addCell(placed, childIds);
-      });
-      return;
+    this.nodes.push(
+      role === 'item' ? nodeOf(id, 'listitem', '', LEVEL, rect, childIds) : nodeOf(id, 'row', '', NONE, rect, childIds),
+    );
+    for (const placed of cells) {
+      if (role === 'item') this.#addCell(placed, childIds);
+      else this.#addTableCell(placed, role === 'header', childIds);
     }
-    this.add(id, 'row', '', [], rect, (childIds) => {
-      for (const placed of cells) this.#addTableCell(placed, row.role === 'header', childIds);
-    });
-  }
-
-  #rect({ row, x, width }: Placed): Rect {
-    return [x, row * ROW - this.#state.scroll, width, ROW];
   }
 
   #addTableCell(placed: Placed, isHeader: boolean, into: string[]): void {
     const id = `d${placed.index}`;
+    const [role, properties] = isHeader ? (['columnheader', HEADER] as const) : (['cell', NONE] as const);
+    const childIds: string[] = [];
     into.push(id);
-    const properties: AxProperty[] = isHeader
-      ? [
-          ['readonly', false],
-          ['required', false],
-        ]
-      : [];
-    this.add(
-      id,
-      isHeader ? 'columnheader' : 'cell',
-      textOf(placed.cell),
-      properties,
-      this.#rect(placed),
-      (childIds) => {
-        this.#addCell(placed, childIds);
-      },
-    );
-  }
-
-  #text(id: string, text: string, rect: Rect, into: string[]): void {
-    if (text === '') return;
-    into.push(id);
-    this.add(id, 'StaticText', text, [], rect);
+    this.nodes.push(nodeOf(id, role, textOf(placed.cell), properties, rectOf(placed), childIds));
+    this.#addCell(placed, childIds);
   }
 
   #addCell(placed: Placed, into: string[]): void {
-    const { cell, index } = placed;
-    const id = idOfCell(index);
-    const rect = this.#rect(placed);
-    if (cell.kind === 'text') {
-      this.#text(id, cell.text, rect, into);
-      return;
-    }
-    const focus: AxProperty[] = this.#state.focused === index ? [['focused', true]] : [];
-    const value = fieldValue(placed, this.#state.values);
-    into.push(id);
-    switch (cell.kind) {
-      case 'status':
-        this.add(id, 'status', '', LIVE, rect, (childIds) => this.#text(`${id}t`, cell.text, rect, childIds));
-        break;
-      case 'heading':
-      case 'button':
-        this.add(id, cell.kind, cell.text, focus, rect, (childIds) => this.#text(`${id}t`, cell.text, rect, childIds));
-        break;
-      case 'link':
-        this.add(
-          id,
-          'link',
-          cell.text,
-          [...focus, ['url', cell.href.startsWith('/') ? this.#origin + cell.href : cell.href]],
-          rect,
-          (childIds) => this.#text(`${id}t`, cell.text, rect, childIds),
-        );
-        break;
-      case 'textbox':
-        this.add(
-          id,
-          'textbox',
-          cell.label,
-          [...focus, ['required', false]],
-          rect,
-          (childIds) => this.#text(`${id}t`, value, rect, childIds),
-          value,
-        );
-        break;
-      case 'searchbox':
-        this.add(
-          id,
-          'searchbox',
-          cell.label,
-          focus,
-          rect,
-          (childIds) => this.#text(`${id}t`, value, rect, childIds),
-          value,
-        );
-        break;
-      case 'checkbox':
-      case 'radio':
-        this.add(id, cell.kind, cell.label, [...focus, ['checked', value === 'on' ? 'true' : 'false']], rect);
-        break;
-      case 'select':
-        this.#addSelect(cell, id, value, focus, rect);
-    }
+    this.firstOf[placed.index] = this.nodes.length;
+    const own = cellNodes(placed, fieldValue(placed, UNCHANGED), false, this.#origin);
+    if (own.length === 0) return;
+    into.push(own[0]!.id);
+    this.nodes.push(...own);
   }
+}
 
-  #addSelect(
-    cell: Extract<Cell, { kind: 'select' }>,
-    id: string,
-    value: string,
-    focus: AxProperty[],
-    rect: Rect,
-  ): void {
-    const properties: AxProperty[] = [...focus, ['hasPopup', 'menu'], ['expanded', false]];
-    this.add(
-      id,
-      'combobox',
-      cell.label,
-      properties,
-      rect,
-      (childIds) => {
-        childIds.push(`${id}p`);
-        this.nodes.push({
-          ...UNPLACED,
-          id: `${id}p`,
-          role: 'MenuListPopup',
-          name: '',
-          childIds: cell.options.map((_, i) => `${id}o${i}`),
-        });
-        for (const [i, option] of cell.options.entries()) {
-          this.nodes.push({
-            ...UNPLACED,
-            id: `${id}o${i}`,
-            role: 'option',
-            name: option,
-            properties: [['selected', option === value]],
-          });
-        }
-      },
-      value,
-    );
+const LEVEL: readonly AxProperty[] = [['level', 1]];
+const HEADER: readonly AxProperty[] = [
+  ['readonly', false],
+  ['required', false],
+];
+const FOCUSED: readonly AxProperty[] = [['focused', true]];
+const UNCHANGED: ReadonlyMap<number, string> = new Map();
+
+function rectOf({ row, x, width }: Placed): Rect {
+  return [x, row * ROW, width, ROW];
+}
+
+/** Nodes of a cell, the element first; as many, under the same ids, whatever its value and focus are. */
+function cellNodes(placed: Placed, value: string, isFocused: boolean, origin: string): AxNode[] {
+  const { cell } = placed;
+  const id = idOfCell(placed.index);
+  const rect = rectOf(placed);
+  const focus = isFocused ? FOCUSED : NONE;
+  const text = (role: string, name: string, properties: readonly AxProperty[], said: string): AxNode[] =>
+    said === ''
+      ? [nodeOf(id, role, name, properties, rect)]
+      : [nodeOf(id, role, name, properties, rect, [`${id}t`]), nodeOf(`${id}t`, 'StaticText', said, NONE, rect)];
+  // An empty field's text is a node without a name, which nothing prints: the browser has none.
+  const field = (role: string, label: string, properties: readonly AxProperty[]): AxNode[] => [
+    nodeOf(id, role, label, properties, rect, [`${id}t`], value),
+    nodeOf(`${id}t`, 'StaticText', value === '' ? undefined : value, NONE, rect),
+  ];
+  switch (cell.kind) {
+    case 'text':
+      return cell.text === '' ? [] : [nodeOf(id, 'StaticText', cell.text, NONE, rect)];
+    case 'status':
+      return text('status', '', LIVE, cell.text);
+    case 'heading':
+    case 'button':
+      return text(cell.kind, cell.text, focus, cell.text);
+    case 'link':
+      return text(
+        'link',
+        cell.text,
+        [...focus, ['url', cell.href.startsWith('/') ? origin + cell.href : cell.href]],
+        cell.text,
+      );
+    case 'textbox':
+      return field('textbox', cell.label, [...focus, ['required', false]]);
+    case 'searchbox':
+      return field('searchbox', cell.label, focus);
+    case 'checkbox':
+    case 'radio':
+      return [nodeOf(id, cell.kind, cell.label, [...focus, ['checked', value === 'on' ? 'true' : 'false']], rect)];
+    case 'select':
+      return selectNodes(cell, id, value, focus, rect);
   }
+}
+
+/** A closed select; its list and options are in the tree without a place. */
+function selectNodes(
+  { label, options }: Extract<Cell, { kind: 'select' }>,
+  id: string,
+  value: string,
+  focus: readonly AxProperty[],
+  rect: Rect,
+): AxNode[] {
+  const properties: AxProperty[] = [...focus, ['hasPopup', 'menu'], ['expanded', false]];
+  const optionIds = options.map((_, i) => `${id}o${i}`);
+  return [
+    nodeOf(id, 'combobox', label, properties, rect, [`${id}p`], value),
+    nodeOf(`${id}p`, 'MenuListPopup', '', NONE, null, optionIds),
+    ...options.map((option, i) => nodeOf(optionIds[i]!, 'option', option, [['selected', option === value]], null)),
+  ];
 }
 
 /** A cell's text as a table cell's name. */

@@ -17,7 +17,12 @@ export interface WebArenaOptions {
   readonly configs: string | undefined;
   /** Live sites: true where no task changes anything, so that sessions may share a site. */
   readonly readOnly: boolean;
+  /** Live sites: longest wait for a page, in milliseconds; a page that takes longer fails its episode. */
+  readonly loadMs: number;
 }
+
+/** Below the ten seconds that a host gives a step by default, so that a slow page fails its own episode alone. */
+const LOAD_MS = 8000;
 
 const CHOICES = {
   fidelity: ['corrected', 'original'],
@@ -25,7 +30,7 @@ const CHOICES = {
   driver: ['in-process', 'chromium'],
   sites: ['embedded', 'live'],
 } as const;
-const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly'];
+const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly', 'loadMs'];
 
 /** @throws {UserError} BAD_CONFIG for an option or a value that is none of these */
 export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
@@ -42,11 +47,17 @@ export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
       `webarena: ${key} must be ${allowed.map((one) => `"${one}"`).join(' or ')}, got ${JSON.stringify(options[key])}`,
     );
   };
-  const { configs, readOnly = false } = options;
+  const { configs, readOnly = false, loadMs = LOAD_MS } = options;
   if (configs !== undefined && typeof configs !== 'string')
     throw new UserError('BAD_CONFIG', `webarena: configs must be the path of a folder, got ${JSON.stringify(configs)}`);
   if (typeof readOnly !== 'boolean')
     throw new UserError('BAD_CONFIG', `webarena: readOnly must be true or false, got ${JSON.stringify(readOnly)}`);
+  if (!(typeof loadMs === 'number' && loadMs >= 100 && loadMs <= 600_000)) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `webarena: loadMs must be milliseconds in [100, 600000], got ${JSON.stringify(loadMs)}`,
+    );
+  }
   const sites = choice('sites');
   if (sites === 'live' && configs === undefined)
     throw new UserError('BAD_CONFIG', 'webarena: sites: live needs configs, the folder with the task configurations');
@@ -57,5 +68,6 @@ export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
     sites,
     configs,
     readOnly,
+    loadMs,
   };
 }

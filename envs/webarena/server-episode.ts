@@ -10,6 +10,7 @@ import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Evaluation, type EvaluationPage, evaluate, type Judge } from './evaluate.ts';
 import { type Action, parseAction } from './grammar.ts';
 import { repr, strip } from './python.ts';
+import type { Lines } from './tree.ts';
 import { type SiteBases, toLocal } from './urls.ts';
 
 /** A task as a configuration file holds it. */
@@ -26,7 +27,7 @@ export interface Acted {
   readonly observation: string;
   readonly url: string;
   /** Line of each printed element by id. */
-  readonly lines: ReadonlyMap<string, string>;
+  readonly lines: Lines;
   /** Empty where the action was carried out. */
   readonly failError: string;
 }
@@ -95,7 +96,7 @@ export class ServerEpisode {
 }
 
 /** Reason why an action fails before a browser is asked: the original's `fail_error`, empty where it does not. */
-export function failsBeforehand(action: Action, lines: ReadonlyMap<string, string>, tabs: number): string {
+export function failsBeforehand(action: Action, lines: Lines, tabs: number): string {
   switch (action.type) {
     case 'CLICK':
     case 'HOVER':

@@ -8,7 +8,16 @@ import { blocksOf, describeAction, turnText } from './describe.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './drivers/driver.ts';
 import { type Action, type Fidelity, parseAction } from './grammar.ts';
 import { printable, repr, strip } from './python.ts';
-import { type AxNode, type Dialect, observationText, type PrintedTree, printTree, type Rect } from './tree.ts';
+import {
+  type AxNode,
+  type Dialect,
+  observationText,
+  type PrintedTree,
+  placeOf,
+  printTree,
+  type Rect,
+  shapedAs,
+} from './tree.ts';
 import { type SiteBases, toLocal } from './urls.ts';
 
 /** Bound of an observation's length in UTF-16 units. */
@@ -45,6 +54,9 @@ export interface Objective {
   judge(answer: string, url: string): Judged | Promise<Judged>;
 }
 
+/** Links followed last that another site's fields may be given. */
+const MAX_FOLLOWED = 2;
+
 /** Messages of the last line, where an action could not be carried out. */
 const ERRORS = {
   element: 'there is no such element in view',
@@ -70,6 +82,8 @@ export class WebSession implements Session {
   #text = '';
   /** Node id of the select whose options are listed. */
   #expanded: string | undefined;
+  /** Links followed last, with the host they stood on. */
+  readonly #followed: { readonly name: string; readonly host: string }[] = [];
   #end: EnvStep | undefined;
 
   private constructor(driver: Driver, options: BrowseOptions, objective: Objective) {
@@ -78,15 +92,21 @@ export class WebSession implements Session {
     this.#objective = objective;
   }
 
+  /** Opens the pages of the task. Closes the driver where that fails, and throws on. */
   static async open(driver: Driver, options: BrowseOptions, objective: Objective): Promise<WebSession> {
-    const session = new WebSession(driver, options, objective);
-    for (const [i, url] of objective.startUrls.entries()) {
-      if (i > 0) await driver.newTab();
-      await driver.goto(url);
+    try {
+      const session = new WebSession(driver, options, objective);
+      for (const [i, url] of objective.startUrls.entries()) {
+        if (i > 0) await driver.newTab();
+        await driver.goto(url);
+      }
+      if (objective.startUrls.length > 1) await driver.focusTab(0);
+      session.#first = { kind: 'first', observation: await session.#look('') };
+      return session;
+    } catch (thrown) {
+      await driver.close();
+      throw thrown;
     }
-    if (objective.startUrls.length > 1) await driver.focusTab(0);
-    session.#first = { kind: 'first', observation: await session.#look('') };
-    return session;
   }
 
   get first(): First {
@@ -107,7 +127,7 @@ export class WebSession implements Session {
     const parsed = parseAction(toLocal(strip(written), this.#options.bases), this.#options.fidelity);
     if ('error' in parsed) return mid(await this.#refused(parsed.error.message));
     const action = parsed.ok;
-    const described = describeAction(bounded(action), this.#tree!.lines);
+    const described = describeAction(bounded(action), this.#tree!);
     const error = await this.#act(action);
     this.#previous = described;
     const observation = await this.#look(error);
@@ -124,7 +144,16 @@ export class WebSession implements Session {
 
   get #choices(): Choices {
     const { intent } = this.#objective;
-    return { intent, tree: this.#tree!, snapshot: this.#snapshot!, screen: this.#options.screen };
+    const here = hostOf(this.url);
+    return {
+      intent,
+      tree: this.#tree!,
+      snapshot: this.#snapshot!,
+      screen: this.#options.screen,
+      expanded: this.#expanded,
+      followed: this.#followed.filter(({ host }) => host !== here).map(({ name }) => name),
+      hasHome: this.#options.bases.homepage !== undefined,
+    };
   }
 
   async close(): Promise<void> {
@@ -198,7 +227,7 @@ export class WebSession implements Session {
 
   async #onElement(action: Extract<Action, { id: string }>, wasExpanded: string | undefined): Promise<string> {
     const corrected = this.#options.fidelity === 'corrected';
-    const node = this.#tree!.nodes.get(action.id);
+    const node = this.#tree!.nodeOf(action.id);
     if (!node) return ERRORS.element;
     if (action.type === 'CLICK' && corrected) {
       if (node.role === 'combobox' && node.childIds.length > 0) {
@@ -212,15 +241,22 @@ export class WebSession implements Session {
       }
     }
     if (action.type === 'TYPE' && corrected && !EDITABLE.has(node.role ?? '')) return ERRORS.typing;
-    const point = middle(node.rect, this.#options.screen);
+    const point = middle(placeOf(node, this.#snapshot!.scrolled), this.#options.screen);
     if (!point) return ERRORS.middle;
     if (action.type === 'HOVER') {
       await this.#driver.hover(...point);
       return '';
     }
+    if (action.type === 'CLICK' && node.role === 'link') this.#follow(node.name ?? '');
     await this.#driver.click(...point);
     if (action.type === 'TYPE') await this.#type(action.text, corrected);
     return '';
+  }
+
+  #follow(name: string): void {
+    if (name === '' || name.length > 80) return;
+    this.#followed.push({ name, host: hostOf(this.url) });
+    if (this.#followed.length > MAX_FOLLOWED) this.#followed.shift();
   }
 
   async #type(text: string, replace: boolean): Promise<void> {
@@ -233,7 +269,7 @@ export class WebSession implements Session {
     const seen = await this.#driver.snapshot();
     const nodes = this.#options.fidelity === 'corrected' ? withOptions(seen.nodes, this.#expanded) : seen.nodes;
     const { numbered, fidelity, dialect, screen } = this.#options;
-    const tree = printTree(nodes, { fidelity, dialect, screen, numbered });
+    const tree = printTree(nodes, { fidelity, dialect, screen, numbered, scrolled: seen.scrolled });
     this.#snapshot = seen;
     this.#tree = tree;
     // Titles and typed texts stand outside the tree's quotes, so nothing in them may end a line or turn it round.
@@ -251,6 +287,10 @@ export class WebSession implements Session {
     this.#text = error === '' || fidelity === 'original' ? text : `${text}\nERROR: ${repr(error).slice(1, -1)}`;
     return this.#text;
   }
+}
+
+function hostOf(url: string): string {
+  return /^\w+:\/\/([^/]*)/.exec(url)?.[1] ?? '';
 }
 
 /** Text cut at the end of a line, with a line that says so. */
@@ -287,17 +327,19 @@ function middle(rect: Rect | null, [width, height]: readonly [number, number]): 
 /** Options of the opened select where the select is; the others stay without a place. */
 function withOptions(nodes: readonly AxNode[], expanded: string | undefined): readonly AxNode[] {
   if (expanded === undefined) return nodes;
-  const box = nodes.find(({ id }) => id === expanded);
+  const at = nodes.findIndex(({ id }) => id === expanded);
+  const box = nodes[at];
   if (!box) return nodes;
+  const shown = [...nodes];
+  shown[at] = {
+    ...box,
+    properties: box.properties.map(([key, value]) => (key === 'expanded' ? [key, true] : [key, value])),
+  };
   const below = new Set(box.childIds);
-  return nodes.map((node): AxNode => {
-    if (node.role === 'MenuListPopup' && below.has(node.id)) for (const id of node.childIds) below.add(id);
-    if (node.id === expanded) {
-      return {
-        ...node,
-        properties: node.properties.map(([key, value]) => (key === 'expanded' ? [key, true] : [key, value])),
-      };
-    }
-    return node.role === 'option' && below.has(node.id) ? { ...node, rect: box.rect } : node;
-  });
+  for (const [i, node] of nodes.entries()) {
+    if (!below.has(node.id)) continue;
+    if (node.role === 'MenuListPopup') for (const id of node.childIds) below.add(id);
+    else if (node.role === 'option') shown[i] = { ...node, rect: box.rect };
+  }
+  return shapedAs(nodes, shown);
 }

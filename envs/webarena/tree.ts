@@ -28,7 +28,7 @@ export interface AxNode {
   /** Value of a field or a select, where the node has one. */
   readonly value?: string | undefined;
   readonly properties: readonly AxProperty[];
-  /** Relative to the viewport, in CSS pixels; `null` where the browser gives none. */
+  /** In CSS pixels, relative to the viewport or to the page's top (see `scrolled`); `null` where the browser gives none. */
   readonly rect: Rect | null;
 }
 
@@ -39,14 +39,44 @@ export interface PrintOptions {
   readonly screen: readonly [width: number, height: number];
   /** Small numbers in the page's order instead of the nodes' own ids. */
   readonly numbered?: boolean;
+  /** Pixels that the viewport stands below what the rectangles are relative to; 0 by default. */
+  readonly scrolled?: number;
 }
 
-export interface PrintedTree {
+/** Lines by printed id. */
+export interface Lines {
+  get(id: string): string | undefined;
+  has(id: string): boolean;
+}
+
+/** Printed part of a page, the lines that the duplicate filter removes included: what was filtered can still be clicked. */
+export class PrintedTree {
   readonly text: string;
-  /** Line of every printed element by printed id, before the duplicate filter: what was filtered can still be clicked. */
-  readonly lines: ReadonlyMap<string, string>;
-  /** Node behind each printed id. */
-  readonly nodes: ReadonlyMap<string, AxNode>;
+  /** Printed ids, and the node behind each. */
+  readonly ids: readonly string[];
+  readonly nodes: readonly AxNode[];
+  readonly #lines: readonly Line[];
+
+  constructor(text: string, ids: readonly string[], nodes: readonly AxNode[], lines: readonly Line[]) {
+    this.text = text;
+    this.ids = ids;
+    this.nodes = nodes;
+    this.#lines = lines;
+  }
+
+  /** Line of a printed element, with its number and without its depth. */
+  get(id: string): string | undefined {
+    const line = this.#lines[this.ids.indexOf(id)];
+    return line && `[${id}] ${line.text}`;
+  }
+
+  has(id: string): boolean {
+    return this.ids.includes(id);
+  }
+
+  nodeOf(id: string): AxNode | undefined {
+    return this.nodes[this.ids.indexOf(id)];
+  }
 }
 
 const DROPPED = new Set(['focusable', 'editable', 'readonly', 'level', 'settable', 'multiline', 'invalid']);
@@ -55,15 +85,15 @@ const EMPTY_ROLES = new Set([
   'listitem',
 ]);
 
-/** Parts of a node's line, in the dialect asked for. */
+/** A node's line without number and depth. */
 interface Line {
-  readonly role: string;
-  readonly name: string;
-  readonly properties: string;
+  readonly text: string;
+  /** Texts are numbered after all elements. */
+  readonly isText: boolean;
 }
 
 /** The line of a node, or `undefined` where it prints nothing and its children take its depth. */
-function lineOf(node: AxNode, { fidelity, dialect }: Pick<PrintOptions, 'fidelity' | 'dialect'>): Line | undefined {
+function makeLine(node: AxNode, { fidelity, dialect }: Pick<PrintOptions, 'fidelity' | 'dialect'>): Line | undefined {
   const { name } = node;
   if (node.role === undefined || name === undefined || !node.inDom) return undefined;
   const role = dialect === '2023' && node.role === 'image' ? 'img' : node.role;
@@ -75,107 +105,173 @@ function lineOf(node: AxNode, { fidelity, dialect }: Pick<PrintOptions, 'fidelit
   if (fidelity === 'corrected' && role === 'combobox' && node.value !== undefined)
     properties += ` value: ${repr(node.value)}`;
   if (strip(name) === '' && (properties === '' ? EMPTY_ROLES.has(role) : role === 'listitem')) return undefined;
-  return { role, name, properties };
+  return { text: `${role} ${repr(name)}${properties}`, isText: role === 'StaticText' };
 }
 
-interface Entry {
-  readonly node: AxNode;
-  readonly line: Line;
-  readonly depth: number;
-  readonly parent: AxNode | undefined;
-  /** In view, and so printed. */
-  readonly isShown: boolean;
+/** Nodes in the order they are printed, depth first from the first node: each with its parent's place in that order. */
+interface Shape {
+  /** Index into the nodes. */
+  readonly order: Int32Array;
+  /** −1 for the root. */
+  readonly parents: Int32Array;
 }
 
-/** Nodes with a line, depth first from the first node; those out of view are passed through. Stops at cycles. */
-function entriesOf(nodes: readonly AxNode[], options: PrintOptions): Entry[] {
-  const [root] = nodes;
-  if (!root) return [];
-  const byId = new Map<string, AxNode>();
-  for (const node of nodes) if (!byId.has(node.id)) byId.set(node.id, node);
-  const { screen } = options;
-  const inView = options.fidelity === 'original' ? inViewBySlip : inViewByShare;
-  const entries: Entry[] = [];
-  const stack: { node: AxNode; depth: number; parent: AxNode | undefined }[] = [
-    { node: root, depth: 0, parent: undefined },
-  ];
-  for (let top = stack.pop(); top; top = stack.pop()) {
-    const { node, depth, parent } = top;
-    if (!byId.delete(node.id)) continue;
-    const { rect } = node;
-    const line = lineOf(node, options);
-    const isShown = line !== undefined && rect !== null && rect[2] !== 0 && rect[3] !== 0 && inView(rect, screen);
-    if (line) entries.push({ node, line, depth, parent, isShown });
-    const [below, from] = isShown ? [depth + 1, node] : [depth, parent];
-    for (let i = node.childIds.length - 1; i >= 0; i--) {
-      const child = byId.get(node.childIds[i]!);
-      if (child) stack.push({ node: child, depth: below, parent: from });
-    }
+/** All that is kept of an array of nodes: a page's array comes again after most actions. */
+interface Kept {
+  readonly shape: Shape;
+  /** Lines in the order of the shape, by fidelity and dialect. */
+  readonly lines: Map<string, readonly (Line | undefined)[]>;
+  /** Trees by options; a few, since pages are short. */
+  readonly printed: Map<string, PrintedTree>;
+  /** Nodes of which most are the same, at the same places. */
+  readonly like: readonly AxNode[] | undefined;
+}
+
+const kept = new WeakMap<readonly AxNode[], Kept>();
+const MAX_PRINTED = 8;
+
+function keptOf(nodes: readonly AxNode[]): Kept {
+  let known = kept.get(nodes);
+  if (!known) {
+    known = { shape: shapeOf(nodes), lines: new Map(), printed: new Map(), like: undefined };
+    kept.set(nodes, known);
   }
-  return entries;
-}
-
-const printedTrees = new WeakMap<readonly AxNode[], { readonly key: string; readonly tree: PrintedTree }>();
-
-/** Prints the part of the page that is in view. The same array of nodes gives the same object. */
-export function printTree(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
-  const key = `${options.fidelity} ${options.dialect} ${options.screen} ${options.numbered}`;
-  const known = printedTrees.get(nodes);
-  if (known?.key === key) return known.tree;
-  const tree = print(nodes, options);
-  printedTrees.set(nodes, { key, tree });
-  return tree;
-}
-
-function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
-  const { fidelity, numbered = false } = options;
-  const entries = entriesOf(nodes, options);
-  const numbers = numbered ? numbersOf(entries) : undefined;
-  const lines = new Map<string, string>();
-  const printed = new Map<string, AxNode>();
-  const kept: string[] = [];
-  for (const entry of entries) {
-    const { node, line, depth, parent } = entry;
-    if (!entry.isShown) continue;
-    const id = numbers ? String(numbers.get(entry)) : node.id;
-    const text = `[${id}] ${line.role} ${repr(line.name)}${line.properties}`;
-    lines.set(id, text);
-    printed.set(id, node);
-    if (fidelity === 'original' || !repeatsParent(node, parent)) kept.push('\t'.repeat(depth) + text);
-  }
-  const shown = fidelity === 'original' ? withoutRepeats(kept.join('\n').split('\n')) : kept;
-  return { text: shown.join('\n'), lines, nodes: printed };
+  return known;
 }
 
 /**
- * Small numbers for nodes, in view or not: elements first, in the page's order, then texts. They do not change while a
- * page is scrolled or a field filled, and do not depend on the browser.
+ * Declares that `nodes` have the ids and children of `other`, at the same places: shape and lines are then not made again
+ * but of what differs.
  */
-function numbersOf(entries: readonly Entry[]): ReadonlyMap<Entry, number> {
-  const numbers = new Map<Entry, number>();
-  for (const entry of entries) if (entry.line.role !== 'StaticText') numbers.set(entry, numbers.size + 1);
-  for (const entry of entries) if (entry.line.role === 'StaticText') numbers.set(entry, numbers.size + 1);
-  return numbers;
+export function shapedAs(other: readonly AxNode[], nodes: readonly AxNode[]): readonly AxNode[] {
+  kept.set(nodes, { shape: keptOf(other).shape, lines: new Map(), printed: new Map(), like: other });
+  return nodes;
+}
+
+/** Stops at cycles; of nodes with one id the first counts. */
+function shapeOf(nodes: readonly AxNode[]): Shape {
+  const byId = new Map<string, number>();
+  for (let i = 0; i < nodes.length; i++) if (!byId.has(nodes[i]!.id)) byId.set(nodes[i]!.id, i);
+  const order: number[] = [];
+  const parents: number[] = [];
+  const seen = new Uint8Array(nodes.length);
+  /** Pairs: a node, and its parent's place. */
+  const stack: number[] = nodes.length > 0 ? [0, -1] : [];
+  while (stack.length > 0) {
+    const parent = stack.pop()!;
+    const at = stack.pop()!;
+    if (seen[at]) continue;
+    seen[at] = 1;
+    const place = order.length;
+    order.push(at);
+    parents.push(parent);
+    const { childIds } = nodes[at]!;
+    for (let i = childIds.length - 1; i >= 0; i--) {
+      const child = byId.get(childIds[i]!);
+      if (child !== undefined && !seen[child]) stack.push(child, place);
+    }
+  }
+  return { order: Int32Array.from(order), parents: Int32Array.from(parents) };
+}
+
+/** Prints the part of the page that is in view. The same array of nodes and options give the same object. */
+export function printTree(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
+  const { fidelity, dialect, screen, numbered = false, scrolled = 0 } = options;
+  const { printed } = keptOf(nodes);
+  const key = `${fidelity} ${dialect} ${screen} ${numbered} ${scrolled}`;
+  let tree = printed.get(key);
+  if (!tree) {
+    tree = print(nodes, options);
+    if (printed.size >= MAX_PRINTED) printed.clear();
+    printed.set(key, tree);
+  }
+  return tree;
+}
+
+/** Lines of the nodes in the order of the shape. */
+function linesOf(nodes: readonly AxNode[], options: PrintOptions): readonly (Line | undefined)[] {
+  const { shape, lines, like } = keptOf(nodes);
+  const key = `${options.fidelity} ${options.dialect}`;
+  const known = lines.get(key);
+  if (known) return known;
+  const others = like && linesOf(like, options);
+  const made: (Line | undefined)[] = [];
+  for (let i = 0; i < shape.order.length; i++) {
+    const at = shape.order[i]!;
+    made.push(others && like[at] === nodes[at] ? others[i] : makeLine(nodes[at]!, options));
+  }
+  lines.set(key, made);
+  return made;
+}
+
+/**
+ * Numbers are small: elements first, in the page's order, then texts, in view or not. They do not change while a page is
+ * scrolled or a field filled, and do not depend on the browser.
+ */
+function print(nodes: readonly AxNode[], options: PrintOptions): PrintedTree {
+  const { fidelity, numbered = false, scrolled = 0, screen } = options;
+  const inView = fidelity === 'original' ? inViewBySlip : inViewByShare;
+  const { order, parents } = keptOf(nodes).shape;
+  const lines = linesOf(nodes, options);
+  let element = 0;
+  let text = 0;
+  for (const line of lines) if (line !== undefined && !line.isText) text++;
+  /** Depth of a node's children, and the place of the printed node above them. */
+  const depths = new Int32Array(order.length);
+  const above = new Int32Array(order.length);
+  const ids: string[] = [];
+  const shownNodes: AxNode[] = [];
+  const shownLines: Line[] = [];
+  const texts: string[] = [];
+  for (let i = 0; i < order.length; i++) {
+    const node = nodes[order[i]!]!;
+    const line = lines[i];
+    const parent = parents[i]!;
+    const depth = parent < 0 ? 0 : depths[parent]!;
+    const from = parent < 0 ? -1 : above[parent]!;
+    const number = line === undefined ? 0 : line.isText ? ++text : ++element;
+    const isShown = line !== undefined && inView(placeOf(node, scrolled), screen);
+    depths[i] = isShown ? depth + 1 : depth;
+    above[i] = isShown ? i : from;
+    if (!isShown) continue;
+    const id = numbered ? String(number) : node.id;
+    ids.push(id);
+    shownNodes.push(node);
+    shownLines.push(line);
+    if (fidelity === 'original' || !repeatsParent(node, from < 0 ? undefined : nodes[order[from]!]))
+      texts.push(`${TABS[depth] ?? '\t'.repeat(depth)}[${id}] ${line.text}`);
+  }
+  const shown = fidelity === 'original' ? withoutRepeats(texts.join('\n').split('\n')) : texts;
+  return new PrintedTree(shown.join('\n'), ids, shownNodes, shownLines);
+}
+
+const TABS = Array.from({ length: 16 }, (_, depth) => '\t'.repeat(depth));
+
+/** A node's rectangle in a viewport scrolled down by so many pixels; the root is always at its top. */
+export function placeOf({ role, rect }: AxNode, scrolled: number): Rect | null {
+  if (rect === null || scrolled === 0 || role === 'RootWebArea') return rect;
+  return [rect[0], rect[1] - scrolled, rect[2], rect[3]];
 }
 
 /** The original's viewport test: `overlap area / width * height`, evaluated from left to right, at least 0.6. */
-function inViewBySlip(rect: Rect, screen: readonly [number, number]): boolean {
-  const [, , width, height] = rect;
-  const [w, h] = overlap(rect, screen);
-  return ((w * h) / width) * height >= 0.6;
+function inViewBySlip(rect: Rect | null, screen: readonly [number, number]): boolean {
+  if (rect === null || rect[2] === 0 || rect[3] === 0) return false;
+  const [x, y, width, height] = rect;
+  return ((overlap(x, width, screen[0]) * overlap(y, height, screen[1])) / width) * height >= 0.6;
 }
 
 /** At least half of the element, or of the viewport where the element is larger than that. */
-function inViewByShare(rect: Rect, screen: readonly [number, number]): boolean {
-  const [w, h] = overlap(rect, screen);
-  return w >= Math.min(rect[2], screen[0]) / 2 && h >= Math.min(rect[3], screen[1]) / 2;
+function inViewByShare(rect: Rect | null, screen: readonly [number, number]): boolean {
+  if (rect === null || rect[2] === 0 || rect[3] === 0) return false;
+  const [x, y, width, height] = rect;
+  return (
+    overlap(x, width, screen[0]) >= Math.min(width, screen[0]) / 2 &&
+    overlap(y, height, screen[1]) >= Math.min(height, screen[1]) / 2
+  );
 }
 
-function overlap([x, y, width, height]: Rect, [right, bottom]: readonly [number, number]): [number, number] {
-  return [
-    Math.max(0, Math.min(x + width, right) - Math.max(x, 0)),
-    Math.max(0, Math.min(y + height, bottom) - Math.max(y, 0)),
-  ];
+function overlap(from: number, length: number, end: number): number {
+  return Math.max(0, Math.min(from + length, end) - Math.max(from, 0));
 }
 
 /** Text that its printed parent's name says already. */

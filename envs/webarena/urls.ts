@@ -25,13 +25,14 @@ export function toPublic(text: string, bases: SiteBases): string {
   let out = text;
   for (const site of SITES) {
     const base = bases[site];
-    if (base) out = out.replaceAll(base, PUBLIC[site]);
+    if (base && out.includes(base)) out = out.replaceAll(base, PUBLIC[site]);
   }
   return out;
 }
 
 /** The text with every public name (also as https) as the base address. */
 export function toLocal(text: string, bases: SiteBases): string {
+  if (!text.includes('://')) return text;
   let out = text;
   for (const site of SITES) {
     const base = bases[site];

@@ -1,173 +1,377 @@
 /**
- * Text that the local policy reads: the objective, the last actions, and the page's lines without numbers; each listed
- * action as what it acts on.
+ * Text that the local policy reads. Names of things are left out: what the objective quotes is `q1`, `q2`, … wherever it
+ * stands, words of the sites' own labels stay, everything else is `other`, `number`, `money`, … So nothing is learnt of a
+ * world by heart. The prompt tells the objective, the page's title, what its fields hold and the last actions; each
+ * listed action says what it acts on, where that stands, and how often the same was done before.
  *
- *     goal what is the price of urban oak lamp | type search urban oak lamp enter | link urban oak lamp … text 34 50
+ *     goal add q1 to my wish list | at q1 store | holds quantity number | did type search q1 enter | did link q1
+ *     candidates: press add to wish list · link reviews number · type quantity q1 · scroll down · stop
+ *
+ * It restates what was read and counts it; nothing is compared with what the task needs, but names for equality.
  */
 import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { readTurn } from './describe.ts';
-import * as lists from './worlds/words.ts';
 
-/** Actions of the past that are shown, lines of the page, words of a line. */
-const REMEMBERED = 6;
-const MAX_LINES = 72;
-const MAX_WORDS = 10;
+/** Actions of the past that are shown, fields of a page, words of a name, rows that are told apart. */
+const REMEMBERED = 4;
+const MAX_FIELDS = 6;
+const MAX_WORDS = 5;
+const MAX_ROWS = 20;
+const MAX_SLOTS = 6;
+const MAX_AGAIN = 3;
 
+/** Memory of an episode. */
 interface Memory {
-  readonly goal: string;
-  readonly trail: readonly string[];
+  readonly objective: string;
   /** Text of the page as it is now. */
   readonly page: string;
-}
-
-interface Line {
-  readonly id: string;
-  readonly role: string;
-  readonly name: string;
-  readonly state: string;
-}
-
-const LINE = /^\t*\[(\d+)\] (\S+) (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")(.*)$/;
-
-/** Lines of the pages read last: each listed action asks for them. */
-const read = new Map<string, readonly Line[]>();
-const MAX_READ = 64;
-
-function linesOf(page: string): readonly Line[] {
-  const known = read.get(page);
-  if (known) return known;
-  const lines = parseLines(page);
-  read.set(page, lines);
-  if (read.size > MAX_READ) read.delete(read.keys().next().value!);
-  return lines;
-}
-
-function parseLines(page: string): Line[] {
-  const lines: Line[] = [];
-  for (const text of page.split('\n')) {
-    const [, id, role, single, double, rest = ''] = LINE.exec(text) ?? [];
-    if (id === undefined) continue;
-    const state = [
-      /checked: true/.test(rest) ? 'on' : '',
-      /focused/.test(rest) ? 'here' : '',
-      /value: '([^']*)'/.exec(rest)?.[1] ?? '',
-    ];
-    lines.push({ id, role: role!, name: single ?? double ?? '', state: state.filter((word) => word !== '').join(' ') });
-  }
-  return lines;
-}
-
-/** Words of a text that have a token, numbers in pieces of two digits, `other` for what is left. */
-function plainAll(text: string): string {
-  const parts = text.toLowerCase().match(/[a-z]+|\d+/g) ?? [];
-  return parts
-    .map((part) => (/\d/.test(part) ? part.match(/[1-9]\d|\d/g)!.join(' ') : known.has(part) ? part : 'other'))
-    .join(' ');
-}
-
-/** The beginning of a text in such words. */
-function plain(text: string): string {
-  return plainAll(text).split(' ').slice(0, MAX_WORDS).join(' ');
-}
-
-const ROLES: Readonly<Record<string, string>> = { StaticText: 'text', searchbox: 'textbox', RootWebArea: 'page' };
-
-function lineText({ role, name, state }: Line): string {
-  return [ROLES[role] ?? plain(role), plain(name), plain(state)].filter((part) => part !== '').join(' ');
-}
-
-/** An action in words: what is clicked, what is typed where. */
-function inWords(action: string, lines: readonly Line[]): string {
-  const [, verb = '', id, text = '', enter] =
-    /^(\w+)(?: \[(\d+)\])?(?: ?\[([\s\S]*?)\])?(?: \[([01])\])?$/.exec(action) ?? [];
-  const on = lines.find((line) => line.id === id);
-  if (verb === 'stop') return `stop ${plain(/\[([\s\S]*)\]/.exec(action)?.[1] ?? '')}`.trim();
-  if (verb === 'click' || verb === 'type') {
-    return [verb, on ? lineText(on) : '', plain(text), enter === '1' ? 'enter' : '']
-      .filter((part) => part !== '')
-      .join(' ');
-  }
-  return plain(action);
+  /** Last actions in words. */
+  readonly trail: readonly string[];
+  /** Times that an action in words was done. */
+  readonly done: Readonly<Record<string, number>>;
+  /** A stage is chosen. */
+  readonly inStage: boolean;
 }
 
 function begin({ observation }: First): Memory {
   const turn = readTurn(observation);
-  return { goal: turn?.objective ?? '', trail: [], page: turn?.observation ?? observation };
+  return { objective: turn?.objective ?? '', page: turn?.observation ?? '', trail: [], done: {}, inStage: false };
 }
 
 function after(memory: Memory, { action, observation, partial }: SeenTurn): Memory {
-  if (partial) return { ...memory, trail: [...memory.trail, `${inWords(action, linesOf(memory.page))} ?`] };
+  if (partial) return { ...memory, inStage: action !== 'cancel' };
   const turn = readTurn(observation);
-  const done = `${inWords(action, linesOf(memory.page))}${turn && turn.error === '' ? '' : ' fail'}`;
-  const trail = [...memory.trail.filter((text) => !text.endsWith('?')), done].slice(-REMEMBERED);
-  return { ...memory, trail, page: turn?.observation ?? memory.page };
+  const did = actOf(action, readingOf(memory)).words.join(' ');
+  const failed = turn === undefined || turn.error !== '';
+  return {
+    ...memory,
+    page: turn?.observation ?? memory.page,
+    trail: [...memory.trail, failed ? `${did} fail` : did].slice(-REMEMBERED),
+    done: { ...memory.done, [did]: (memory.done[did] ?? 0) + 1 },
+    inStage: false,
+  };
 }
 
-function render(first: First, _turns: readonly SeenTurn[], state?: unknown): Rendered {
-  const memory = (state as Memory | undefined) ?? begin(first);
-  const goal = plainAll(memory.goal);
-  const lines = linesOf(memory.page).slice(0, MAX_LINES);
-  const head = [`goal ${goal}`, ...memory.trail.map((text) => ` | ${text.replace('?', 'stage')}`), ' |'];
-  const at = new Map(lines.map(({ id }, i) => [id, head.length + i]));
+/** One printed line, in words. */
+interface Element {
+  readonly role: string;
+  readonly name: string;
+  /** The name in words. */
+  readonly said: readonly string[];
+  /** The label before it, or its column and row. */
+  place: readonly string[];
+  /** Text of a field, choice of a select, `on` or `off` of a box. */
+  holds: readonly string[];
+}
+
+/** Objective and page of a turn. */
+interface Reading {
+  readonly goal: readonly string[];
+  readonly slots: readonly string[];
+  readonly elements: ReadonlyMap<string, Element>;
+  readonly title: readonly string[];
+  readonly notices: readonly string[];
+}
+
+const readings = new WeakMap<Memory, Reading>();
+
+function readingOf(memory: Memory): Reading {
+  const known = readings.get(memory);
+  if (known) return known;
+  const { goal, slots } = readObjective(memory.objective);
+  const reading = { goal, slots, ...readPage(memory.page, slots) };
+  readings.set(memory, reading);
+  return reading;
+}
+
+/** Slots: what stands in quotes, and numbers. */
+const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
+
+function readObjective(objective: string): { goal: string[]; slots: string[] } {
+  const slots: string[] = [];
+  const goal: string[] = [];
+  const say = (text: string) => {
+    for (const word of text.toLowerCase().match(/[a-z]+/g) ?? []) goal.push(WORDS.has(word) ? word : 'other');
+  };
+  let from = 0;
+  for (const found of objective.matchAll(SLOT)) {
+    say(objective.slice(from, found.index));
+    from = found.index + found[0].length;
+    const text = (found[1] ?? found[0]).toLowerCase();
+    if (!slots.includes(text) && slots.length < MAX_SLOTS) slots.push(text);
+    goal.push(slots.includes(text) ? slotWord(slots.indexOf(text)) : 'other');
+  }
+  say(objective.slice(from));
+  return { goal, slots };
+}
+
+function slotWord(at: number): string {
+  return `q${at + 1}`;
+}
+
+/** Place of a word among the slots, from 0; −1 for another word. */
+function slotOf(word: string): number {
+  return /^q\d$/.test(word) ? Number(word[1]) - 1 : -1;
+}
+
+const TYPES: readonly (readonly [RegExp, string])[] = [
+  [/^\$[\d,]+(?:\.\d+)?$/, 'money'],
+  [/^\d{4}-\d{2}-\d{2}$/, 'date'],
+  [/^[\d,.]+ k?m$/, 'distance'],
+  [/^\d+ (?:minutes?|hours?)$/, 'minutes'],
+  [/^\d+$/, 'number'],
+];
+
+/** A name in words: a slot, a type, or the sites' own words with slots and numbers among them; else `other`. */
+function sayName(name: string, slots: readonly string[]): readonly string[] {
+  const lower = name.toLowerCase().trim();
+  if (lower === '') return [];
+  const exact = slots.indexOf(lower);
+  if (exact >= 0) return [slotWord(exact)];
+  return slots.some((slot) => slot.length > 2 && lower.includes(slot)) ? inWords(lower, slots) : plainWords(lower);
+}
+
+/** Words of names without slots, by name: pages come again. */
+const plain = new Map<string, readonly string[]>();
+const MAX_PLAIN = 4096;
+
+function plainWords(lower: string): readonly string[] {
+  const known = plain.get(lower);
+  if (known) return known;
+  const type = TYPES.find(([pattern]) => pattern.test(lower))?.[1];
+  const said = type === undefined ? inWords(lower, []) : [type];
+  if (plain.size >= MAX_PLAIN) plain.clear();
+  plain.set(lower, said);
+  return said;
+}
+
+function inWords(lower: string, slots: readonly string[]): readonly string[] {
+  let text = lower;
+  for (const [i, slot] of slots.entries()) if (slot.length > 2) text = text.replaceAll(slot, ` ${slotWord(i)} `);
+  const words = text.match(/q\d\b|[a-z]+|\d+/g) ?? [];
+  const said = words.map((word) =>
+    slotOf(word) >= 0 || WORDS.has(word) ? word : /\d/.test(word) ? 'number' : 'other',
+  );
+  if (!said.includes('other')) return said.slice(0, MAX_WORDS);
+  const found = said.filter((word) => slotOf(word) >= 0);
+  return found.length > 0 ? ['other', 'with', ...found] : ['other'];
+}
+
+const LINE = /^(\t*)\[(\d+)\] (\S+) (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")(.*)$/;
+const FIELDS = new Set(['textbox', 'searchbox', 'spinbutton']);
+
+function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' | 'slots'> {
+  const elements = new Map<string, Element>();
+  const table = new TableReader();
+  const notices: string[] = [];
+  let title: readonly string[] = [];
+  let before: Element | undefined;
+  for (const line of page.split('\n')) {
+    const [, tabs, id, role, single, double, rest = ''] = LINE.exec(line) ?? [];
+    if (id === undefined || role === undefined) continue;
+    const name = single ?? double ?? '';
+    if (role === 'RootWebArea') title = sayTitle(name, slots);
+    const said = sayName(name, slots);
+    const element: Element = { role, name, said, place: [], holds: heldIn(role, rest, slots) };
+    // A text of the site's own words is the label of what follows it.
+    if (before?.role === 'StaticText' && isLabel(before.said)) element.place = ['by', ...before.said.slice(0, 3)];
+    if (role === 'StaticText' && before) {
+      if (FIELDS.has(before.role)) before.holds = said;
+      if (before.role === 'status' || before.role === 'alert') notices.push(...said);
+    }
+    table.take(tabs!.length, element);
+    elements.set(id, element);
+    before = element;
+  }
+  table.end();
+  return { elements, title, notices: notices.slice(0, MAX_WORDS) };
+}
+
+function isLabel(said: readonly string[]): boolean {
+  return said.length > 0 && !said.includes('other') && !said.includes('number') && slotOf(said[0]!) < 0;
+}
+
+/** `Orders - Harbour Store`: the page's own part, then the site's last word. */
+function sayTitle(title: string, slots: readonly string[]): readonly string[] {
+  const parts = title.split(/ [-|·/] /);
+  const site = sayName(parts.length > 1 ? parts.at(-1)! : '', slots);
+  return [...sayName(parts[0]!, slots), ...site.slice(-1)];
+}
+
+function heldIn(role: string, rest: string, slots: readonly string[]): readonly string[] {
+  if (role === 'checkbox' || role === 'radio') return [/ checked: true/.test(rest) ? 'on' : 'off'];
+  if (role === 'option') return / selected: True/.test(rest) ? ['on'] : [];
+  const value = role === 'combobox' ? / value: (?:'([^']*)'|"([^"]*)")/.exec(rest) : null;
+  return value ? sayName(value[1] ?? value[2] ?? '', slots) : [];
+}
+
+/** Places of what stands in a table: the column's header, the number of the row, and the slots that the row names. */
+class TableReader {
+  #tableDepth = -1;
+  #rowDepth = -1;
+  #rows = 0;
+  #column = 0;
+  #headers: (readonly string[])[] = [];
+  #row: { readonly element: Element; readonly column: number }[] = [];
+
+  /** Takes a line; its place is known at the row's end. */
+  take(depth: number, element: Element): void {
+    if (this.#rowDepth >= 0 && depth <= this.#rowDepth) this.end();
+    if (this.#tableDepth >= 0 && depth <= this.#tableDepth) this.#tableDepth = -1;
+    const { role } = element;
+    if (role === 'table') {
+      this.#tableDepth = depth;
+      this.#rows = 0;
+      this.#headers = [];
+    } else if (role === 'row') {
+      this.#rowDepth = depth;
+      this.#column = 0;
+    } else if (role === 'columnheader') this.#headers.push(element.said);
+    else if (this.#rowDepth >= 0) {
+      if (role === 'cell') this.#column++;
+      this.#row.push({ element, column: this.#column - 1 });
+    }
+  }
+
+  end(): void {
+    if (this.#row.length > 0) {
+      this.#rows++;
+      const named = new Set(this.#row.flatMap(({ element }) => element.said.filter((word) => slotOf(word) >= 0)));
+      for (const { element, column } of this.#row) {
+        const others = [...named].filter((word) => !element.said.includes(word));
+        const header = this.#headers[column] ?? [];
+        const number = String(Math.min(this.#rows, MAX_ROWS));
+        element.place = ['in', ...header.slice(0, 2), 'row', number, ...(others.length > 0 ? ['with', ...others] : [])];
+      }
+    }
+    this.#row = [];
+    this.#rowDepth = -1;
+  }
+}
+
+/** An action in words, and what else is told of a candidate. */
+interface Act {
+  readonly words: readonly string[];
+  readonly about: readonly string[];
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  button: 'press',
+  combobox: 'open',
+  option: 'option',
+  checkbox: 'check',
+  radio: 'check',
+};
+
+const ACTION = /^(click|type|hover) \[(\d+)\](?: \[([\s\S]*)\] \[([01])\])?$/;
+
+function actOf(action: string, reading: Reading): Act {
+  const [, verb, id, text, enter] = ACTION.exec(action) ?? [];
+  if (id === undefined) return { words: otherWords(action, reading), about: placeOfAnswer(action, reading) };
+  const on = reading.elements.get(id);
+  if (!on) return { words: ['click', 'other'], about: [] };
+  if (verb === 'type') {
+    const typed = text === undefined ? [] : sayName(text, reading.slots);
+    const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
+    return { words: ['type', ...on.said, ...typed, ...(enter === '1' ? ['enter'] : [])], about: holds };
+  }
+  const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
+  return { words: [VERBS[on.role] ?? 'link', ...on.said], about: [...on.place, ...holds] };
+}
+
+function otherWords(action: string, { slots }: Reading): string[] {
+  const given = /^stop \[([\s\S]*)\]$/.exec(action)?.[1];
+  if (given === '') return ['stop'];
+  if (given === 'N/A') return ['answer', 'none'];
+  if (given !== undefined) return ['answer', ...sayName(given, slots)];
+  if (action.startsWith('goto')) return ['home'];
+  return (action.toLowerCase().match(/[a-z]+|\d+/g) ?? []).map((word) => (/\d/.test(word) ? 'number' : word));
+}
+
+/** Place of an answer on the page: the first place that shows it, and how many values come before it there. */
+function placeOfAnswer(action: string, { elements, slots }: Reading): readonly string[] {
+  const given = /^stop \[([\s\S]+)\]$/.exec(action)?.[1];
+  if (given === undefined) return [];
+  let inside: Element | undefined;
+  for (const element of elements.values()) {
+    if (element.name === given && element.place.length > 0) return element.place;
+    if (!inside && element.name.includes(given)) inside = element;
+  }
+  if (!inside) return [];
+  if (inside.name === given) return [inside.role === 'heading' ? 'heading' : 'link'];
+  const at = (inside.name.slice(0, inside.name.indexOf(given)).match(/\d+/g) ?? []).length;
+  return ['of', ...sayName(inside.name, slots), String(at + 1)];
+}
+
+function candidate(action: string, memory: Memory): string {
+  const { words, about } = actOf(action, readingOf(memory));
+  const times = memory.done[words.join(' ')] ?? 0;
+  return [...words, ...about, ...(times > 0 ? ['again', String(Math.min(times, MAX_AGAIN))] : [])].join(' ');
+}
+
+function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rendered {
+  const memory = state ?? begin(first);
+  const reading = readingOf(memory);
+  const { goal, title, notices, elements } = reading;
+  const segments = ['goal', ...goal.map((word) => ` ${word}`)];
+  const put = (...words: readonly string[]) => segments.push(` | ${words.join(' ')}`);
+  put('at', ...title);
+  if (notices.length > 0) put('note', ...notices);
+  const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && holds.length > 0);
+  for (const { said, holds } of fields.slice(0, MAX_FIELDS)) put('holds', ...said, ...holds);
+  for (const text of memory.trail) put('did', text);
+  if (memory.inStage) put('choose');
   return {
-    segments: [...head, ...lines.map((line) => ` ${lineText(line)}`)],
-    focus: goal,
+    segments,
+    focus: goal.join(' '),
     mentions(action) {
-      const place = at.get(/^(?:click|type) \[(\d+)\]/.exec(action)?.[1] ?? '');
-      return place === undefined ? [] : [place];
+      const { words, about } = actOf(action, reading);
+      const slots = new Set([...words, ...about].filter((word) => slotOf(word) >= 0));
+      return goal.flatMap((word, i) => (slots.has(word) ? [i + 1] : []));
     },
   };
 }
 
-/** Every word of the sites' own lists, and those of pages, roles and objectives. */
-const WORDS =
-  `goal stage fail here other mail test on text page link button textbox combobox option checkbox radio heading status alert
-  main navigation form table row cell columnheader list listitem article dialog search image click type stop scroll up
-  down go back answer more cancel enter tab focus close na yes no none nobody
-  what is the price of how many reviews has got my last order with number date much did i spend complete orders in which
-  category rating above show me sorted by for and open first result add to wish change save a draft shop about reason
-  message address street city postcode review stars long warranty total sku most expensive product subscribe newsletter
-  best selling from have mention word email customer phone set stock raise percent approve pending delete comment newest
-  often was term used canceled birthday who wrote post forum comments negative votes written author top upvote downvote
-  create title body biography block commits made project contributor command clone ssh http issues label closed assigned
-  due issue merge request invite role milestone fork status user owner far it take can get within minutes longer than
-  route nearest on foot bike car coordinates opening hours entrance fee results does give place whose architect founded
-  thanks name as its cart account wishlist contact us find sort highest apply quantity added proceed checkout shipping
-  standard express pick refund damage delivery question address order items options filter month customers products
-  reports bestsellers terms dashboard keyword submit settings new hot board members milestones profile directions near
-  kind distance time previous next found welcome your you are signed choose position ascending descending`
+const SHOWN = new Set([...FIELDS, 'combobox', 'checkbox']);
+
+/** Words of the sites' labels and titles, and of objectives. */
+const WORDS: ReadonlySet<string> = new Set(
+  `store harbour admin postbox forge cartographer almanac home page found welcome no such site not
+  my account wish list cart contact us search find categories apply sort by highest price with reviews rating position
+  ascending descending name product products order orders date status total customer customers option quantity add to
+  sku category back write a review stars your submit waiting for approval author text shipping standard express pick up
+  place proceed checkout shopping empty is there nothing address street city postcode save newsletter general subscription
+  you are subscribed email phone number reason message draft saved question refund damage delivery was the items item
+  dashboard choose section above in all menu filter month comment approve delete pending approved any keyword stock
+  view shop bestsellers search terms term uses from show report yyyy mm dd sold give both months
+  posts post title body forums forum settings sort hot new top upvote downvote retract vote votes comments subscribe
+  unsubscribe user block unblock biography create results profile
+  project projects issue issues merge request requests commits contributors members milestones label labels assignee
+  state open closed close reopen assign due clone ssh http https star unstar fork invite role guest reporter developer
+  maintainer start milestone update stars owner
+  map go places kind mode directions near this route time distance on foot car bike to first last next previous of
+  coordinates opening hours fact value facts articles article everywhere titles only whole history
+  what how many has got it which did i spend complete canceled processing cheapest best selling have mention word
+  raise percent set change newest often used birthday who wrote negative written most expensive make made command
+  assigned far does take can get within minutes longer than nearest entrance fee whose architect founded thanks its as
+  repository warranty me sorted result about long contributor an much spend assigned nobody email called author person who customer own wish yes no its than between and or at one between count`
     .split(/\s+/)
-    .filter((word) => word !== '');
+    .filter((word) => word !== ''),
+);
 
-function lexicon(): string[] {
-  const all = [
-    ...Object.values(lists).flatMap((list) =>
-      list.flatMap((item: unknown) => (typeof item === 'string' ? [item] : Object.values(item as object).flat())),
-    ),
-    ...WORDS,
-  ];
-  return [
-    ...new Set(
-      all.flatMap((text) =>
-        String(text)
-          .toLowerCase()
-          .split(/[^a-z0-9]+/),
-      ),
-    ),
-  ]
-    .filter((word) => /^[a-z]+$/.test(word))
-    .sort();
-}
+/** Words that the view itself says. */
+const OWN =
+  'goal | at note holds did choose other with number money date distance minutes by in row of link press open option check type enter click hover answer none stop home fail again heading on off cancel more scroll down go back forward tab focus new close'.split(
+    ' ',
+  );
 
-const known = new Set(lexicon());
-
-export const view: WindowView = {
-  id: 'webarena/page@1',
+export const view: WindowView<Memory> = {
+  id: 'webarena/page@2',
   mode: 'window',
   lexicon: [],
-  words: [...known, '|'],
-  track: { begin, after: (state, turn) => after(state as Memory, turn) },
-  candidate: (action, state) => inWords(action, linesOf((state as Memory | undefined)?.page ?? '')),
+  words: [...new Set([...OWN, ...Array.from({ length: MAX_SLOTS }, (_, i) => slotWord(i)), ...WORDS])],
+  track: { begin, after },
+  candidate,
   render,
 };

@@ -6,6 +6,7 @@ import { registry } from '../../envs/registry.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { babyaiSteps, ORIGINAL } from './babyai-steps.ts';
 import type { Bench, Figure } from './contract.ts';
+import { sciworldSteps } from './sciworld-steps.ts';
 import { searchqaSteps } from './searchqa-steps.ts';
 import { ORIGINAL_STEPS_PER_SECOND, textcraftSteps } from './textcraft-steps.ts';
 import { webarenaSteps } from './webarena-steps.ts';
@@ -39,6 +40,7 @@ export const bench: Bench = async () => {
       figures.push({ name: `${name}, per env thread`, value: pool / threads, unit: 'steps/s', reference });
   }
   figures.push(...(await babyaiSteps({ runs: 3, seconds: 0.5 })));
+  figures.push(...sciworldSteps());
   figures.push(...(await searchqaSteps()));
   figures.push(...(await webarenaSteps()));
   return figures;

@@ -7,9 +7,10 @@ export function exitCodeOf(thrown: unknown): number {
   return isUserMistake(thrown) ? 2 : 1;
 }
 
-/** Failure text for stderr. A bug of ours keeps its stack, which a bug report needs. */
+/** Failure text for stderr. A bug of ours keeps its stack, which a bug report needs; a full disk is no bug. */
 export function failureText(thrown: unknown): string {
-  if (thrown instanceof LongplayError || isSystemError(thrown)) return `longplay: ${thrown.message}`;
+  if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
+  if (isSystemError(thrown)) return `longplay: the system refused: ${messageOf(thrown)}`;
   return thrown instanceof Error
     ? `longplay: internal error: ${thrown.stack ?? thrown.message}`
     : `longplay: ${messageOf(thrown)}`;

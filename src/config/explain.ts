@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { runConfigSchema } from './run-config.ts';
 import { isWrapper, literalOf } from './union-defaults.ts';
 
-/** Characters of a wrong value that are told. */
-const GOT_CHARS = 200;
+/** UTF-16 units of what came that a message repeats. */
+const REPEATED_CHARS = 120;
 
 /** @param raw the configuration that was checked @returns a line for each mistake of an issue */
 export function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
@@ -14,7 +14,7 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
     const known = keysAt(issue.path, raw);
     return issue.keys.map((key) => {
       const nearest = known.length > 0 ? `; did you mean '${closest(key, known)}'?` : '';
-      return `unknown key '${at ? `${at}.` : ''}${key}'${nearest}`;
+      return `unknown key '${repeated(`${at ? `${at}.` : ''}${key}`)}'${nearest}`;
     });
   }
   const value = valueAt(issue.path, raw);
@@ -31,15 +31,19 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
   }
   const meant = meantBy(issue, value);
   return [
-    `${at || 'the configuration'}: ${lowerFirst(issue.message)} (got ${describe(value)})${meant ? `; did you mean ${meant}?` : ''}`,
+    `${repeated(at) || 'the configuration'}: ${lowerFirst(issue.message)} (got ${describe(value)})${meant ? `; did you mean ${meant}?` : ''}`,
   ];
 }
 
 /** A value as a message shows it. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
-  const text = JSON.stringify(value);
-  return text.length > GOT_CHARS ? `${text.slice(0, GOT_CHARS)}…` : text;
+  return repeated(JSON.stringify(value));
+}
+
+/** A part of what came, cut to what a message repeats of it. */
+export function repeated(text: string): string {
+  return text.length > REPEATED_CHARS ? `${text.slice(0, REPEATED_CHARS)}…` : text;
 }
 
 /** The right value that a wrong one resembles. */

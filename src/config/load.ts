@@ -2,7 +2,7 @@
 import { parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { describe, explain } from './explain.ts';
+import { describe, explain, repeated } from './explain.ts';
 import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { withUnionDefaults } from './union-defaults.ts';
@@ -45,6 +45,9 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
   return value;
 }
 
+/** Mistakes of one configuration that are told at once. */
+const MOST_MISTAKES = 20;
+
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
 const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
@@ -58,7 +61,9 @@ export function checkRunConfig(given: unknown, source: string, onNotice?: (line:
   const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
   const result = runConfigSchema.safeParse(meant);
   if (!result.success) {
-    const lines = result.error.issues.flatMap((issue) => explain(issue, meant));
+    const all = result.error.issues.flatMap((issue) => explain(issue, meant));
+    const more = all.length > MOST_MISTAKES ? [`and ${all.length - MOST_MISTAKES} more`] : [];
+    const lines = [...all.slice(0, MOST_MISTAKES), ...more];
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
   }
   const config = result.data;
@@ -135,19 +140,27 @@ function withKindDefaults(raw: unknown): unknown {
   };
 }
 
-/** Episodes in memory at once, and weights of a model, at most. */
+/** Episodes and turns in memory at once, and weights of a model, at most. */
 const MAX_EPISODES = 1_000_000;
+const MAX_TURNS = 100_000_000;
 const MAX_WEIGHTS = 2e9;
 
 /** Refuses excess in products of keys, which no key shows by itself. @throws {UserError} BAD_CONFIG */
-function refuseExcess({ rollout, learner, policy }: RunConfig, source: string): void {
+function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConfig, source: string): void {
   const refuse = (keys: string, product: number, most: number, what: string) => {
     if (product <= most) return;
     throw new UserError('BAD_CONFIG', `${source}: ${keys} make ${product} ${what}; at most ${most} are held at once`);
   };
   const { groupSize, concurrentGroups } = rollout;
   refuse('rollout.concurrentGroups × groupSize', concurrentGroups * groupSize, MAX_EPISODES, 'episodes');
-  refuse('learner.groupsPerUpdate × rollout.groupSize', learner.groupsPerUpdate * groupSize, MAX_EPISODES, 'episodes');
+  const waiting = (learner.maxLag + 1) * mostGroups(learner) * groupSize;
+  refuse('(learner.maxLag + 1) × groupsPerUpdate × oversampling × groupSize', waiting, MAX_EPISODES, 'episodes');
+  const evaluated = concurrentGroups * evaluation.episodesPerTask;
+  refuse('rollout.concurrentGroups × evaluation.episodesPerTask', evaluated, MAX_EPISODES, 'episodes');
+  const turns = Math.max(...[horizon.rounds].flat()) * concurrentGroups * groupSize;
+  refuse('horizon.rounds × rollout.concurrentGroups × groupSize', turns, MAX_TURNS, 'turns');
+  const evaluatedTurns = Math.max(...evaluation.horizons) * evaluated;
+  refuse('evaluation.horizons × episodesPerTask × rollout.concurrentGroups', evaluatedTurns, MAX_TURNS, 'turns');
   const { hiddenSize = 64, layers = 2, intermediateSize = 4 * hiddenSize } = policy.model;
   const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * intermediateSize);
   refuse('policy.model.layers × hiddenSize²', weights, MAX_WEIGHTS, 'weights');
@@ -173,18 +186,20 @@ const INHERITED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pro
 
 function applyOverride(raw: Record<string, unknown>, override: string): void {
   const cut = override.indexOf('=');
-  if (cut < 1) throw new UserError('BAD_CONFIG', `--set ${override}: expected key=value, e.g. --set learner.maxLag=0`);
+  if (cut < 1)
+    throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: expected key=value, e.g. --set learner.maxLag=0`);
   const path = override.slice(0, cut).split('.');
   const document = parseDocument(override.slice(cut + 1));
-  if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${override}: the value is not valid YAML`);
+  if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: the value is not valid YAML`);
   const inherited = path.find((key) => INHERITED.has(key));
-  if (inherited !== undefined) throw new UserError('BAD_CONFIG', `--set ${override}: there is no key '${inherited}'`);
+  if (inherited !== undefined)
+    throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${override}`);
+  at[path.at(-1)!] = plainValue(document, `--set ${repeated(override)}`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -390,6 +390,11 @@ export const runConfigSchema = z.strictObject({
     maxRestarts: repeats.default(10),
     /** V8 heap of an env host, MiB. */
     heapMb: mebibytes.default(512),
+    /**
+     * Environment variables that env hosts get although they look like secrets (…_KEY, …_TOKEN, …SECRET…, …PASSWORD…, URLs
+     * with a password), which they do not inherit otherwise.
+     */
+    hostVariables: z.array(z.string().min(1)).max(100).default([]),
   }),
   learner: section({
     /** Advantage estimator. */

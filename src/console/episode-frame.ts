@@ -134,26 +134,35 @@ function panelLines(panel: Panel, width: number): Line[] {
   ];
 }
 
-/** Wraps text at blanks; longer words break where the line ends. */
+/**
+ * Wraps text at blanks; longer words break where the line ends. Linear in the text: widths are summed up, never asked again.
+ */
 export function wrapped(text: string, width: number): Line[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';
-    for (const raw of paragraph.split(/(?<=\s)/)) {
-      let word = raw;
-      if (line !== '' && widthOf(line) + widthOf(word.trimEnd()) > width) {
-        lines.push(line);
-        line = '';
+    let used = 0;
+    const end = () => {
+      lines.push(line.trimEnd());
+      line = '';
+      used = 0;
+    };
+    for (const word of paragraph.split(/(?<=\s)(?=\S)/)) {
+      const shown = widthOf(word.trimEnd());
+      if (used > 0 && used + shown > width) end();
+      if (shown <= width) {
+        line += word;
+        used += widthOf(word);
+        continue;
       }
-      while (widthOf(word) > width) {
-        const head = [...word].slice(0, Math.max(1, Math.floor(width / 2))).join('');
-        lines.push(line + head);
-        line = '';
-        word = word.slice(head.length);
+      for (const char of word) {
+        const next = widthOf(char);
+        if (used > 0 && used + next > width) end();
+        line += char;
+        used += next;
       }
-      line += word;
     }
-    return [...lines, line].map((one): Line => [span(one.trimEnd())]);
+    return [...lines, line.trimEnd()].map((one): Line => [span(one)]);
   });
 }
 

@@ -1,5 +1,5 @@
 /** Drawings of a world for console and viewer: plain data, so that nothing in a trace can run as script. */
-import type { First } from './env.ts';
+import type { EnvOptions, First } from './env.ts';
 import type { Task } from './task.ts';
 import type { SeenTurn } from './view.ts';
 
@@ -44,5 +44,8 @@ export interface Cell {
   readonly name?: string;
 }
 
-/** Draws the state after `turns`; pure. */
-export type Draw = (task: Task, first: First, turns: readonly SeenTurn[]) => Drawing;
+/**
+ * Draws the state after `turns`; the same arguments give the same drawing.
+ * @param options the world's, as the run has them; a drawing that needs them must do without
+ */
+export type Draw = (task: Task, first: First, turns: readonly SeenTurn[], options?: EnvOptions) => Drawing;

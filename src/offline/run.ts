@@ -14,8 +14,8 @@ import type { Moments } from '../learner/weights.ts';
 import { defaultAdamW } from '../model/optimizer.ts';
 import type { ParamSet } from '../model/parameters.ts';
 import { setUpPolicy } from '../policy/setup.ts';
-import { loadNewest, saveCheckpoint } from '../record/checkpoint.ts';
-import { checkpointContent, type Identity } from '../record/run-checkpoint.ts';
+import { saveCheckpoint } from '../record/checkpoint.ts';
+import { checkpointContent, type Identity, loadNewestOf } from '../record/run-checkpoint.ts';
 import type { Demonstration } from './demonstrations.ts';
 import { type PreferenceEpoch, pairUp, trainOnPairs } from './preference.ts';
 import { fromDemonstration } from './teach.ts';
@@ -116,7 +116,7 @@ export async function preferRun(
 
 function setUp({ config, view, prompt, dir }: OfflineRequest) {
   const { init, decoder, masked } = config.policy;
-  const checkpoint = init === undefined ? undefined : loadNewest(join(init, 'checkpoints'));
+  const checkpoint = init === undefined ? undefined : loadNewestOf(init);
   const setup = setUpPolicy(config, { view, prompt }, dir, undefined, checkpoint);
   if (!setup) throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' has no weights to train`);
   const { model, identity, params, codec } = setup;

@@ -3,15 +3,14 @@
  * folder.
  */
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import type { LoraConfig } from '../model/config.ts';
 import { writeAdapter } from '../pretrained/adapter.ts';
 import { openModel } from '../pretrained/folder.ts';
 import { writeMerged, writeTrained } from '../pretrained/merge.ts';
-import { loadNewest } from '../record/checkpoint.ts';
-import { runStateOf } from '../record/run-checkpoint.ts';
+import { loadNewestOf, runStateOf } from '../record/run-checkpoint.ts';
 
 export interface ExportedPolicy {
   readonly update: number;
@@ -32,7 +31,7 @@ export function exportPolicy(dir: string, config: RunConfig, to: 'adapter' | 'hf
     throw new UserError('BAD_ARGUMENT', `${dir}: expected a run of policy.kind checkpoint, got ${kind}`);
   }
   if (existsSync(out)) throw new UserError('BAD_ARGUMENT', `${out} exists already; choose another --out`);
-  const checkpoint = loadNewest(join(dir, 'checkpoints'));
+  const checkpoint = loadNewestOf(dir);
   const { identity, params } = runStateOf(checkpoint);
   const base = openModel(path);
   const lora: LoraConfig | undefined = identity.model.adapter;

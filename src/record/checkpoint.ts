@@ -110,15 +110,22 @@ export function saveCheckpoint(
 /**
  * Loads the newest good checkpoint.
  *
+ * @param check throws where whole content makes no sense: such a checkpoint is passed over like a damaged one
  * @throws {UserError} BAD_CHECKPOINT when there is none: the message lists every one that was tried and why it is no
  *   good. Whether to start over is for a person to decide.
  */
-export function loadNewest(dir: string, disk: Disk = nodeDisk): LoadedCheckpoint {
+export function loadNewest(
+  dir: string,
+  disk: Disk = nodeDisk,
+  check: (content: CheckpointContent, update: number) => void = () => {},
+): LoadedCheckpoint {
   const warnings: string[] = [];
-  for (const { update, name } of candidates(disk.list(dir))) {
+  for (const { update, name } of candidates(listed(dir, disk))) {
     const path = join(dir, name);
     try {
-      return { update, path, ...verify(disk, path, update), warnings };
+      const content = verify(disk, path, update);
+      check(content, update);
+      return { update, path, ...content, warnings };
     } catch (error) {
       warnings.push(`checkpoint ${path} is damaged and was passed over: ${messageOf(error)}`);
     }
@@ -127,9 +134,17 @@ export function loadNewest(dir: string, disk: Disk = nodeDisk): LoadedCheckpoint
   throw new UserError('BAD_CHECKPOINT', `${dir}: ${tried}; nothing was started over`);
 }
 
-/** Updates that have a checkpoint, newest first; not verified. */
+/** Updates that have a checkpoint, newest first; not verified. @throws {UserError} BAD_CHECKPOINT for what is no folder */
 export function listCheckpoints(dir: string, disk: Disk = nodeDisk): number[] {
-  return candidates(disk.list(dir)).map(({ update }) => update);
+  return candidates(listed(dir, disk)).map(({ update }) => update);
+}
+
+function listed(dir: string, disk: Disk): readonly string[] {
+  try {
+    return disk.list(dir);
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', `${dir}: expected a folder of checkpoints: ${messageOf(thrown)}`);
+  }
 }
 
 /** Checkpoints that may be loaded, newest first. An exchange cut short leaves the earlier one under its hidden name. */
@@ -195,10 +210,13 @@ function verify(disk: Disk, path: string, update: number): CheckpointContent {
     if (sha256(bytes) !== entry.sha256) bad(`${name}: its content does not match its SHA-256`);
     return bytes;
   };
-  return {
-    tensors: decodeSafetensors(read('tensors.safetensors'), 'tensors.safetensors'),
-    state: JSON.parse(decodeText(read('state.json'))) as Json,
-  };
+  const tensors = decodeSafetensors(read('tensors.safetensors'), 'tensors.safetensors');
+  const text = read('state.json');
+  try {
+    return { tensors, state: JSON.parse(decodeText(text)) as Json };
+  } catch {
+    return bad('state.json: not JSON');
+  }
 }
 
 /** Manifest as text, its own hash last. Reading accepts exactly this text, so no byte of it goes unchecked. */

@@ -1,45 +1,64 @@
 /** Rechecks a recorded episode: plays it again in its env and finds where the two differ. */
-import type { Env } from '../core/env.ts';
+import type { Env, Session } from '../core/env.ts';
+import { messageOf } from '../core/errors.ts';
 import { withHorizon } from '../core/horizon.ts';
-import { type Trajectory, turnsUsed } from '../core/trajectory.ts';
+import type { Trajectory } from '../core/trajectory.ts';
 
 /** Difference: the first place where the env answers otherwise than recorded. */
 export interface Difference {
   /** Turn, 0 for the opening, else the number of the action. */
   readonly turn: number;
-  readonly what: 'observation' | 'reward' | 'end' | 'success';
+  readonly what: 'observation' | 'reward' | 'end' | 'success' | 'answer';
   readonly recorded: string;
   readonly now: string;
 }
 
 /**
  * Plays an episode again.
- * @returns the first difference, or `undefined` when the env gives the very same episode
+ * @returns the first difference, or `undefined` when the env gives the very same episode; an env that throws differs
  */
 export async function recheck(env: Env, trajectory: Trajectory): Promise<Difference | undefined> {
-  const { turns, finalObservation, task, horizon, end, success } = trajectory;
-  const session = await env.open(task);
+  let turn = 0;
   try {
-    const first = turns[0]?.observation ?? finalObservation;
-    const opening = differs(0, 'observation', first, session.first.observation);
-    if (opening) return opening;
-    for (const [t, { action, reward }] of turns.entries()) {
-      const step = withHorizon(await session.step(action), turnsUsed(turns.slice(0, t + 1)), horizon);
-      const last = t === turns.length - 1;
-      const expected = last ? finalObservation : turns[t + 1]!.observation;
-      const now = step.kind === 'mid' ? 'goes on' : step.kind;
-      const solved = step.kind === 'terminated' && step.success;
-      const difference =
-        differs(t + 1, 'observation', expected, step.observation) ??
-        differs(t + 1, 'reward', String(reward), String(step.reward)) ??
-        differs(t + 1, 'end', last ? end : 'goes on', now) ??
-        (last ? differs(t + 1, 'success', String(success), String(solved)) : undefined);
-      if (difference) return difference;
+    const session = await env.open(trajectory.task);
+    try {
+      return await compared(session, trajectory, (at) => {
+        turn = at;
+      });
+    } finally {
+      await session.close();
     }
-    return undefined;
-  } finally {
-    await session.close();
+  } catch (thrown) {
+    return differs(turn, 'answer', 'an answer', `the env threw: ${messageOf(thrown)}`);
   }
+}
+
+/** @param onTurn told before each action, by its number */
+async function compared(
+  session: Session,
+  { turns, finalObservation, horizon, end, success }: Trajectory,
+  onTurn: (turn: number) => void,
+): Promise<Difference | undefined> {
+  const first = turns[0]?.observation ?? finalObservation;
+  const opening = differs(0, 'observation', first, session.first.observation);
+  if (opening) return opening;
+  let used = 0;
+  for (const [t, { action, reward, partial }] of turns.entries()) {
+    onTurn(t + 1);
+    if (!partial) used++;
+    const step = withHorizon(await session.step(action), used, horizon);
+    const last = t === turns.length - 1;
+    const expected = last ? finalObservation : turns[t + 1]!.observation;
+    const now = step.kind === 'mid' ? 'goes on' : step.kind;
+    const solved = step.kind === 'terminated' && step.success;
+    const difference =
+      differs(t + 1, 'observation', expected, step.observation) ??
+      differs(t + 1, 'reward', String(reward), String(step.reward)) ??
+      differs(t + 1, 'end', last ? end : 'goes on', now) ??
+      (last ? differs(t + 1, 'success', String(success), String(solved)) : undefined);
+    if (difference) return difference;
+  }
+  return undefined;
 }
 
 function differs(turn: number, what: Difference['what'], recorded: string, now: string): Difference | undefined {

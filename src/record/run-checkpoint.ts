@@ -1,12 +1,13 @@
 /** Run checkpoints: the content that a run keeps, and reading it back. */
+import { join } from 'node:path';
 import { UserError } from '../core/errors.ts';
 import type { Moments, TrainerState } from '../learner/trainer.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { type ParamSet, parameterSpecs } from '../model/parameters.ts';
-import type { CheckpointContent, Json, LoadedCheckpoint } from './checkpoint.ts';
+import { type Disk, nodeDisk } from './atomic-file.ts';
+import { type CheckpointContent, type Json, type LoadedCheckpoint, loadNewest } from './checkpoint.ts';
+import { checkRunContent, RUN_STATE_FORMAT } from './run-state-schema.ts';
 import type { StoredTensors } from './safetensors.ts';
-
-export const RUN_STATE_FORMAT = 2;
 
 /** Identity of weights: the conditions under which they are valid. */
 export interface Identity {
@@ -62,7 +63,17 @@ export function checkpointContent<R, H>(run: RunState<R, H>): CheckpointContent 
 }
 
 /**
+ * Loads the newest checkpoint of a run that is whole and holds the state of a run.
+ * @param run the run's folder
+ * @throws {UserError} BAD_CHECKPOINT when there is none, with the reason for each that was tried
+ */
+export function loadNewestOf(run: string, disk: Disk = nodeDisk): LoadedCheckpoint {
+  return loadNewest(join(run, 'checkpoints'), disk, checkRunContent);
+}
+
+/**
  * Reads the state of a run.
+ * @param checkpoint as `loadNewestOf` gave it
  * @param expected what the configuration asks for; absent to take the checkpoint as it is
  * @throws {UserError} BAD_CHECKPOINT when it belongs to another world, view, vocabulary, decoder or model
  */

@@ -69,8 +69,8 @@ export type IndexLine = Span &
   );
 
 /**
- * Parses the lines of a text that are lines of an index; others (a header, one that was cut off) are left out. The text
- * is parsed as one list where that works, which is twice as fast as line by line.
+ * Parses the lines of a text that are lines of an index; others (a header, one that was cut off or is no such line) are
+ * left out. The text is parsed as one list where that works, which is twice as fast as line by line.
  */
 export function* parseIndex(text: string): Generator<IndexLine> {
   const all = parse(`[${text.replaceAll('\n', ',')}]`);
@@ -90,25 +90,17 @@ function parse(text: string): unknown {
 
 function indexLine(value: unknown): IndexLine | undefined {
   if (!Array.isArray(value)) return undefined;
-  if (value.length === 3) return { kind: 'credit', offset: value[0], length: value[1], groups: value[2] };
+  const [offset, length] = value;
+  if (!isCount(offset) || !isCount(length)) return undefined;
+  if (value.length === 3) {
+    const groups: unknown = value[2];
+    return Array.isArray(groups) && groups.every(isCount) ? { kind: 'credit', offset, length, groups } : undefined;
+  }
   if (value.length !== 15) return undefined;
-  const [
-    offset,
-    length,
-    episode,
-    group,
-    env,
-    index,
-    seed,
-    horizon,
-    attempt,
-    purpose,
-    label,
-    flags,
-    score,
-    turns,
-    version,
-  ] = value;
+  const [, , episode, group, env, index, seed, horizon, attempt, purpose, label, flags, score, turns, version] = value;
+  const counts = [episode, group, index, seed, horizon, attempt, flags, turns];
+  const whole = counts.every(isCount) && Number.isSafeInteger(version) && Number.isFinite(score);
+  if (!whole || ![env, purpose, label].every((text) => typeof text === 'string')) return undefined;
   const truncated = (flags & 1) !== 0;
   const success = (flags & 2) !== 0;
   const summary: EpisodeSummary = {
@@ -128,6 +120,10 @@ function indexLine(value: unknown): IndexLine | undefined {
     version,
   };
   return { kind: 'episode', offset, length, summary };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 /** Path of an index: `…/00001.jsonl` → `…/00001.index.jsonl`. */

@@ -4,8 +4,8 @@
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { UserError } from '../core/errors.ts';
-import { type CreditLine, creditTurns, damaged, parseLine, readHeader, type TraceLine } from './trace.ts';
+import { messageOf, UserError } from '../core/errors.ts';
+import { creditTurns, damaged, parseLine, readHeader, type TraceLine } from './trace.ts';
 import { traceName, traceNumbers } from './trace-files.ts';
 import { type EpisodeSummary, indexPath, parseIndex, type Span, summaryOf } from './trace-index.ts';
 
@@ -23,6 +23,8 @@ interface Followed {
   /** Bytes of the trace, and of its index, that are taken in. */
   traceBytes: number;
   indexBytes: number;
+  /** Lines of the trace that are taken in, the header among them. */
+  lines: number;
   config: unknown;
 }
 
@@ -92,7 +94,7 @@ export class TraceStore {
     for (const path of this.#paths()) {
       let file = this.#files.get(path);
       if (!file) {
-        file = { path, traceBytes: 0, indexBytes: 0, config: undefined };
+        file = { path, traceBytes: 0, indexBytes: 0, lines: 0, config: undefined };
         if (!this.#readHeader(file)) continue;
         this.#files.set(path, file);
       }
@@ -106,13 +108,15 @@ export class TraceStore {
   read(at: number): TraceLine {
     const stored = this.#episodes[at];
     if (!stored) throw new RangeError(`episode ${at} is not in [0, ${this.size})`);
-    const line = parseLine(readSpan(stored.file, stored));
-    if (!line || 'kind' in line) throw damaged(stored.file, at);
+    const { episode, fault = 'the index beside it says that an episode is there' } = parseLine(
+      readSpan(stored.file, stored),
+    );
+    if (!episode) throw damaged(stored.file, `the line at byte ${stored.offset}`, fault);
     const credit = stored.purpose === 'train' ? this.#credits.get(stored.group) : undefined;
-    if (!credit) return line;
-    const own = parseLine(readSpan(credit.file, credit)) as CreditLine | undefined;
+    if (!credit) return episode;
+    const own = parseLine(readSpan(credit.file, credit)).credit;
     const advantages = own?.groups.find(({ group }) => group === stored.group)?.advantages[stored.member];
-    return advantages ? creditTurns(line, advantages) : line;
+    return advantages ? creditTurns(episode, advantages) : episode;
   }
 
   /** Group of an episode: its members, in order. */
@@ -142,6 +146,7 @@ export class TraceStore {
     if (!first) return false; // being written
     file.config = readHeader(first.text, file.path).config;
     file.traceBytes = first.length + 1;
+    file.lines = 1;
     return true;
   }
 
@@ -155,25 +160,27 @@ export class TraceStore {
   }
 
   #takeIndex(file: Followed, text: string): void {
+    const { size } = statSync(file.path);
     for (const line of parseIndex(text)) {
-      if (line.offset < file.traceBytes) continue; // taken from the trace itself already
+      // Lines of a trace follow each other; one that lies elsewhere was taken already, or its index is not to be believed.
+      if (line.offset !== file.traceBytes || line.offset + line.length >= size) continue;
       if (line.kind === 'episode') this.#add(line.summary, line, file.path);
       else for (const group of line.groups) this.#credits.set(group, { ...spanOf(line), file: file.path });
-      file.traceBytes = Math.max(file.traceBytes, line.offset + line.length + 1);
+      file.traceBytes = line.offset + line.length + 1;
+      file.lines++;
     }
   }
 
   /** Reads the lines that the index does not have: a trace without one, or the lines of an instant ago. */
   #readRest(file: Followed): void {
-    let number = 0;
     for (const { text, offset, length } of newLines(file.path, file.traceBytes)) {
-      number++;
-      const line = parseLine(text);
-      if (!line) throw damaged(file.path, number + 1);
+      const { episode, credit, fault } = parseLine(text);
+      if (fault !== undefined) throw damaged(file.path, `line ${file.lines + 1}`, fault);
       const span = { offset, length };
-      if ('kind' in line) for (const { group } of line.groups) this.#credits.set(group, { ...span, file: file.path });
-      else this.#add(summaryOf(line), span, file.path);
+      for (const { group } of credit?.groups ?? []) this.#credits.set(group, { ...span, file: file.path });
+      if (episode) this.#add(summaryOf(episode), span, file.path);
       file.traceBytes = offset + length + 1;
+      file.lines++;
     }
   }
 
@@ -193,8 +200,14 @@ function spanOf({ offset, length }: Span): Span {
   return { offset, length };
 }
 
+/** @throws {UserError} BAD_TRACE where the file is gone: a run that goes on writing removes its oldest ones */
 function readSpan(path: string, { offset, length }: Span): string {
-  const fd = openSync(path, 'r');
+  let fd: number;
+  try {
+    fd = openSync(path, 'r');
+  } catch (thrown) {
+    throw new UserError('BAD_TRACE', `cannot read the episode: ${messageOf(thrown)}; its trace was removed meanwhile`);
+  }
   try {
     const bytes = Buffer.alloc(length);
     readSync(fd, bytes, 0, length, offset);

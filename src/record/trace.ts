@@ -6,6 +6,7 @@
 import { readFileSync, rmSync, truncateSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
+import { creditLineSchema, episodeLineSchema, firstIssue } from './trajectory-schema.ts';
 
 export const TRACE_FORMAT = 1;
 
@@ -91,11 +92,11 @@ export function readTrace(path: string): { header: TraceHeader; episodes: TraceL
   const credits: CreditLine[] = [];
   rest.forEach((text, i) => {
     if (text === '') return;
-    const line = parseLine(text);
-    if (line === undefined && i === rest.length - 1) return; // cut off while it was written
-    if (line === undefined) throw damaged(path, i + 2);
-    if ('kind' in line) credits.push(line);
-    else episodes.push(line);
+    const { episode, credit, fault } = parseLine(text);
+    if (fault !== undefined && i === rest.length - 1) return; // cut off while it was written
+    if (fault !== undefined) throw damaged(path, `line ${i + 2}`, fault);
+    if (credit) credits.push(credit);
+    if (episode) episodes.push(episode);
   });
   return { header, episodes: withCredit(episodes, credits) };
 }
@@ -115,16 +116,26 @@ export function readHeader(line: string, path: string): TraceHeader {
   return header;
 }
 
-/** Parses one line after the header. @returns `undefined` when it is not JSON, or neither kind of line */
-export function parseLine(text: string): TraceLine | CreditLine | undefined {
-  const value = parse(text) as TraceLine | CreditLine | undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
-  if ('kind' in value) return value.kind === 'credit' && Array.isArray(value.groups) ? value : undefined;
-  return Array.isArray(value.turns) && typeof value.task === 'object' ? revive(value) : undefined;
+/** Parsed line after the header: an episode, or credit, or what is wrong with it. */
+export interface ParsedLine {
+  readonly episode?: TraceLine;
+  readonly credit?: CreditLine;
+  readonly fault?: string;
 }
 
-export function damaged(path: string, line: number): UserError {
-  return new UserError('BAD_TRACE', `${path}: line ${line} is no line of a trace; the file is damaged`);
+/** Parses a line after the header, and holds it to the schema: nothing else of a trace is believed. */
+export function parseLine(text: string): ParsedLine {
+  const value = parse(text);
+  if (value === undefined) return { fault: 'it is not JSON' };
+  const isCredit = typeof value === 'object' && value !== null && 'kind' in value;
+  const checked = (isCredit ? creditLineSchema : episodeLineSchema).safeParse(value);
+  if (!checked.success) return { fault: firstIssue(checked.error) };
+  return isCredit ? { credit: revivedCredit(value as CreditLine) } : { episode: revive(value as TraceLine) };
+}
+
+/** @param at the place of the line in the file, e.g. `line 3` */
+export function damaged(path: string, at: string, fault: string): UserError {
+  return new UserError('BAD_TRACE', `${path}: ${at} is no line of a trace: ${fault}; the file is damaged`);
 }
 
 /** Puts advantages on the turns they belong to: the k-th decision of a member has the k-th number. */
@@ -212,17 +223,32 @@ function revive(line: TraceLine): TraceLine {
   return { ...line, turns: reviveTurns(line.turns) };
 }
 
+function revivedCredit(line: CreditLine): CreditLine {
+  const groups = line.groups.map(({ group, advantages }) => ({
+    group,
+    advantages: advantages.map((own) => own.map(orNaN)),
+  }));
+  return { ...line, groups };
+}
+
 function reviveDecision(decision: Decision): Decision {
   const context = Int32Array.from(decision.context ?? []);
+  const value = orNaN(decision.value);
   return decision.kind === 'choice'
-    ? { ...decision, context }
+    ? { ...decision, context, value, logprob: orNaN(decision.logprob) }
     : {
         ...decision,
         context,
-        tokens: Int32Array.from(decision.tokens ?? []),
-        logprobs: Float32Array.from(decision.logprobs ?? []),
+        value,
+        tokens: Int32Array.from(decision.tokens),
+        logprobs: Float32Array.from(decision.logprobs, orNaN),
         ...(decision.versions ? { versions: Int32Array.from(decision.versions) } : {}),
       };
+}
+
+/** `null` stands for a number that was not finite, which JSON cannot hold; taken for 0 it would be trained on. */
+function orNaN(value: number | null): number {
+  return value ?? Number.NaN;
 }
 
 function plainArray(_key: string, value: unknown): unknown {

@@ -12,7 +12,7 @@ import { localUrl } from '../runtime/thread.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
-const AGENTGYM = 'agentgym';
+export const AGENTGYM = 'agentgym';
 const MODULE_NAMES = ['index.mjs', 'index.js'];
 
 /** Found world. */

@@ -10,8 +10,8 @@ import { isUserMistake } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
 import { chooseEngine } from '../engine/open.ts';
 import type { EvaluationSummary } from '../evaluation/summary.ts';
-import { loadNewest } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';
@@ -156,7 +156,7 @@ export async function playRollout(
   if (before.size > 0) onNotice(`${before.size} episodes are finished already, ${left.length} are left`);
   let usage: RemoteUsage | undefined;
   if (left.length > 0) {
-    const checkpoint = plan.policyRun === undefined ? undefined : loadNewest(join(plan.policyRun, 'checkpoints'));
+    const checkpoint = plan.policyRun === undefined ? undefined : loadNewestOf(plan.policyRun);
     for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
     // Behind a server it is not our engine that computes.
     if (plan.policyRun !== undefined) onNotice((await chooseEngine(config.engine)).notice);

@@ -6,6 +6,7 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
+import { quietly } from '../record/atomic-file.ts';
 
 interface Mark {
   readonly format: 2;
@@ -29,7 +30,7 @@ export function markStarted(dir: string): string | undefined {
   const text = readIfThere(path);
   const before = markIn(text);
   if (before && before.pid === process.pid && before.host === mine.host) {
-    writeFileSync(path, JSON.stringify(mine));
+    refusable(() => writeFileSync(path, JSON.stringify(mine)));
     return undefined;
   }
   if (before && before.host !== mine.host) {
@@ -41,11 +42,11 @@ export function markStarted(dir: string): string | undefined {
   return `${left} ended without a word: it was killed, or a native library (the engine) aborted it`;
 }
 
-/** Removes this process's mark. */
+/** Removes this process's mark, where the disk lets it: what ended the run is the error to report. */
 export function markEnded(dir: string): void {
   const path = join(dir, NAME);
   const mark = markIn(readIfThere(path));
-  if (!mark || (mark.pid === process.pid && mark.host === hostname())) rmSync(path, { force: true });
+  if (!mark || (mark.pid === process.pid && mark.host === hostname())) quietly(() => rmSync(path, { force: true }));
 }
 
 function taken(message: string): UserError {
@@ -59,14 +60,27 @@ function taken(message: string): UserError {
 function create(path: string, mark: Mark): boolean {
   const whole = `${path}.new.${process.pid}`;
   try {
-    writeFileSync(whole, JSON.stringify(mark));
-    linkSync(whole, path);
-    return true;
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw new UserError('NO_PERMISSION', `the run cannot be marked as training: ${messageOf(thrown)}`);
+    return refusable(() => {
+      writeFileSync(whole, JSON.stringify(mark));
+      try {
+        linkSync(whole, path);
+        return true;
+      } catch (thrown) {
+        if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return false;
+        throw thrown;
+      }
+    });
   } finally {
-    rmSync(whole, { force: true });
+    quietly(() => rmSync(whole, { force: true }));
+  }
+}
+
+/** @throws {UserError} NO_PERMISSION with what the disk threw */
+function refusable<T>(write: () => T): T {
+  try {
+    return write();
+  } catch (thrown) {
+    throw new UserError('NO_PERMISSION', `the run cannot be marked as training: ${messageOf(thrown)}`);
   }
 }
 

@@ -14,8 +14,9 @@ import { isUserMistake, LongplayError, messageOf, UserError } from '../core/erro
 import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
-import { type LoadedCheckpoint, loadNewest } from '../record/checkpoint.ts';
+import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import type { MetricsRow } from '../record/metrics.ts';
+import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
@@ -165,7 +166,7 @@ async function marked(request: TrainRequest): Promise<TrainOutcome> {
 
 async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const { config, dir, mode, resume, onNotice, streams } = request;
-  const checkpoint = resume ? loadNewest(join(dir, 'checkpoints')) : undefined;
+  const checkpoint = resume ? loadNewestOf(dir) : undefined;
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
   for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
   if (checkpoint) onNotice(`resuming from update ${checkpoint.update}`);
@@ -215,9 +216,11 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     const ended = await training;
     const saved = await run.save();
     if (!saved.ok) onNotice(`the last checkpoint could not be written: ${saved.message}`);
-    const sha256 = record || replay ? weightsDigest(join(dir, 'checkpoints', String(saved.update))) : '';
-    record?.weights(sha256);
-    if (replay) onNotice(compared(replay, sha256));
+    if (saved.ok && (record || replay)) {
+      const sha256 = weightsDigest(join(dir, 'checkpoints', String(saved.update)));
+      record?.weights(sha256);
+      if (replay) onNotice(compared(replay, sha256));
+    }
     await request.beforeEvaluation?.();
     const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
@@ -229,7 +232,11 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     });
     const chaos = run.chaos();
     const outcome = { engine, ended, evaluations, ...(chaos ? { chaos } : {}) };
-    writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
+    try {
+      writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
+    } catch (thrown) {
+      onNotice(`cannot write results.json: ${messageOf(thrown)}`); // the outcome goes to the caller all the same
+    }
     return outcome;
   } finally {
     await run.stop();
@@ -238,7 +245,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
 
 /** Initial weights: the newest good ones of another run. */
 function initialWeights(run: string, onNotice: (message: string) => void): LoadedCheckpoint {
-  const checkpoint = loadNewest(join(run, 'checkpoints'));
+  const checkpoint = loadNewestOf(run);
   for (const warning of checkpoint.warnings) onNotice(warning);
   onNotice(`starting from the weights of ${run}, update ${checkpoint.update}`);
   return checkpoint;

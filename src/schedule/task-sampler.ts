@@ -134,6 +134,13 @@ export class TaskSampler {
         'task sampler: the saved state belongs to another seed, env, task list or way of sampling',
       );
     }
+    const unknown = state.estimates.find(([index]) => !this.#position.has(index));
+    if (unknown) {
+      throw new LongplayError(
+        'BAD_CHECKPOINT',
+        `task sampler: the saved state knows task ${unknown[0]}, which is not drawn from`,
+      );
+    }
     this.#draws = state.draws;
     this.#rng = Rng.fromState(state.rng);
     this.#estimates.fill(Number.NaN);

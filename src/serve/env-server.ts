@@ -1,22 +1,35 @@
 /**
- * Environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world is
- * served), the uniform protocol under `/v1/…`, `/health` and `/metrics`. Episodes run on the env hosts; this thread
- * only reads, waits and writes.
+ * Environment server: AgentGym's own protocol of each world under `/<world>/…` (and at the root when only one world
+ * is served), the uniform protocol under `/v1/…`, OpenEnv's under `/openenv/<world>/…`, `/health` and `/metrics`. Episodes run
+ * on the env hosts; this thread only reads, waits and writes.
  */
+import { WebSocketServer } from 'ws';
 import type { Clock } from '../core/clock.ts';
 import type { Env } from '../core/env.ts';
 import type { World } from '../core/world.ts';
+import { instructions } from '../prompts/conversation.ts';
+import { FORMATS } from '../prompts/formats.ts';
+import { worldPrompt } from '../prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
 import type { SessionLimits } from './agentgym/sessions.ts';
 import type { Episodes } from './episodes.ts';
-import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  type HttpServer,
+  json,
+  type ListenOptions,
+  listen,
+  type UpgradeHandler,
+} from './http-server.ts';
 import { metricsText } from './metrics.ts';
+import { OpenEnvProtocol } from './openenv.ts';
 import { problem, UniformProtocol } from './uniform.ts';
 
 /** Served world. */
 export interface ServedEnv {
   readonly env: Env;
-  readonly world: Pick<World, 'agentgym' | 'draw'>;
+  readonly world: Pick<World, 'agentgym' | 'draw' | 'prompt'>;
 }
 
 /** Id under which the hosts must know a world with the options of its AgentGym dialect. */
@@ -49,7 +62,12 @@ const SWEEP_MS = 10_000;
 export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const { worlds, episodes, clock } = options;
   const now = () => clock.now();
-  const uniform = new UniformProtocol(new Map(worlds.map(({ env }) => [env.id, env])), episodes, options, now);
+  const told = worlds.map(({ env, world }) => ({
+    env,
+    instructions: instructions(worldPrompt(world, {}, env.description), FORMATS.action),
+  }));
+  const uniform = new UniformProtocol(new Map(told.map((one) => [one.env.id, one])), episodes, options, now);
+  const openEnv = new Map(told.map((one) => [one.env.id, new OpenEnvProtocol(one, episodes, options, now)]));
   const agentGym = new Map<string, AgentGymProtocol>();
   for (const { env, world } of worlds) {
     const server = world.agentgym?.server;
@@ -59,7 +77,8 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   }
   const ids = worlds.map(({ env }) => env.id);
   const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
-  const sessions = () => uniform.count + [...agentGym.values()].reduce((sum, one) => sum + one.sessions.count, 0);
+  const counted = [uniform, ...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
+  const sessions = () => counted.reduce((sum, { count }) => sum + count, 0);
   let expired = 0;
   let server: HttpServer | undefined;
 
@@ -74,6 +93,11 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
       const gauges = { sessions: sessions(), episodes: episodes.count, expired_sessions: expired };
       return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
     }
+    if (path.startsWith('/openenv/')) {
+      const [, , id, ...rest] = path.split('/');
+      const protocol = openEnv.get(id ?? '');
+      if (protocol) return protocol.handle(`/${rest.join('/')}`, request);
+    }
     const end = path.indexOf('/', 1);
     const world = agentGym.get(end < 0 ? path.slice(1) : path.slice(1, end));
     if (world) return world.handle(end < 0 ? '/' : path.slice(end), request);
@@ -81,10 +105,21 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     return problem(404, 'NOT_FOUND', `nothing at ${path}; the worlds here: ${ids.join(', ')}`);
   };
 
-  server = await listen(handle, options);
+  const sockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false, // a few bytes of deflate unpack to gigabytes
+    maxPayload: options.maxBodyBytes ?? 1024 * 1024,
+  });
+  const upgrade: UpgradeHandler = (path, request, socket, head) => {
+    const [, id] = /^\/openenv\/([^/]+)\/ws$/.exec(path) ?? [];
+    const protocol = openEnv.get(id ?? '');
+    if (protocol) sockets.handleUpgrade(request, socket, head, (connection) => protocol.accept(connection));
+    return protocol !== undefined;
+  };
+  server = await listen(handle, { ...options, upgrade });
   let cancel = () => {};
   const sweep = () => {
-    for (const one of [uniform, ...[...agentGym.values()].map((world) => world.sessions)]) expired += one.sweep(now());
+    for (const one of counted) expired += one.sweep(now());
     cancel = clock.after(Math.min(SWEEP_MS, (options.idleMs ?? SWEEP_MS) / 2), sweep);
   };
   sweep();

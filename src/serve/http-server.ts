@@ -30,6 +30,12 @@ export interface HttpAnswer {
   readonly body: string | AsyncIterable<string>;
 }
 
+/**
+ * Takes a WebSocket's connection over, after the access rules let it in.
+ * @returns false for a path where there is none
+ */
+export type UpgradeHandler = (path: string, request: IncomingMessage, socket: Socket, head: Buffer) => boolean;
+
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 
 export interface HttpLimits {
@@ -50,6 +56,8 @@ export interface ListenOptions extends HttpLimits {
   readonly port: number;
   /** Token that every request must carry as `Authorization: Bearer …`. Needed off loopback. */
   readonly token?: string | undefined;
+  /** WebSockets; without it there are none. */
+  readonly upgrade?: UpgradeHandler;
 }
 
 export interface HttpServer {
@@ -112,6 +120,8 @@ export async function listen(handler: HttpHandler, options: ListenOptions): Prom
   server.on('connection', (socket) => connections.add(socket));
   server.on('request', (request, response) => front.take(request, response));
   server.on('checkContinue', (request, response) => front.take(request, response));
+  const { upgrade } = options;
+  if (upgrade) server.on('upgrade', (request, socket, head) => front.upgrade(request, socket as Socket, head, upgrade));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => front.refuseUnread(error, socket as Socket));
   await bind(server, host, port);
   const at = (server.address() as AddressInfo).port;
@@ -183,6 +193,28 @@ class Front {
     return ahead;
   }
 
+  /** Hands a connection over to a WebSocket; it counts as one with a request under way until it closes. */
+  upgrade(request: IncomingMessage, socket: Socket, head: Buffer, handler: UpgradeHandler): void {
+    const now = performance.now();
+    socket.on('error', () => socket.destroy());
+    const refuse = ({ status, message }: Refusal) => {
+      this.#count(status, now, true);
+      sendRefusal(socket, status, message);
+    };
+    const refusal = badForm(request) ?? this.#access.refusalOf(request, now);
+    if (refusal) {
+      refuse(refusal);
+      return;
+    }
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      refuse({ status: 501, message: 'of upgrades only websocket is spoken here; ask without one' });
+      return;
+    }
+    this.#connections.begin(socket);
+    if (handler(pathOf(request.url ?? '/').split('?', 1)[0]!, request, socket, head)) this.#count(101, now, false);
+    else refuse({ status: 404, message: 'no WebSocket here' });
+  }
+
   /** Refuses unreadable bytes with the reason. The start of the next request is unknown, so the connection ends. */
   refuseUnread(error: NodeJS.ErrnoException, socket: Socket): void {
     const before = this.#last.get(socket);
@@ -197,12 +229,7 @@ class Front {
     }
     const { status, message } = unread(error);
     this.#count(status, performance.now(), true);
-    const { body } = refused(status, message);
-    const length = Buffer.byteLength(body as string);
-    socket.end(
-      `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
-    );
-    linger(socket);
+    sendRefusal(socket, status, message);
   }
 
   #tooLong({ headers }: IncomingMessage): Refusal | undefined {
@@ -358,6 +385,16 @@ function drained(response: ServerResponse): Promise<void> {
     };
     response.on('drain', done).on('close', done);
   });
+}
+
+/** Ends a connection that no response object belongs to with a refusal. */
+function sendRefusal(socket: Socket, status: number, message: string): void {
+  const { body } = refused(status, message);
+  const length = Buffer.byteLength(body as string);
+  socket.end(
+    `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
+  );
+  linger(socket);
 }
 
 /** Reads and drops what a client still sends for a while: a closed window would lose it the answer. */

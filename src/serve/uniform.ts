@@ -3,6 +3,7 @@
  *
  *     GET    /v1/envs                                    the worlds, their tasks and bounds
  *     GET    /v1/envs/{env}/tasks/{index}                label and split of a task
+ *     GET    /v1/envs/{env}/splits/{train | test}        the indices of a split's tasks
  *     POST   /v1/sessions                                {env, index, seed?, actions?} → 201 {session, env, turn, step, actions}
  *     POST   /v1/sessions/{session}/step                 {turn, action} → 200 {session, turn, step, actions}
  *     GET    /v1/sessions/{session}                      the last answer again
@@ -45,15 +46,26 @@ const openBody = z.strictObject({
 });
 const stepBody = z.strictObject({ turn: z.int().min(1), action: z.string() });
 
+/** A world and its instructions for language models that answer with the bare action. */
+export interface InstructedEnv {
+  readonly env: Env;
+  readonly instructions: string;
+}
+
 export class UniformProtocol {
-  readonly #worlds: ReadonlyMap<string, Env>;
+  readonly #worlds: ReadonlyMap<string, InstructedEnv>;
   readonly #episodes: Episodes;
   readonly #limits: SessionLimits;
   readonly #now: () => number;
   readonly #sessions = new Map<string, Session>();
   #opening = 0;
 
-  constructor(worlds: ReadonlyMap<string, Env>, episodes: Episodes, limits: SessionLimits, now: () => number) {
+  constructor(
+    worlds: ReadonlyMap<string, InstructedEnv>,
+    episodes: Episodes,
+    limits: SessionLimits,
+    now: () => number,
+  ) {
     this.#worlds = worlds;
     this.#episodes = episodes;
     this.#limits = limits;
@@ -87,10 +99,11 @@ export class UniformProtocol {
       const refusal = allowed(request, 'GET');
       if (refusal) return refusal;
       if (name === undefined) return json({ envs: [...this.#worlds.values()].map(described) });
-      const env = this.#worlds.get(name);
-      if (!env) return this.#unknownEnv(name);
-      if (rest.length === 0) return json(described(env));
-      if (rest[0] === 'tasks' && rest.length === 2) return task(env, Number(rest[1]));
+      const world = this.#worlds.get(name);
+      if (!world) return this.#unknownEnv(name);
+      if (rest.length === 0) return json(described(world));
+      if (rest[0] === 'tasks' && rest.length === 2) return task(world.env, Number(rest[1]));
+      if (rest[0] === 'splits' && rest.length === 2) return split(world.env, rest[1]!);
     }
     return notFound(path);
   }
@@ -109,7 +122,7 @@ export class UniformProtocol {
   async #open(request: HttpRequest): Promise<HttpAnswer> {
     const body = readJson(request, openBody);
     if ('status' in body) return body;
-    const env = this.#worlds.get(body.env);
+    const env = this.#worlds.get(body.env)?.env;
     if (!env) return this.#unknownEnv(body.env);
     if (body.index >= env.tasks.count) {
       return problem(400, 'BAD_ARGUMENT', `index: ${env.id} has tasks 0 … ${env.tasks.count - 1}, got ${body.index}`);
@@ -227,10 +240,12 @@ function actionsOf(session: Session): HttpAnswer {
   return json({ session: session.id, turn: session.answer.turn, actions: session.answer.actions });
 }
 
-function described({ id, description, tasks, rewardRange, maxObservationChars }: Env) {
+function described({ env, instructions }: InstructedEnv) {
+  const { id, description, tasks, rewardRange, maxObservationChars } = env;
   return {
     id,
     description,
+    instructions,
     rewardRange,
     maxObservationChars,
     tasks: {
@@ -253,6 +268,12 @@ function task(env: Env, index: number): HttpAnswer {
       ? 'train'
       : null;
   return json({ env: env.id, index, label: env.tasks.label(index), split });
+}
+
+function split(env: Env, name: string): HttpAnswer {
+  if (name !== 'train' && name !== 'test')
+    return problem(404, 'UNKNOWN_SPLIT', `expected train or test, got '${name}'`);
+  return json({ env: env.id, split: name, indices: [...env.tasks.split(name)] });
 }
 
 function broken(thrown: unknown): HttpAnswer {

@@ -3,6 +3,7 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, sta
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import type { Draw, Drawing } from '../core/draw.ts';
+import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import type { TraceLine } from '../record/trace.ts';
@@ -94,7 +95,7 @@ export class RunSource {
     return {
       at,
       episode: plain(episode),
-      drawings: drawings(tools.draw, episode),
+      drawings: drawings(tools.draw, episode, this.#envOptions()),
       spelling: spelling(tools.spell, episode),
     };
   }
@@ -107,6 +108,11 @@ export class RunSource {
   #configValue(): Record<string, unknown> {
     const { value } = this.#config;
     return Object.keys(value).length > 0 ? value : ((this.#store.config as Record<string, unknown> | undefined) ?? {});
+  }
+
+  #envOptions(): EnvOptions {
+    const { env } = this.#configValue() as { env?: { options?: EnvOptions } };
+    return env?.options ?? {};
   }
 
   /**
@@ -195,13 +201,17 @@ function plain(episode: TraceLine): Plain<TraceLine> {
   return { ...episode, turns } as Plain<TraceLine>;
 }
 
-function drawings(draw: Draw | undefined, { task, turns, finalObservation }: TraceLine): (Drawing | null)[] {
+function drawings(
+  draw: Draw | undefined,
+  { task, turns, finalObservation }: TraceLine,
+  options: EnvOptions,
+): (Drawing | null)[] {
   if (!draw) return [];
   const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;
   const seen = turns.map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
   return Array.from({ length: Math.min(turns.length + 1, MAX_DRAWINGS) }, (_, t) => {
     try {
-      return draw(task, first, seen.slice(0, t));
+      return draw(task, first, seen.slice(0, t), options);
     } catch {
       return null; // recorded under another version of the world
     }

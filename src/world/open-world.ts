@@ -1,6 +1,6 @@
 /** Loads and opens worlds: module, resources, rules. Env hosts, conformance checks and commands all open them here. */
 import type { Env, EnvOptions } from '../core/env.ts';
-import { messageOf, UserError } from '../core/errors.ts';
+import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import type { TaskTable } from '../core/task.ts';
 import type { Resources, World } from '../core/world.ts';
 import { localUrl } from '../runtime/thread.ts';
@@ -49,16 +49,23 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
 /**
  * Describes the rules of a world as facts: tasks, bounds, description. No session can be opened of a world that is
  * started.
- * @throws {UserError} UNKNOWN_ENV for a world without rules; BAD_CONFIG for an option it does not have
+ * @throws {UserError} UNKNOWN_ENV for a world without rules; BAD_CONFIG for an option it does not have, or options under
+ *   which it throws
  */
 export function describeEnv(world: World, name: string, options: EnvOptions = {}): Env {
   if (!world.createEnv) {
     throw new UserError('UNKNOWN_ENV', `'${name}' has no rules here: it is played through an AgentGym server`);
   }
-  const env = world.createEnv(options);
-  const { id, description, rewardRange, maxObservationChars, replay } = env;
-  const facts = { id, description, rewardRange, maxObservationChars, tasks: labelled(env.tasks) };
-  return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
+  try {
+    const env = world.createEnv(options);
+    const { id, description, rewardRange, maxObservationChars, replay } = env;
+    const facts = { id, description, rewardRange, maxObservationChars, tasks: labelled(env.tasks) };
+    return { ...facts, ...(replay ? { replay } : {}), open: (task) => env.open(task) };
+  } catch (thrown) {
+    if (thrown instanceof LongplayError) throw thrown;
+    const message = `${name}: createEnv gives no world under these options: ${messageOf(thrown)}`;
+    throw new UserError('BAD_CONFIG', message, { cause: thrown });
+  }
 }
 
 /** Label of a task whose own label throws. */

@@ -42,6 +42,9 @@ const binary = file(
   'binary.yaml',
   Uint8Array.from({ length: 400 }, (_, i) => i % 256),
 );
+const level = (i: number) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}, *x${i}]\n`;
+const bomb = file('bomb.yaml', `x0: &x0 [1, 1]\n${Array.from({ length: 30 }, (_, i) => level(i)).join('')}`);
+const circle = file('circle.yaml', 'tasks: &a { labels: *a }\n');
 const noWorld = file('no-world.mjs', 'export const answer = 42;\n');
 const syntax = file('syntax.mjs', 'export const = 1;\n');
 const corpus = file('corpus.jsonl', '{"id": "1", "contents": "A title\\nsome text"}\n');
@@ -130,6 +133,16 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong file', () => ['train', binary, '--runs', runs], /binary\.yaml: /],
   ['wrong file', () => ['train', folder, '--runs', runs], /cannot read .*: EISDIR/],
   ['wrong file', () => ['train', '--resume', folder], /is no run: it has no config\.yaml/],
+  ['wrong file', () => train('policy.init=/etc/passwd'), /passwd.*expected a folder of checkpoints/],
+  ['wrong type', () => train('__proto__.x=1'), /there is no key '__proto__'/],
+  ['absent', () => train('env.id=constructor'), /unknown env 'constructor'/],
+  ['absent', () => train('env.id=toString'), /unknown env 'toString'/],
+  ['absent', () => train('env.id=__proto__'), /unknown env '__proto__'/],
+  ['out of range', () => train('policy.model.hiddenSize=1e9'), /policy\.model\.hiddenSize/],
+  ['out of range', () => train('evaluation.episodesPerTask=1e8'), /evaluation\.episodesPerTask/],
+  ['out of range', () => train('evaluation.episodesPerTask=100000'), /make \d+ episodes; at most/],
+  ['wrong file', () => ['train', bomb, '--runs', runs], /aliases cannot be followed/],
+  ['wrong file', () => ['train', circle, '--runs', runs], /aliases cannot be followed/],
   ['absent', () => train('policy.init=/nowhere'), /\/nowhere.*no checkpoint/],
   ['read-only', () => ['train', quickstart, '--runs', '/dev/null/runs'], /cannot make the run folder/],
   [

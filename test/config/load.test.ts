@@ -65,6 +65,9 @@ describe('every number of a configuration', () => {
     ['learner.learningRate=.nan', /learner.learningRate/],
     ['policy.model={layers: 200, hiddenSize: 16384}', /layers × hiddenSize² make \d+ weights/],
     ['rollout={groupSize: 4096, concurrentGroups: 100000, maxBatch: 4096}', /make 409600000 episodes; at most 1000000/],
+    ['learner={maxLag: 10000, oversampling: 10000}', /groupSize make 6400640000 episodes/],
+    ['evaluation={episodesPerTask: 100000}', /episodesPerTask make 1600000 episodes/],
+    ['evaluation={episodesPerTask: 10000, horizons: [8, 100000]}', /make 16000000000 turns/],
   ])('is refused out of its range: %s', (override, message) => {
     const text = refusal('', override);
     expect(text).toMatch(message);

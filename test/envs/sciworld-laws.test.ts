@@ -44,9 +44,9 @@ const FIXED = [
   '1',
   ' +1',
   'back',
-  'open …',
-  'move …',
-  '…',
+  'open ?',
+  'move ?',
+  '?',
 ];
 
 /** Commands of this world: right ones, and ones that are nearly right. */

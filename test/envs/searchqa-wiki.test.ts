@@ -1,7 +1,7 @@
 /** The embedded world: its questions have one answer, its split leaks nothing, and its oracle is not luck. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createEnv, createOracle, start } from '../../envs/searchqa/index.ts';
+import { createEnv, createOracle, draw, start } from '../../envs/searchqa/index.ts';
 import { normalize } from '../../envs/searchqa/scoring.ts';
 import { readPassages } from '../../envs/searchqa/text.ts';
 import { isHeldOut, makeKnowledge, nameOf } from '../../envs/searchqa/wiki/knowledge.ts';
@@ -9,7 +9,8 @@ import { writePassages } from '../../envs/searchqa/wiki/passages.ts';
 import { readAlias, readFacts, readForm } from '../../envs/searchqa/wiki/reader.ts';
 import { bearers, solve } from '../../envs/searchqa/wiki/solver.ts';
 import { hopsOf, openWiki } from '../../envs/searchqa/wiki/world.ts';
-import type { EnvStep } from '../../src/core/env.ts';
+import type { ListPanel, TextPanel } from '../../src/core/draw.ts';
+import type { EnvOptions, EnvStep } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -97,8 +98,25 @@ describe('every question', () => {
       const { form } = wiki.made(index);
       expect(hopsOf(index)).toBe(form.type === 'chain' ? form.path.length : 2 * form.path.length);
     }
-    const byHops = Object.values(tasks.sets ?? {}).flat();
+    const byHops = [1, 2, 3, 4].flatMap((hops) => tasks.sets![`hops-${hops}`]!);
     expect(byHops.sort((a, b) => a - b)).toEqual(test);
+  });
+
+  it('of the set `composition`, and no other, joins relations that no training question joins', () => {
+    const pairs = (index: number) => {
+      const { path } = wiki.made(index).form;
+      return path.slice(1).map((relation, i) => `${path[i]} ${relation}`);
+    };
+    const known = new Set(trained.flatMap(pairs));
+    const isNew = (index: number) => pairs(index).some((pair) => !known.has(pair));
+    const { composition } = tasks.sets!;
+    expect(composition!.length).toBe(40);
+    for (const index of composition!) expect(isNew(index), wiki.made(index).question).toBe(true);
+    // Of all training questions, that is; a sample of them may miss a pair.
+    if (long) for (const index of test) expect(isNew(index)).toBe(composition!.includes(index));
+    const asked = new Set(composition!.flatMap(pairs).filter((pair) => !known.has(pair)));
+    console.log(`composition: 40 questions, ${asked.size} pairs of relations that no training question joins`);
+    expect(asked.size).toBeGreaterThan(3);
   });
 
   it('for testing walks no component that one for training walks', () => {
@@ -208,6 +226,41 @@ describe('players', () => {
         }
         return listed.length > 0 ? rng.pick(listed) : undefined;
       });
+    }
+  });
+});
+
+describe('the drawing', () => {
+  const index = test[0]!;
+  const task = { env: 'searchqa', index, seed: 0 };
+  const { question, answers, searches } = wiki.made(index);
+  const drawn = async (last: string, options?: EnvOptions) => {
+    const session = env.open(task);
+    const turns: { action: string; observation: string }[] = [];
+    for (const action of [`<search>${searches[0]}</search>`, last]) {
+      turns.push({ action, observation: ((await session.step(action)) as EnvStep).observation });
+    }
+    const panels = draw(task, session.first, turns, options).panels;
+    const [asked, read, given] = panels as [TextPanel, TextPanel, ListPanel];
+    expect(asked.lines).toEqual([question]);
+    return { read: read.lines, given: given.items };
+  };
+
+  it('shows queries with the passages found, words of the query marked, and the answer against the right ones', async () => {
+    const gold = answers.map((name) => ({ name, mark: 'goal' }));
+    const wrong = await drawn('<answer>nobody</answer>', {});
+    expect(wrong.read[0]).toBe(`search: ${searches[0]}`);
+    expect(wrong.read[1]).toContain(`*${searches[0]!.split(' ')[0]}*`);
+    expect(wrong.given).toEqual([{ name: 'nobody', mark: 'bad' }, ...gold]);
+    const right = await drawn(`<answer>${answers[0]}</answer>`, {});
+    expect(right.given).toEqual([{ name: answers[0], mark: 'good' }, ...gold]);
+  });
+
+  it('tells no right answer before the end, of another world, or where it is not told the options', async () => {
+    expect((await drawn('<search>x</search>', {})).given).toEqual([]);
+    const bad = [{ name: 'nobody', mark: 'bad' }];
+    for (const options of [undefined, { world: { seed: 2 } }, { url: 'http://x' }, { data: { test: 'nowhere' } }]) {
+      expect((await drawn('<answer>nobody</answer>', options)).given).toEqual(bad);
     }
   });
 });

@@ -1,13 +1,18 @@
 /** Tasks on WebArena's own sites: every oracle earns its reward, other oracles do not, and nothing else leads there. */
+import { decodeHTML } from 'entities';
 import { describe, expect, it } from 'vitest';
 import { answerText } from '../../envs/webarena/answers.ts';
 import { EmbeddedWebArena } from '../../envs/webarena/env.ts';
 import { htmlOf } from '../../envs/webarena/html.ts';
 import { createEnv, createOracle } from '../../envs/webarena/index.ts';
+import { nodesOf } from '../../envs/webarena/nodes.ts';
 import { player } from '../../envs/webarena/oracle.ts';
+import { layoutOf, type Page } from '../../envs/webarena/page.ts';
 import { Episode } from '../../envs/webarena/sites/episode.ts';
 import { BASES } from '../../envs/webarena/sites/site.ts';
 import { drawTask, judge, tasks, templateOf, templates } from '../../envs/webarena/tasks.ts';
+import { printTree } from '../../envs/webarena/tree.ts';
+import { slug } from '../../envs/webarena/worlds/draw.ts';
 import type { Session, TimeStep } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
 
@@ -30,6 +35,15 @@ async function play(
     turns++;
   }
   return { success: step.success, turns };
+}
+
+/** All that an agent can make a page show: the whole page without addresses, and the options of its selects. */
+function readableOf(page: Page, url: string): string {
+  const layout = layoutOf(page);
+  const nodes = nodesOf(layout, url, { values: new Map(), focused: -1 });
+  const options = layout.cells.flatMap(({ cell }) => (cell.kind === 'select' ? cell.options : []));
+  const printed = printTree(nodes, { fidelity: 'corrected', dialect: '2023', screen: [1280, 1e6] });
+  return [printed.text, ...options].join('\n');
 }
 
 describe('tasks', () => {
@@ -81,7 +95,7 @@ describe('tasks', () => {
       const others = rng.shuffle(
         templates.filter(({ label, id }) => label === drawn.template.label && id !== drawn.template.id),
       );
-      for (const other of others.slice(0, 2)) {
+      for (const other of long ? others : others.slice(0, 2)) {
         const instance = other.draw(drawn.world, rng);
         if (!instance) continue;
         const session = await corrected.openDrawn({ ...drawn, template: { ...drawn.template, sites: other.sites } });
@@ -116,13 +130,39 @@ describe('tasks', () => {
     expect([...worlds(sampled.filter((index) => index < 372))].filter((seed) => held.has(seed))).toEqual([]);
   });
 
-  it('show no answer in what a start page sends and does not print', () => {
+  it('show no answer in source, attribute or address that the agent cannot read', { timeout: 600_000 }, async () => {
+    const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
+    const leaks: string[] = [];
+    let asked = 0;
     for (const index of sampled) {
-      const { template, world, instance } = drawTask({ index, seed: 0 });
-      const html = htmlOf(new Episode(world).get(`${BASES[template.sites[0]!]}/`));
-      const said = instance.answer && 'value' in instance.answer ? answerText(instance.answer) : undefined;
-      if (said !== undefined && said.length > 4) expect(html).not.toContain(said);
+      const drawn = drawTask({ index, seed: 0 });
+      const { answer } = drawn.instance;
+      const said = answer && 'value' in answer ? answerText(answer) : '';
+      if (said.length <= 4) continue; // a short number stands anywhere by chance
+      asked++;
+      const session = await corrected.openDrawn(drawn);
+      const next = createOracle()({ env: 'webarena', index, seed: 0 });
+      const pages = new Set([session.url]);
+      await play(session, (step) => {
+        pages.add(session.url);
+        return next(step);
+      });
+      const episode = new Episode(drawn.world);
+      for (const url of pages) {
+        const page = episode.get(url);
+        const readable = `${readableOf(page, url)}\n${url}`.toLowerCase();
+        if (readable.includes(said.toLowerCase())) continue;
+        const source = decodeURIComponent(
+          decodeHTML(htmlOf(page))
+            .replaceAll('+', ' ')
+            .replace(/%(?![0-9a-f]{2})/gi, '%25'),
+        );
+        if ([said, slug(said)].some((text) => source.toLowerCase().includes(text.toLowerCase())))
+          leaks.push(`${drawn.template.id} ${index}: ${said} at ${url}`);
+      }
     }
+    expect(asked).toBeGreaterThan(10);
+    expect(leaks).toEqual([]);
   });
 
   it('fail where something else was changed too, unless judged as the original does', async () => {

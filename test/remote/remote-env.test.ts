@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
+import * as searchqa from '../../envs/searchqa/index.ts';
 import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
-import type { Session } from '../../src/core/env.ts';
+import type { EnvStep, First, Session } from '../../src/core/env.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { createEnv as createAgentGym } from '../../src/remote/env/agentgym.ts';
@@ -81,6 +82,32 @@ it('an AgentGym server is an environment like any other', async () => {
   // The prompt is TextCraft's, not a nameless world's.
   const { messages } = llm.log.find(({ body }) => body)!.body as { messages: { content: string }[] };
   expect(messages[0]!.content).toContain('Minecraft');
+});
+
+it('SearchQA behind AgentGym’s routes is the SearchQA that is here, under the original rules', async () => {
+  const options = { fidelity: 'original' };
+  const here = searchqa.createEnv(options, await searchqa.start(options, { where: 'test' }));
+  const url = `${await serve('searchqa')}/searchqa`;
+  const there = createAgentGym({ url, world: 'searchqa' }, searchqa.agentgym.client);
+  const oracle = searchqa.createOracle(options);
+  let right = 0;
+  for (const index of [0, 60, 150, 250, 399]) {
+    const task = { env: 'searchqa', index, seed: 0 };
+    const [local, remote] = [here.open(task), await there.open(task)];
+    expect(remote.first).toEqual(local.first);
+    const act = oracle(task);
+    const others = ['<search>nothing here', '<answer>wrong</answer>', '<search></search>'];
+    for (let step: EnvStep | First = local.first; step.kind !== 'terminated'; ) {
+      const action = others.pop() ?? act(step)!;
+      step = (await local.step(action)) as EnvStep;
+      expect(await remote.step(action)).toEqual(step);
+      if (step.kind === 'terminated' && step.success) right++;
+    }
+    await remote.close();
+  }
+  expect(right).toBe(5);
+  const beyond = { env: 'searchqa', index: 221_327, seed: 0 }; // AgentGym's id; this server has 7,400 questions
+  await expect(there.open(beyond)).rejects.toThrow(/HTTP 500/);
 });
 
 /** AgentGym's BabyAI in miniature: every step scores, and counts. */

@@ -91,7 +91,7 @@ const mixing = task({
 // ---- paints
 
 /** Two primary colours, the secondary they make, the tertiary, and its two parts. */
-const COLORS = [
+export const COLORS = [
   ['blue', 'yellow', 'green', 'green-blue', 'green', 'blue'],
   ['blue', 'yellow', 'green', 'yellow-green', 'green', 'yellow'],
   ['red', 'yellow', 'orange', 'red-orange', 'orange', 'red'],

@@ -178,7 +178,7 @@ const meltingKnown = task<string[]>({
   },
 });
 
-const MELTING: Readonly<Record<string, number>> = {
+export const MELTING: Readonly<Record<string, number>> = {
   water: 0,
   'orange juice': 0,
   chocolate: 30,

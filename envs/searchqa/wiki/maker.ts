@@ -28,17 +28,42 @@ export interface Recipe {
   readonly set: SetName;
   readonly shape: 'chain' | 'grandfather' | 'compare' | 'bridge-compare';
   readonly hops: number;
+  /** The question joins two relations that no training question joins; no other one does. */
+  readonly joinsAnew: boolean;
 }
 
+type Shape = Recipe['shape'];
+
 /** The recipe of a set's n-th question: shapes and hops take turns, so that a table can be made without the world. */
-export function recipeOf(set: SetName, n: number): Recipe {
-  if (set === 'hotpotqa') return { set, shape: n % 5 === 4 ? 'compare' : 'chain', hops: 2 };
-  if (set === '2wikimultihopqa') {
-    const shape = (['chain', 'grandfather', 'compare', 'bridge-compare'] as const)[n % 4]!;
-    return { set, shape, hops: shape === 'bridge-compare' ? 4 : 2 };
-  }
-  if (set === 'musique') return { set, shape: 'chain', hops: [2, 2, 3, 2, 3, 4, 2, 3, 4, 4][n % 10]! };
-  return { set, shape: 'chain', hops: set === 'bamboogle' ? 2 : 1 };
+export function recipeOf(set: SetName, split: 'train' | 'test', n: number): Recipe {
+  const shape = shapeOf(set, n);
+  const hops = hopsAt(set, shape, n);
+  const isChain = shape === 'chain' && hops > 1 && set !== '2wikimultihopqa';
+  return { set, shape, hops, joinsAnew: isChain && split === 'test' && n % 5 === 0 };
+}
+
+function shapeOf(set: SetName, n: number): Shape {
+  if (set === 'hotpotqa') return n % 5 === 4 ? 'compare' : 'chain';
+  if (set === '2wikimultihopqa') return (['chain', 'grandfather', 'compare', 'bridge-compare'] as const)[n % 4]!;
+  return 'chain';
+}
+
+function hopsAt(set: SetName, shape: Shape, n: number): number {
+  if (shape === 'bridge-compare') return 4;
+  if (set === 'musique') return [2, 2, 3, 2, 3, 4, 2, 3, 4, 4][n % 10]!;
+  return set === 'hotpotqa' || set === '2wikimultihopqa' || set === 'bamboogle' ? 2 : 1;
+}
+
+/** Every eighth pair of relations is kept out of training, so that tests can ask for what was never joined there. */
+const KEPT_OUT = 8;
+
+/** True where two relations that follow each other on the path are joined in tests only. */
+export function joinsAnew(path: readonly string[]): boolean {
+  return path.some((name, i) => {
+    const before = path[i - 1];
+    if (before === undefined || (before === 'father' && name === 'father')) return false; // a set of its own
+    return seedFrom('searchqa-pair', before, name) % KEPT_OUT === 0;
+  });
 }
 
 const TRIES = 10_000;
@@ -82,7 +107,7 @@ export class QuestionMaker {
     const pool = this.#pools[split];
     const form =
       shape === 'compare' || shape === 'bridge-compare' ? this.#pair(shape, pool, rng) : this.#chain(recipe, pool, rng);
-    if (!form) return undefined;
+    if (!form || joinsAnew(form.path) !== recipe.joinsAnew) return undefined;
     const solved = solve(this.#knowledge, form);
     if (solved.size !== 1) return undefined;
     const answers = this.#answersOf(form, [...solved.values()][0]!);

@@ -3,7 +3,7 @@ import { IndexRetriever } from '../../../src/retrieval/index-retriever.ts';
 import { indexPassages } from '../../../src/retrieval/memory-index.ts';
 import { type Questions, runOf, SETS, type SetName, type SetRun, tableOf } from '../questions.ts';
 import { makeKnowledge } from './knowledge.ts';
-import { type Made, QuestionMaker, recipeOf } from './maker.ts';
+import { type Made, QuestionMaker, type Recipe, recipeOf } from './maker.ts';
 import { writePassages } from './passages.ts';
 
 /** Questions of each set: test, then train. */
@@ -33,8 +33,22 @@ export interface Wiki {
   made(index: number): Made;
 }
 
-/** Builds the world; some 50 ms at its default size. */
+/** Worlds opened last, so that the rules, the oracle and the drawing of one thread stand over one. */
+const opened = new Map<string, Wiki>();
+const MOST_OPENED = 2;
+
+/** The world of a seed and size; some 50 ms at its default size, where it is not open already. */
 export function openWiki({ seed, entities }: { readonly seed: number; readonly entities: number }): Wiki {
+  const key = `${seed} ${entities}`;
+  const known = opened.get(key);
+  if (known) return known;
+  const made = makeWiki(seed, entities);
+  if (opened.size >= MOST_OPENED) opened.delete(opened.keys().next().value!);
+  opened.set(key, made);
+  return made;
+}
+
+function makeWiki(seed: number, entities: number): Wiki {
   const knowledge = makeKnowledge(seed, entities);
   const index = indexPassages(writePassages(knowledge));
   const maker = new QuestionMaker(knowledge, index);
@@ -47,7 +61,7 @@ export function openWiki({ seed, entities }: { readonly seed: number; readonly e
       if (run.split === 'test') return (tests ??= makeTests(maker))[task]!;
       const kept = known.get(task);
       if (kept) return kept;
-      const made = maker.make(recipeOf(run.set as SetName, n), run.split, n);
+      const made = maker.make(recipeOf(run.set as SetName, run.split, n), run.split, n);
       if (known.size >= REMEMBERED) known.clear();
       known.set(task, made);
       return made;
@@ -61,7 +75,7 @@ function makeTests(maker: QuestionMaker): Made[] {
   const taken = new Set<string>();
   for (const { set, count, split } of WIKI_RUNS) {
     for (let n = 0; split === 'test' && n < count; n++) {
-      const one = maker.make(recipeOf(set as SetName, n), split, n, taken);
+      const one = maker.make(recipeOf(set as SetName, split, n), split, n, taken);
       taken.add(one.question);
       made.push(one);
     }
@@ -79,19 +93,27 @@ function placeOf(task: number): { run: SetRun; n: number } {
 
 /** Hops of a task, from its place alone. @throws {RangeError} outside the table */
 export function hopsOf(task: number): number {
+  return recipeAt(task).hops;
+}
+
+function recipeAt(task: number): Recipe {
   const { run, n } = placeOf(task);
-  return recipeOf(run.set as SetName, n).hops;
+  return recipeOf(run.set as SetName, run.split, n);
 }
 
 /**
- * The table of the embedded questions, with sets of the test questions by hops.
+ * The table of the embedded questions, with sets of the test questions: by hops, and `composition`, those that join two
+ * relations which no training question joins.
  * @param wiki needed by `at`
  */
 export function wikiQuestions(wiki: Wiki | undefined, train: readonly string[] | undefined): Questions {
   const table = tableOf(WIKI_RUNS, train);
-  const sets = Object.fromEntries(
-    [1, 2, 3, 4].map((hops) => [`hops-${hops}`, table.split('test').filter((task) => hopsOf(task) === hops)]),
-  );
+  const test = table.split('test');
+  const byHops = [1, 2, 3, 4].map((hops) => [`hops-${hops}`, test.filter((task) => hopsOf(task) === hops)] as const);
+  const sets = {
+    ...Object.fromEntries(byHops),
+    composition: test.filter((task) => recipeAt(task).joinsAnew),
+  };
   return {
     tasks: { ...table, sets },
     longest: LONGEST,

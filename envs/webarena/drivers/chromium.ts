@@ -7,6 +7,7 @@
  *          for the page to load and come to rest
  */
 import type { BrowserContext, Page as BrowserPage, CDPSession } from 'playwright-core';
+import { messageOf } from '../../../src/core/errors.ts';
 import type { AxNode, AxProperty, Rect } from '../tree.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './driver.ts';
 
@@ -103,6 +104,7 @@ export class ChromiumDriver implements Driver {
     const nodes = axNodes(tree.nodes, rects, this.#options.rows);
     return {
       nodes: this.#options.rows ? withTextInFields(nodes) : await this.#askedInFields(cdp, nodes),
+      scrolled: 0, // the rectangles are relative to the viewport already
       titles,
       current: this.#current,
       url: page.url(),
@@ -216,8 +218,11 @@ export class ChromiumDriver implements Driver {
     await cdp.send('Runtime.callFunctionOn', { objectId: object.objectId!, functionDeclaration });
   }
 
+  /** @throws {Error} naming the address, where the site is down or does not answer in time */
   async goto(url: string): Promise<void> {
-    await this.page.goto(url, { waitUntil: 'load', timeout: this.#options.loadMs });
+    await this.page.goto(url, { waitUntil: 'load', timeout: this.#options.loadMs }).catch((thrown) => {
+      throw new Error(`webarena: ${url} cannot be loaded: ${messageOf(thrown).split('\n')[0]}`);
+    });
     await this.#settle(this.#pages.length);
   }
 
@@ -272,25 +277,48 @@ export class ChromiumDriver implements Driver {
     const deadline = performance.now() + this.#options.loadMs;
     while (performance.now() < deadline) {
       try {
-        const { leaving, opens } = await page.evaluate(async (settleMs) => {
+        const { leaving, opens, elements, chars } = await page.evaluate(async (settleMs) => {
           const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
           await Promise.race([frames(), new Promise((done) => setTimeout(done, 100))]);
           if (settleMs > 0) await new Promise((done) => setTimeout(done, settleMs));
           const said = window as { leaving?: boolean; opens?: number };
           const opens = (said.opens ?? 0) > 0;
           said.opens = 0;
-          return { leaving: said.leaving === true || document.readyState !== 'complete', opens };
+          return {
+            leaving: said.leaving === true || document.readyState !== 'complete',
+            opens,
+            elements: document.getElementsByTagName('*').length,
+            chars: document.documentElement.textContent?.length ?? 0,
+          };
         }, this.#options.settleMs);
+        checkSize(page.url(), elements, chars);
         if (!leaving) return opens;
       } catch (thrown) {
         // The page was left while it was asked: the next one is asked instead.
         if (page.isClosed()) return false;
-        if (!/context was destroyed|navigat|Cannot find context/i.test(String(thrown))) throw thrown;
+        if (
+          thrown instanceof PageTooLarge ||
+          !/context was destroyed|navigat|Cannot find context/i.test(String(thrown))
+        )
+          throw thrown;
       }
       await page.waitForLoadState('load').catch(() => {});
     }
     return false;
   }
+}
+
+/** Largest page that is read: its accessibility tree is several times as large, and is read after every action. */
+const MAX_ELEMENTS = 100_000;
+const MAX_CHARS = 5_000_000;
+
+class PageTooLarge extends Error {}
+
+function checkSize(url: string, elements: number, chars: number): void {
+  if (elements <= MAX_ELEMENTS && chars <= MAX_CHARS) return;
+  throw new PageTooLarge(
+    `webarena: ${url.slice(0, 200)} is too large to read: ${elements} elements, ${chars} characters; at most ${MAX_ELEMENTS} and ${MAX_CHARS}`,
+  );
 }
 
 /** A DOM snapshot with rectangles and no styles. */

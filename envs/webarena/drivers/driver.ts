@@ -7,8 +7,10 @@ export const MAX_TABS = 8;
 
 /** All of a browser that an observation is made of. */
 export interface Snapshot {
-  /** Nodes of the current page in tree order, with rectangles relative to the viewport. */
+  /** Nodes of the current page in tree order. */
   readonly nodes: readonly AxNode[];
+  /** Pixels that the viewport stands below what the nodes' rectangles are relative to. */
+  readonly scrolled: number;
   /** Titles of all tabs in the order they were opened. */
   readonly titles: readonly string[];
   readonly current: number;

@@ -52,7 +52,10 @@ export class EmbeddedBrowser implements Resources {
     });
     context.on('close', () => this.#loopback.remove(name));
     const options = { screen: SCREEN, focusesOpened, rows: true, loadMs: LOAD_MS, settleMs: 0 };
-    return ChromiumDriver.open(context, options);
+    return ChromiumDriver.open(context, options).catch(async (thrown) => {
+      await context.close().catch(() => {});
+      throw thrown;
+    });
   }
 
   /**

@@ -57,7 +57,8 @@ export class InProcessDriver implements Driver {
   snapshot(): Snapshot {
     const { live } = this.#tab;
     return {
-      nodes: nodesOf(live.layout.page, this.#url(this.#tab), live),
+      nodes: nodesOf(live.layout, this.#url(this.#tab), live),
+      scrolled: live.scroll,
       titles: this.#tabs.map((tab) => tab.live.layout.page.title),
       current: this.#current,
       url: this.#url(this.#tab),

@@ -109,17 +109,35 @@ function checked(file: string, text: string, folder: string): LiveTask {
   if (typeof raw.intent !== 'string' || typeof raw.start_url !== 'string')
     fail('intent and start_url', [raw.intent, raw.start_url]);
   if (!Array.isArray(raw.sites)) fail('a list of sites', raw.sites);
+  for (const site of raw.sites)
+    if (!Object.hasOwn(VARIABLES, site)) fail(`a site among ${Object.keys(VARIABLES).join(', ')}`, site);
   for (const type of raw.eval?.eval_types ?? [fail('eval.eval_types', raw.eval)]) {
     if (!EVALUATORS.includes(type)) fail(`an evaluator among ${EVALUATORS.join(', ')}`, type);
   }
   for (const { locator } of raw.eval.program_html ?? [])
     if (!LOCATOR.test(locator)) fail('a locator that begins with document. or func:', locator);
   const state = raw.storage_state ? join(folder, '..', raw.storage_state) : null;
-  if (state !== null && !existsSync(state)) {
+  if (state !== null) checkLogin(state, file);
+  return { ...raw, storage_state: state };
+}
+
+/** @throws {UserError} BAD_CONFIG for a login that is not there, is none, or has expired */
+function checkLogin(state: string, file: string): void {
+  const fail = (why: string): never => {
     throw new UserError(
       'BAD_CONFIG',
-      `webarena: ${file} needs the login ${state}, which is not there; make it with the original's auto_login.py`,
+      `webarena: ${file} needs the login ${state}, which ${why}; make it with the original's auto_login.py`,
     );
+  };
+  if (!existsSync(state)) fail('is not there');
+  let cookies: readonly { readonly expires?: number }[] | undefined;
+  try {
+    cookies = (JSON.parse(readFileSync(state, 'utf8')) as { cookies?: { expires?: number }[] }).cookies;
+  } catch {
+    fail('is no JSON');
   }
-  return { ...raw, storage_state: state };
+  if (!Array.isArray(cookies)) fail('holds no cookies');
+  const ends = cookies!.map(({ expires = -1 }) => expires).filter((seconds) => seconds > 0);
+  if (ends.length > 0 && Math.max(...ends) * 1000 < Date.now())
+    fail(`expired on ${new Date(Math.max(...ends) * 1000).toISOString().slice(0, 10)}`);
 }

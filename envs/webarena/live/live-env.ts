@@ -18,7 +18,6 @@ import type { SiteBases } from '../urls.ts';
 import { type LiveTask, type LiveTasks, readTasks, siteBases } from './configs.ts';
 import { Turns } from './turns.ts';
 
-const LOAD_MS = 30_000;
 /** Rest after an action: the original sleeps, we wait until the page has loaded and a little longer. */
 const SETTLE_MS = { original: 1500, corrected: 100 } as const;
 
@@ -85,7 +84,7 @@ export class LiveWebArena implements Env {
   }
 
   async #play(task: LiveTask, browser: Browser, release: () => void): Promise<Session> {
-    const { fidelity, dialect } = this.#options;
+    const { fidelity, dialect, loadMs } = this.#options;
     const context = await browser.newContext({
       viewport: { width: SCREEN[0], height: SCREEN[1] },
       deviceScaleFactor: 1,
@@ -98,7 +97,7 @@ export class LiveWebArena implements Env {
         screen: SCREEN,
         focusesOpened: fidelity === 'corrected',
         rows: false,
-        loadMs: LOAD_MS,
+        loadMs,
         settleMs: SETTLE_MS[fidelity],
       };
       const driver = await ChromiumDriver.open(context, driverOptions);
@@ -128,7 +127,7 @@ export class LiveWebArena implements Env {
       intent: task.intent,
       startUrls: task.start_url.split(' |AND| '),
       judge: async (answer) => {
-        const page = new LivePage(driver);
+        const page = new LivePage(driver, this.#options.loadMs);
         try {
           const score = await evaluate(
             task.eval,
@@ -172,10 +171,12 @@ function tableOf(tasks: readonly LiveTask[]): TaskTable {
 /** The agent's page for what is judged where it stands; a page of its own, in the same login, for other addresses. */
 class LivePage implements EvaluationPage {
   readonly #driver: ChromiumDriver;
+  readonly #loadMs: number;
   #own: Awaited<ReturnType<BrowserContext['newPage']>> | undefined;
 
-  constructor(driver: ChromiumDriver) {
+  constructor(driver: ChromiumDriver, loadMs: number) {
     this.#driver = driver;
+    this.#loadMs = loadMs;
   }
 
   get #page() {
@@ -188,7 +189,7 @@ class LivePage implements EvaluationPage {
 
   async goto(url: string): Promise<void> {
     this.#own ??= await this.#driver.asidePage();
-    await this.#own.goto(url, { timeout: LOAD_MS });
+    await this.#own.goto(url, { timeout: this.#loadMs });
   }
 
   content(): Promise<string> {

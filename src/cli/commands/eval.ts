@@ -1,6 +1,6 @@
 /** Command `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
@@ -9,7 +9,7 @@ import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { chooseEngine } from '../../engine/open.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import { loadNewest } from '../../record/checkpoint.ts';
+import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
 import { evaluateRun } from '../../run/evaluate-run.ts';
 import { EvaluationProgress } from '../../run/evaluation-progress.ts';
@@ -60,7 +60,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   }
   const changed = moduleChange(config.env);
   if (changed !== undefined) err.line(changed);
-  const checkpoint = isRun ? loadNewest(join(target, 'checkpoints')) : undefined;
+  const checkpoint = isRun ? loadNewestOf(target) : undefined;
   for (const warning of checkpoint?.warnings ?? []) err.line(warning);
   if (!['openai', 'random'].includes(config.policy.kind)) err.line((await chooseEngine(config.engine)).notice);
   const line = new ProgressLine();

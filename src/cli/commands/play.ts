@@ -55,7 +55,7 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags)
   const turns: SeenTurn[] = [];
   let used = 0;
   const picture = () => {
-    if (world.draw) out.styled(drawingLines(world.draw(task, session.first, turns)));
+    if (world.draw) out.styled(drawingLines(world.draw(task, session.first, turns, {})));
   };
   out.line(
     `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}`,

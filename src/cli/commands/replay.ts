@@ -6,6 +6,7 @@ import { Painter } from '../../console/painter.ts';
 import { shortened } from '../../console/printable.ts';
 import { err, out } from '../../console/terminal.ts';
 import type { Draw, Drawing } from '../../core/draw.ts';
+import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import { taskName } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
@@ -95,15 +96,25 @@ function quoted(value: unknown): string {
   return shortened(JSON.stringify(value) ?? 'nothing', TOLD_CHARS);
 }
 
-/** World of a trace: the run's own, with its options, else the one that the task names. */
+/** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
 function tracedEnv(config: unknown, named: string): ConfiguredEnv {
-  const { env } = (config ?? {}) as { env?: Partial<ConfiguredEnv> };
-  if (typeof env?.id !== 'string') return { id: named, options: {} };
-  return { id: env.id, options: env.options ?? {}, sha256: env.sha256 };
+  const { env } = recordOf(config);
+  const { id, options, sha256 } = recordOf(env);
+  if (typeof id !== 'string') return { id: named, options: {} };
+  return { id, options: recordOf(options), ...(typeof sha256 === 'string' ? { sha256 } : {}) };
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */
-export function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number): Drawing | undefined {
+export function drawingOf(
+  draw: Draw | undefined,
+  episode: TraceLine,
+  turn: number,
+  options: EnvOptions,
+): Drawing | undefined {
   if (!draw) return undefined;
   const { turns, finalObservation, task } = episode;
   const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;
@@ -111,7 +122,7 @@ export function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: numb
     .slice(0, turn)
     .map(({ action }, t) => ({ action, observation: turns[t + 1]?.observation ?? finalObservation }));
   try {
-    return draw(task, first, seen);
+    return draw(task, first, seen, options);
   } catch {
     return undefined; // a trace of another version of the world: the text is still there
   }
@@ -132,7 +143,7 @@ async function step(store: TraceStore, start: number): Promise<void> {
       );
       worlds.set(env, found);
     }
-    const drawing = drawingOf(worlds.get(env)?.draw, episode, turn);
+    const drawing = drawingOf(worlds.get(env)?.draw, episode, turn, options);
     const { columns: width, rows: height } = out;
     painter.paint(episodeFrame(episode, turn, drawing, { width, height }));
   };

@@ -1,5 +1,5 @@
 /** Command `longplay serve-policy`. */
-import { basename, join, resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
 import { err, out } from '../../console/terminal.ts';
@@ -7,7 +7,7 @@ import { readSecret } from '../../core/secrets.ts';
 import { chooseEngine } from '../../engine/open.ts';
 import { setUpLocalPolicy } from '../../policy/setup.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
-import { loadNewest } from '../../record/checkpoint.ts';
+import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { findWorld, moduleChange } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
@@ -51,7 +51,7 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
   const changed = moduleChange(config.env);
   if (changed !== undefined) err.line(changed);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
-  const checkpoint = loadNewest(join(dir, 'checkpoints'));
+  const checkpoint = loadNewestOf(dir);
   err.line((await chooseEngine(config.engine)).notice);
   const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;

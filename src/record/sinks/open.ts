@@ -31,6 +31,12 @@ export async function openSinks(config: SinksConfig, dir: string, say: (line: st
     }
     sinks.push(sink);
   }
-  if (config.tensorboard) sinks.push(tensorboardSink(join(dir, 'tensorboard'), Date.now));
+  if (config.tensorboard) {
+    try {
+      sinks.push(tensorboardSink(join(dir, 'tensorboard'), Date.now));
+    } catch (thrown) {
+      say(`cannot write tensorboard: ${messageOf(thrown)}; the run goes on without it`);
+    }
+  }
   return sinks;
 }

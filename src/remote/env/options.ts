@@ -22,6 +22,11 @@ export interface RemoteEnvOptions {
 
 const DEFAULTS = { attemptMs: 5000, deadlineMs: 9000, attempts: 5, tokenEnv: 'LONGPLAY_SERVER_TOKEN' };
 
+/** Environment variable in which a remote environment finds its server's token. */
+export function tokenVariable({ tokenEnv }: EnvOptions): string {
+  return typeof tokenEnv === 'string' ? tokenEnv : DEFAULTS.tokenEnv;
+}
+
 /**
  * Checks the options.
  * @param env for messages

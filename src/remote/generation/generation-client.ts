@@ -5,6 +5,7 @@
  * @see https://docs.vllm.ai/en/latest/features/lora.html, https://docs.sglang.ai/advanced_features/lora.html
  */
 import { LongplayError, messageOf } from '../../core/errors.ts';
+import { isTokenId } from '../token-id.ts';
 
 export type GenerationApi = 'vllm' | 'sglang';
 
@@ -90,19 +91,13 @@ function vllm(options: GenerationOptions): GenerationClient {
       });
       if (status === 404) return { kind: 'unknown-adapter' };
       if (status !== 200) throw failed('/v1/completions', status, body);
-      const answer = body as {
-        readonly model?: string;
-        readonly choices?: readonly {
-          readonly finish_reason?: string;
-          readonly token_ids?: readonly number[];
-          readonly logprobs?: { readonly token_logprobs?: readonly number[] };
-        }[];
-      };
-      if (answer.model !== model)
-        throw failed('/v1/completions', status, `an answer of ${answer.model}, asked was ${model}`);
-      const [choice] = answer.choices ?? [];
-      if (choice?.finish_reason === 'abort') return { kind: 'aborted' };
-      return done(choice?.token_ids, choice?.logprobs?.token_logprobs, choice?.finish_reason !== 'length');
+      const answer = recordOf(body);
+      if (answer.model !== model) {
+        throw failed('/v1/completions', status, `an answer of ${text(answer.model)}, asked was ${model}`);
+      }
+      const choice = recordOf(Array.isArray(answer.choices) ? answer.choices[0] : undefined);
+      if (choice.finish_reason === 'abort') return { kind: 'aborted' };
+      return done(choice.token_ids, recordOf(choice.logprobs).token_logprobs, choice.finish_reason !== 'length');
     },
     async load(name, path) {
       const { status, body } = await post('/v1/load_lora_adapter', { lora_name: name, lora_path: path });
@@ -144,26 +139,18 @@ function sglang(options: GenerationOptions): GenerationClient {
         if (adapter !== undefined && /lora|adapter/i.test(text(body))) return { kind: 'unknown-adapter' };
         throw failed('/generate', status, body);
       }
-      const { output_ids, meta_info } = body as {
-        readonly output_ids?: readonly number[];
-        readonly meta_info?: {
-          readonly finish_reason?: { readonly type?: string };
-          readonly output_token_logprobs?: readonly (readonly [logprob: number, id: number])[];
-        };
-      };
-      const finish = meta_info?.finish_reason?.type;
+      const { output_ids, meta_info } = recordOf(body);
+      const { finish_reason, output_token_logprobs } = recordOf(meta_info);
+      const finish = recordOf(finish_reason).type;
       if (finish === 'abort') return { kind: 'aborted' };
-      const told = meta_info?.output_token_logprobs;
-      return done(
-        output_ids ?? told?.map(([, id]) => id),
-        told?.map(([logprob]) => logprob),
-        finish !== 'length',
-      );
+      const pairs: readonly unknown[] = Array.isArray(output_token_logprobs) ? output_token_logprobs : [];
+      const column = (at: 0 | 1) => pairs.map((pair) => (Array.isArray(pair) ? (pair[at] as unknown) : undefined));
+      return done(output_ids ?? column(1), column(0), finish !== 'length');
     },
     async load(name, path) {
       const { status, body } = await post('/load_lora_adapter', { lora_name: name, lora_path: path, pinned: false });
-      const { success, error_message: why } = (body ?? {}) as { success?: boolean; error_message?: string };
-      if (success === true || /already (loaded|exists)/i.test(why ?? '')) return;
+      const { success, error_message: why } = recordOf(body);
+      if (success === true || (typeof why === 'string' && /already (loaded|exists)/i.test(why))) return;
       throw failed('/load_lora_adapter', status, why ?? body);
     },
     async unload(name) {
@@ -172,18 +159,20 @@ function sglang(options: GenerationOptions): GenerationClient {
   };
 }
 
-function done(
-  tokens: readonly number[] | undefined,
-  logprobs: readonly (number | null)[] | undefined,
-  ended: boolean,
-): Generation {
+/** Reads an answer as an object; anything else has no fields. */
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function done(tokens: unknown, logprobs: unknown, ended: boolean): Generation {
   const whole =
-    tokens !== undefined &&
+    Array.isArray(tokens) &&
+    Array.isArray(logprobs) &&
     tokens.length > 0 &&
-    logprobs?.length === tokens.length &&
-    logprobs.every((one) => typeof one === 'number' && Number.isFinite(one)) &&
-    tokens.every((id) => Number.isInteger(id) && id >= 0);
-  if (whole) return { kind: 'done', tokens, logprobs: logprobs as readonly number[], ended };
+    logprobs.length === tokens.length &&
+    logprobs.every((one) => Number.isFinite(one)) &&
+    tokens.every(isTokenId);
+  if (whole) return { kind: 'done', tokens, logprobs, ended };
   throw new LongplayError('REMOTE_FAILED', 'the server tells no token ids with a log-probability each');
 }
 

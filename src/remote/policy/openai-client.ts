@@ -7,6 +7,7 @@
  */
 import { HttpClient, type HttpClientOptions, parseAnswer } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
+import { isTokenId } from '../token-id.ts';
 import { isStream, joinStream } from './answer-stream.ts';
 
 export type Api = 'chat' | 'completions';
@@ -156,12 +157,13 @@ function logprobsOf(api: Api, logprobs: Record<string, unknown> | undefined): Fl
   return values;
 }
 
+/** Token ids; a list in which one is none of int32 is no list of them. */
 function ids(value: unknown): Int32Array | undefined {
-  return Array.isArray(value) && value.every(Number.isInteger) ? Int32Array.from(value as number[]) : undefined;
+  return Array.isArray(value) && value.every(isTokenId) ? Int32Array.from(value as number[]) : undefined;
 }
 
 function whole(value: unknown): number {
-  return typeof value === 'number' && value >= 0 ? Math.floor(value) : 0;
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
 }
 
 function record(value: unknown): Record<string, unknown> | undefined {

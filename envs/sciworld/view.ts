@@ -1,0 +1,181 @@
+/**
+ * World in few tokens, for the local policy: the task, then what came of each turn, the state of things last. Names that
+ * the task gives a part are told by that part, so that tasks of a kind read alike; each listed action says what was read
+ * of what it is about: the place was visited, the thing is held, the last temperature lies above the limit.
+ *
+ *     goal temperature target wood at living room boxes bathroom here kitchen
+ *     ok at hallway · pick up target ok held target · use thermometer target ok reads above
+ *     candidates: go to living room place new · move target box above reads above
+ *
+ * It restates texts (memory.ts) and plans nothing.
+ */
+import type { AppendView, Rendered, SeenTurn } from '../../src/core/view.ts';
+import { ACTIONS } from './actions.ts';
+import { after, begin, type Memory, showsTarget, targetPart } from './memory.ts';
+import { plain } from './names.ts';
+import { BACK, MORE } from './stages.ts';
+import { LEXICON, WORDS } from './vocabulary.ts';
+
+/** Things of a look that a turn shows. */
+const MAX_SEEN = 14;
+/** Things carried that a turn shows, the newest. */
+const MAX_HELD = 4;
+
+const OWN_WORDS = `goal target at place boxes box above below conductive nonconductive dominant recessive here held focus
+  reads solid liquid gas on off needed ok fail unclear new visited open closed see limit minus 100 150 200 other`;
+
+const known = new Set([...WORDS, ...OWN_WORDS.split(/\s+/)]);
+
+export const view: AppendView<Memory> = {
+  id: 'sciworld/parts@1',
+  mode: 'append',
+  lexicon: LEXICON,
+  words: [...known, MORE],
+  track: { begin, after },
+  prompt: (first) => renderPrompt(begin(first)),
+  turn: renderTurn,
+  candidate,
+};
+
+/** Words that have a token; `other` for what has none. */
+function words(text: string): string {
+  const parts = text.toLowerCase().match(/[a-z]+|\d+|\?/g) ?? [];
+  return parts.map((part) => (known.has(part) || part === MORE || /^\d{1,2}$/.test(part) ? part : 'other')).join(' ');
+}
+
+/** A thing's name by the part it has in the task, else in words. */
+function named(name: string, { asked, needed }: Memory): string {
+  const bare = plain(name);
+  const box = asked.boxes.find((one) => bare.startsWith(plain(one.name)));
+  if (box) return box.means === 'box' ? 'box' : `box ${box.means}`;
+  const rest = targetPart(asked, bare);
+  if (rest !== undefined) return `target ${words(rest)}`.trim();
+  if (needed.some((one) => bare.includes(plain(one)))) return `${words(bare)} needed`;
+  return words(bare);
+}
+
+/** An action cut into its verb and the names after it. */
+interface Cut {
+  readonly verb: string;
+  readonly names: readonly string[];
+  readonly more: boolean;
+}
+
+/** Verbs as listed, longest first, with the joint between two things. */
+const VERBS = ACTIONS.map(({ shown, arity }) => ({ verb: shown[0]!, joint: shown[1], arity })).sort(
+  (a, b) => b.verb.length - a.verb.length,
+);
+
+function cut(action: string): Cut {
+  const more = action.endsWith(` ${MORE}`);
+  const text = more ? action.slice(0, -2) : action;
+  const form = VERBS.find(({ verb }) => text === verb || text.startsWith(`${verb} `));
+  if (!form) return { verb: text, names: [], more };
+  const rest = text.slice(form.verb.length + 1);
+  if (rest === '') return { verb: form.verb, names: [], more };
+  if (form.arity < 2) return { verb: form.verb, names: [rest], more };
+  const at = rest.lastIndexOf(` ${form.joint}`);
+  const names = at < 0 ? [rest] : [rest.slice(0, at), rest.slice(at + 2 + form.joint!.length)];
+  return { verb: form.verb, names: names.filter((name) => name !== ''), more };
+}
+
+const cuts = new Map<string, Cut>();
+const MAX_CUTS = 20_000;
+
+/** Cuts are asked for at every turn again. */
+function cutOf(action: string): Cut {
+  let found = cuts.get(action);
+  if (!found) {
+    if (cuts.size >= MAX_CUTS) cuts.clear();
+    found = cut(action);
+    cuts.set(action, found);
+  }
+  return found;
+}
+
+/** Place that an action goes to, or whose door it opens. */
+function placeOf({ verb, names }: Cut): string | undefined {
+  if (verb === 'go to' || verb === 'teleport to') return names[0]?.replace(/^door to /, '');
+  return verb === 'open' && names[0]?.startsWith('door to ') ? names[0].slice('door to '.length) : undefined;
+}
+
+function candidate(action: string, memory: Memory): string {
+  if (action === BACK) return BACK;
+  const parts = cutOf(action);
+  const place = placeOf(parts);
+  if (place !== undefined) return [parts.verb, toldPlace(place, memory)].join(' ');
+  const told = parts.names.map((name) => named(name, memory));
+  const [first] = parts.names;
+  if (first !== undefined && memory.held.some((name) => plain(name) === plain(first))) told.push('held');
+  if (told.some((name) => name.startsWith('box '))) told.push(readings(memory));
+  if (parts.more) told.push(MORE);
+  return [words(parts.verb), ...told].filter((text) => text !== '').join(' ');
+}
+
+function toldPlace(place: string, { asked, visited }: Memory): string {
+  const roles = [place === asked.place ? 'place' : '', place === asked.boxPlace ? 'boxes' : ''];
+  return [words(place), ...roles, visited.includes(place) ? 'visited' : 'new'].filter((text) => text !== '').join(' ');
+}
+
+/** Measurements of the task's own thing, and the state of the circuit as seen. */
+function readings({ asked, degrees, state, power }: Memory): string {
+  const reads =
+    degrees === null || asked.limit === null
+      ? ''
+      : `reads ${degrees > asked.limit ? 'above' : 'below'} ${state}`.trim();
+  return [reads, asked.goal === 'conductive' ? power : ''].filter((text) => text !== '').join(' ');
+}
+
+function renderPrompt(memory: Memory): Rendered {
+  const { asked } = memory;
+  const segments = [`goal ${words(asked.goal)}`];
+  const places = new Map<string, number>();
+  const put = (key: string, text: string) => {
+    if (text === '') return;
+    places.set(key, segments.length);
+    segments.push(` ${text}`);
+  };
+  if (asked.target !== '') put('target', `target ${words(asked.target)}`);
+  if (asked.limit !== null) put('limit', `limit ${asked.limit < 0 ? 'minus ' : ''}${Math.abs(asked.limit)}`);
+  if (asked.place !== '') put('place', `place ${words(asked.place)}`);
+  if (asked.boxPlace !== '') put('boxes', `boxes ${words(asked.boxPlace)}`);
+  put('here', `here ${words(memory.place)}`);
+  put('see', seenText(memory));
+  return {
+    segments,
+    focus: words(asked.goal),
+    mentions(action) {
+      const told = candidate(action, memory).split(' ');
+      const found = ['target', 'place', 'boxes'].filter(
+        (key) => told.includes(key) || (key === 'boxes' && told.includes('box')),
+      );
+      return found.flatMap((key) => places.get(key) ?? []).sort((a, b) => a - b);
+    },
+  };
+}
+
+/** Things of the last look, those with a part in the task first. */
+function seenText(memory: Memory): string {
+  const { asked, seen, look } = memory;
+  if (seen.length === 0) return '';
+  const roles = showsTarget(asked, look) ? ['target'] : [];
+  for (const { name, means } of asked.boxes)
+    if (look.includes(name)) roles.push(means === 'box' ? 'box' : `box ${means}`);
+  const others = seen.filter((name) => name !== 'agent' && name !== 'air' && !roles.includes(named(name, memory)));
+  return ['see', ...roles, ...others.slice(0, MAX_SEEN).map((name) => named(name, memory))].join(' ');
+}
+
+function renderTurn({ action, observation }: SeenTurn, memory: Memory): string {
+  const parts = cutOf(action);
+  const told = parts.names.slice(0, 2).map((name) => named(name, memory));
+  const place = placeOf(parts);
+  const said = [words(parts.verb), ...(place === undefined ? told : [words(place)])].filter((text) => text !== '');
+  const texts = [...said, memory.outcome];
+  if (/^This (?:room|outside)/.test(observation)) texts.push(seenText(memory));
+  else if (/measures a temperature/.test(observation)) texts.push(readings(memory));
+  else if (/you need to mix/.test(observation)) texts.push('needed', ...memory.needed.map(words));
+  texts.push(memory.power === '' ? '' : memory.power, 'at', words(memory.place));
+  if (memory.held.length > 0) texts.push('held', ...memory.held.slice(-MAX_HELD).map((name) => named(name, memory)));
+  if (memory.focus !== '') texts.push('focus', named(memory.focus, memory));
+  return ` ${texts.filter((text) => text !== '').join(' ')}`;
+}

@@ -1,0 +1,291 @@
+/**
+ * Schema of the state that a run's checkpoint keeps beside its tensors. Hashes prove that the bytes are those that were
+ * written; this proves that they are the state of a run: a checkpoint that fails it is passed over like a damaged one.
+ *
+ * It holds for the plain JSON of `RunState` (run-checkpoint.ts). Its `rollout` part is the scheduler's
+ * (`SchedulerState`), `horizon` the schedule's; both are `null` where weights were trained without a run (sft, dpo).
+ */
+import { z } from 'zod';
+import { depth, positions, width } from '../config/ranges.ts';
+import { LongplayError, messageOf } from '../core/errors.ts';
+import { type Accounting, unaccounted } from '../core/failure.ts';
+import { checkModelConfig, type ModelConfig } from '../model/config.ts';
+import { parameterSpecs } from '../model/parameters.ts';
+import type { CheckpointContent } from './checkpoint.ts';
+import { firstIssue, taskSchema, trajectorySchema, turnsSchema } from './trajectory-schema.ts';
+
+export const RUN_STATE_FORMAT = 2;
+
+const count = z.int().min(0);
+const uint32 = z.int().min(0).max(0xffffffff);
+const share = z.number().min(0).max(1);
+
+/** Sizes are bounded as in a configuration: a table is made of each before anything else can refuse it. */
+const modelSchema = z.looseObject({
+  vocabSize: z
+    .int()
+    .min(1)
+    .max(2 ** 24),
+  hiddenSize: width,
+  layers: depth,
+  heads: depth,
+  kvHeads: depth,
+  intermediateSize: z
+    .int()
+    .min(1)
+    .max(2 ** 20),
+  ropeTheta: z.number().positive(),
+  rmsNormEps: z.number().positive(),
+  qkvBias: z.boolean(),
+  tieEmbeddings: z.boolean(),
+  maxPositions: positions,
+  prefixBidirectional: z.boolean(),
+  tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]),
+  focusBit: z.boolean(),
+  embeddingScale: z.number(),
+  choiceHead: z.boolean(),
+  valueHead: z.boolean(),
+  headDim: width.optional(),
+  base: z.looseObject({ hash: z.string(), weights: z.record(z.string(), z.unknown()) }).optional(),
+  adapter: z
+    .looseObject({
+      rank: width,
+      alpha: z.number().positive(),
+      targets: z.array(z.string()).max(64),
+      rslora: z.boolean().optional(),
+    })
+    .optional(),
+});
+
+const identitySchema = z.looseObject({
+  env: z.string(),
+  view: z.string(),
+  vocabulary: z.string(),
+  decoder: z.enum(['choice', 'tokens']),
+  model: modelSchema,
+});
+
+const control = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('fixed'), coefficient: z.number().min(0) }),
+  z.looseObject({
+    type: z.literal('adaptive'),
+    coefficient: z.number().positive(),
+    target: z.number().positive(),
+    window: z.number().positive(),
+  }),
+]);
+
+const learnerSchema = z.looseObject({
+  trainer: z.looseObject({
+    rateScale: z.number().min(0).max(1),
+    kl: z.looseObject({ control, coefficient: z.number().min(0) }).optional(),
+  }),
+  brokenInARow: count,
+});
+
+const samplerSchema = z.looseObject({
+  format: z.literal(1),
+  type: z.enum(['uniform', 'epoch', 'learnable']),
+  draws: count,
+  // Four zeros would stay four zeros.
+  rng: z
+    .tuple([uint32, uint32, uint32, uint32])
+    .refine((words) => words.some((word) => word !== 0), 'no seed makes this'),
+  fits: uint32,
+  estimates: z.array(z.tuple([count, share])),
+});
+
+const savedGroupSchema = z.looseObject({
+  group: count,
+  task: taskSchema,
+  horizon: count.min(1),
+  finished: z.array(z.looseObject({ member: count, trajectory: trajectorySchema })),
+  running: z.array(z.looseObject({ episode: count, member: count, attempt: count.min(1), turns: turnsSchema })),
+});
+
+const deliverySchema = z.looseObject({
+  group: z.looseObject({
+    group: count,
+    task: taskSchema,
+    horizon: count.min(1),
+    trajectories: z.array(trajectorySchema).min(1),
+  }),
+  progress: share,
+});
+
+const schedulerSchema = z.looseObject({
+  format: z.literal(2),
+  sampler: samplerSchema,
+  nextGroup: count,
+  nextEpisode: count,
+  envSteps: count,
+  episodes: count,
+  elapsedMs: z.number().min(0),
+  accounting: z.looseObject({
+    launched: count,
+    trained: count,
+    stale: count,
+    filtered: count,
+    failed: z.record(z.string(), count),
+    inFlight: count,
+  }),
+  running: z.array(savedGroupSchema),
+  delivered: z.array(deliverySchema),
+  quarantined: z.array(count),
+});
+
+const turnsOfRound = count.min(1);
+const horizonSchema = z.looseObject({
+  format: z.literal(1),
+  config: z.looseObject({ type: z.string(), rounds: z.union([turnsOfRound, z.array(turnsOfRound).min(1)]) }),
+  updates: count,
+  ladder: z
+    .looseObject({
+      rung: count,
+      seen: count,
+      success: share,
+      truncation: share,
+      best: z.array(share),
+      sinceGain: count,
+      ready: count,
+      collapsed: count,
+      regain: share,
+    })
+    .optional(),
+});
+
+const runStateSchema = z.looseObject({
+  format: z.literal(RUN_STATE_FORMAT),
+  identity: identitySchema,
+  version: count,
+  optimizerSteps: count,
+  referenceVersion: count.optional(),
+  learner: learnerSchema,
+  rollout: schedulerSchema.nullable(),
+  horizon: horizonSchema.nullable(),
+});
+
+type RunStateJson = z.infer<typeof runStateSchema>;
+type Scheduler = NonNullable<RunStateJson['rollout']>;
+
+/**
+ * Refuses content that no run has written.
+ * @param update number under which it lies
+ * @throws {LongplayError} BAD_CHECKPOINT naming the first thing that cannot be
+ */
+export function checkRunContent({ state, tensors }: CheckpointContent, update: number): void {
+  const format = (state as { readonly format?: unknown } | null)?.format;
+  if (format !== RUN_STATE_FORMAT) {
+    throw senseless(
+      `expected run state format ${RUN_STATE_FORMAT}, got ${JSON.stringify(format)?.slice(0, 60)}; another version of longplay wrote it`,
+    );
+  }
+  const checked = runStateSchema.safeParse(state);
+  if (!checked.success) throw senseless(firstIssue(checked.error));
+  const run = checked.data;
+  const why =
+    oddVersion(run, update) ??
+    oddTensors(run, tensors) ??
+    (run.rollout ? (oddGroups(run.rollout) ?? oddTokens(run.rollout, run.identity.model.vocabSize)) : undefined);
+  if (why !== undefined) throw senseless(why);
+}
+
+function senseless(what: string): LongplayError {
+  return new LongplayError('BAD_CHECKPOINT', `state.json: ${what}`);
+}
+
+function oddVersion({ version, horizon, rollout }: RunStateJson, update: number): string | undefined {
+  if (version !== update) return `version: expected ${update}, the number of the checkpoint, got ${version}`;
+  if (!horizon !== !rollout) return 'rollout and horizon: expected both or neither';
+  if (!horizon) return undefined;
+  if (horizon.updates !== version) return `horizon.updates: expected ${version}, got ${horizon.updates}`;
+  const { ladder, config } = horizon;
+  if (!ladder) return undefined;
+  const rungs = Array.isArray(config.rounds) ? config.rounds.length : 0;
+  const fits = ladder.rung < rungs && ladder.best.length === rungs;
+  return fits ? undefined : `horizon.ladder: rung ${ladder.rung} of ${rungs} rounds`;
+}
+
+/** Tensors that the model does not have or that do not fit it, or hold what is not finite. */
+function oddTensors(
+  { identity, referenceVersion }: RunStateJson,
+  tensors: CheckpointContent['tensors'],
+): string | undefined {
+  const model = identity.model as ModelConfig;
+  let specs: ReturnType<typeof parameterSpecs>;
+  try {
+    checkModelConfig(model);
+    specs = parameterSpecs(model);
+  } catch (thrown) {
+    return `identity: ${messageOf(thrown)}`;
+  }
+  const prefixes = ['', 'm/', 'v/', ...(referenceVersion === undefined ? [] : ['reference/'])];
+  for (const { name, shape } of specs) {
+    for (const prefix of prefixes) {
+      const tensor = tensors[`${prefix}${name}`];
+      if (!tensor) return `tensor '${prefix}${name}' of its model is missing`;
+      if (tensor.shape.join() !== shape.join() || !(tensor.data instanceof Float32Array)) {
+        return `tensor '${prefix}${name}': expected shape [${shape.join(', ')}], got [${tensor.shape.join(', ')}]`;
+      }
+      if (!tensor.data.every(Number.isFinite)) return `tensor '${prefix}${name}' holds what is no finite number`;
+    }
+  }
+  return undefined;
+}
+
+/** Groups and episodes counted twice, of no known number, or missing from the account. */
+function oddGroups({ running, delivered, nextGroup, nextEpisode, accounting }: Scheduler): string | undefined {
+  const groups = [...running.map(({ group }) => group), ...delivered.map(({ group }) => group.group)];
+  if (new Set(groups).size !== groups.length) return 'rollout: a group is there twice';
+  if (groups.some((group) => group >= nextGroup)) return `rollout: a group of number ${nextGroup} or more`;
+  let inFlight = 0;
+  for (const saved of running) {
+    const { finished, running: open, task, horizon, group } = saved;
+    const members = [...finished, ...open].map(({ member }) => member);
+    if (open.length === 0 || [...members].sort((a, b) => a - b).some((member, i) => member !== i)) {
+      return `rollout.running: group ${group} has members ${members.join(', ').slice(0, 60)}`;
+    }
+    const own = finished.map(({ trajectory }) => trajectory);
+    if (own.some((one) => !isOf(one, { group, task, horizon })))
+      return `rollout.running: group ${group} holds another's episode`;
+    if (open.some(({ episode }) => episode >= nextEpisode))
+      return `rollout.running: an episode of number ${nextEpisode} or more`;
+    inFlight += members.length;
+  }
+  for (const { group } of delivered) {
+    if (group.trajectories.some((one) => !isOf(one, group)))
+      return `rollout.delivered: group ${group.group} holds another's episode`;
+    inFlight += group.trajectories.length;
+  }
+  const lost = unaccounted(accounting as Accounting);
+  if (lost !== 0) return `rollout.accounting: ${lost} episodes are unaccounted for`;
+  return inFlight === accounting.inFlight
+    ? undefined
+    : `rollout.accounting: ${accounting.inFlight} episodes in flight, ${inFlight} are there`;
+}
+
+interface OfGroup {
+  readonly group: number;
+  readonly horizon: number;
+  readonly task: { readonly env: string; readonly index: number; readonly seed: number };
+}
+
+function isOf(one: OfGroup, { group, horizon, task }: OfGroup): boolean {
+  const sameTask = one.task.env === task.env && one.task.index === task.index && one.task.seed === task.seed;
+  return sameTask && one.group === group && one.horizon === horizon;
+}
+
+/** Token ids beyond the vocabulary: an engine would read past the end of the embeddings. */
+function oddTokens({ running, delivered }: Scheduler, vocabSize: number): string | undefined {
+  const turns = [
+    ...running.flatMap((group) => [...group.finished.map(({ trajectory }) => trajectory), ...group.running]),
+    ...delivered.flatMap(({ group }) => group.trajectories),
+  ].flatMap((episode) => episode.turns);
+  for (const { decision } of turns) {
+    if (!decision) continue;
+    const ids = [...(decision.context ?? []), ...(decision.kind === 'tokens' ? decision.tokens : [])];
+    const odd = ids.find((id) => id >= vocabSize);
+    if (odd !== undefined) return `rollout: token ${odd} of a vocabulary of ${vocabSize}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,171 @@
+"""Gymnasium environment of a longplay world, played through `longplay serve-env`.
+
+    npx longplay serve-env textcraft              # in one terminal
+
+    from longplay_gymnasium import LongplayEnv    # copy this file beside your script
+    env = LongplayEnv("textcraft")
+    text, info = env.reset(seed=7)
+    text, reward, terminated, truncated, info = env.step(info["actions"][0])
+
+Observations and actions are texts. With `listed=True` an action is an index into `info["actions"]` instead, of a fixed
+number, and `info["action_mask"]` tells which of them are there. Needs nothing but Python 3.9; where `gymnasium` is
+installed the class is a `gymnasium.Env` with spaces. An episode that breaks in the server raises `LongplayError`: it never
+ends as a reward.
+"""
+import json
+import os
+import random
+import urllib.error
+import urllib.request
+
+try:
+    import gymnasium
+    import numpy
+    Base = gymnasium.Env
+except ImportError:
+    gymnasium = None
+    Base = object
+
+
+class LongplayError(RuntimeError):
+    """Refusal or failure that the server told; `code` is its name, e.g. ENV_FAILED."""
+
+    def __init__(self, code, message):
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class LongplayEnv(Base):
+    """One session at a time of one world.
+
+    url       of the server; `LONGPLAY_SERVER_TOKEN` is sent where it is set
+    horizon   turns until `truncated`; None for as many as one likes
+    split     "train" or "test": where tasks come from when `reset` names none
+    listed    actions are indices into the listed ones, `max_actions` at most
+    timeout   seconds for one answer
+    """
+
+    metadata = {"render_modes": ["ansi"]}
+
+    def __init__(self, env, url="http://127.0.0.1:36001", *, horizon=None, split="train", listed=False,
+                 max_actions=256, render_mode=None, timeout=60.0):
+        if render_mode not in (None, "ansi"):
+            raise ValueError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
+        if horizon is not None and horizon < 1:
+            raise ValueError(f"horizon: expected at least 1, got {horizon}")
+        self.env, self.url, self.horizon, self.split = env, url.rstrip("/"), horizon, split
+        self.listed, self.max_actions, self.render_mode, self.timeout = listed, max_actions, render_mode, timeout
+        self.description = self._call("GET", f"/v1/envs/{env}")
+        self._tasks = self._call("GET", f"/v1/envs/{env}/splits/{split}")["indices"]
+        self._session, self._turn, self._actions, self._text = None, 0, [], ""
+        self._draw = random.Random()
+        self.reward_range = tuple(self.description["rewardRange"])
+        if gymnasium:
+            longest = self.description["maxObservationChars"]
+            self.observation_space = AnyText(longest)
+            self.action_space = gymnasium.spaces.Discrete(max_actions) if listed else AnyText(10_000)
+
+    def reset(self, *, seed=None, options=None):
+        """Opens an episode: of task `options["index"]`, else of one that the seed draws from the split."""
+        if Base is not object:
+            super().reset(seed=seed)
+        options = options or {}
+        unknown = set(options) - {"index"}
+        if unknown:
+            raise ValueError(f"options: expected 'index', got {sorted(unknown)}")
+        if seed is not None:
+            self._draw.seed(seed)
+        index = options["index"] if "index" in options else self._draw.choice(self._tasks)
+        self.close()
+        told = self._call("POST", "/v1/sessions", {
+            "env": self.env, "index": int(index), "seed": int(seed or 0) & 0xFFFFFFFF})
+        self._session = told["session"]
+        self._index = int(index)
+        return self._keep(told), self._info()
+
+    def step(self, action):
+        """Takes an action; `truncated` after `horizon` turns."""
+        if self._session is None:
+            raise LongplayError("EPISODE_OVER", "call reset() first")
+        if self.listed:
+            if not 0 <= int(action) < len(self._actions):
+                raise ValueError(f"action: expected 0 to {len(self._actions) - 1}, got {action}")
+            action = self._actions[int(action)]
+        try:
+            told = self._call("POST", f"/v1/sessions/{self._session}/step", {"turn": self._turn + 1, "action": str(action)})
+        except LongplayError as error:
+            if error.code in ("ENV_FAILED", "UNKNOWN_SESSION"):
+                self._session = None
+            raise
+        step = told["step"]
+        text = self._keep(told)
+        terminated = step["kind"] == "terminated"
+        truncated = not terminated and self.horizon is not None and self._turn >= self.horizon
+        info = self._info()
+        if terminated:
+            info["success"] = step["success"]
+        if terminated or truncated:
+            self.close()
+        return text, float(step["reward"]), terminated, truncated, info
+
+    def render(self):
+        """The last observation's text."""
+        return self._text if self.render_mode == "ansi" else None
+
+    def close(self):
+        """Gives the session back; called by itself at the end of an episode."""
+        session, self._session = self._session, None
+        if session is not None:
+            try:
+                self._call("DELETE", f"/v1/sessions/{session}")
+            except (LongplayError, OSError):
+                pass  # it has expired, or the server is gone
+
+    def _keep(self, told):
+        self._turn, self._actions, self._text = told["turn"], told["actions"], told["step"]["observation"]
+        if self.listed:
+            self._actions = self._actions[: self.max_actions]
+        return self._text
+
+    def _info(self):
+        info = {"actions": list(self._actions), "turn": self._turn, "index": self._index}
+        if self.listed:
+            mask = [i < len(self._actions) for i in range(self.max_actions)]
+            info["action_mask"] = numpy.array(mask, dtype=numpy.int8) if gymnasium else mask
+        return info
+
+    def _call(self, method, path, body=None):
+        headers = {"content-type": "application/json"}
+        token = os.environ.get("LONGPLAY_SERVER_TOKEN")
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                text = response.read()
+        except urllib.error.HTTPError as error:
+            try:
+                told = json.loads(error.read())["error"]
+            except (ValueError, KeyError, TypeError):
+                told = {"message": f"HTTP {error.code}"}
+            raise LongplayError(str(told.get("code", error.code)), told.get("message", "")) from None
+        return json.loads(text) if text else None
+
+
+if gymnasium:
+    class AnyText(gymnasium.spaces.Space):
+        """Any string of at most `max_length` characters; gymnasium's own Text allows a given set of characters only."""
+
+        def __init__(self, max_length):
+            super().__init__(shape=None, dtype=str)
+            self.max_length = max_length
+
+        def contains(self, x):
+            return isinstance(x, str) and len(x) <= self.max_length
+
+        def sample(self, mask=None, probability=None):
+            return "".join(self.np_random.choice(list("abcdefghij 0123456789"), size=12))
+
+        def __eq__(self, other):
+            return isinstance(other, AnyText) and other.max_length == self.max_length

@@ -1,0 +1,297 @@
+/**
+ * OpenEnv's protocol for one world (huggingface/OpenEnv, `env_server`): a WebSocket a session at `…/ws`, beside
+ * `…/health`, `…/metadata` and `…/schema`. A client sends `{type: reset | step | state | close, data}` and hears
+ * `{type: observation | state | error, data}`.
+ *
+ *     reset  {index?, split?, seed?, episode_id?}   a task by its index, else one of the split, drawn by the seed
+ *     step   {action}                               the action's text
+ *     observation  {observation: {text, actions, turn, success}, reward, done}
+ *
+ * Differences from the original: its stateless `POST /reset` and `POST /step` (an environment a request) are not served;
+ * idle sessions end after `idleMs`, where the original keeps them unless told otherwise.
+ */
+import { randomUUID } from 'node:crypto';
+import type { RawData, WebSocket } from 'ws';
+import { z } from 'zod';
+import type { Env } from '../core/env.ts';
+import { messageOf } from '../core/errors.ts';
+import { Rng } from '../core/rng.ts';
+import type { Task } from '../core/task.ts';
+import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
+import type { EpisodeAnswer, Episodes } from './episodes.ts';
+import { type HttpAnswer, type HttpRequest, json } from './http-server.ts';
+import { type InstructedEnv, problem } from './uniform.ts';
+
+/** Messages that a client may send ahead of their answers. */
+const MAX_AHEAD = 64;
+
+const seeds = z.int().min(0).max(0xffffffff);
+const resetData = z.object({
+  index: z.int().min(0).optional(),
+  split: z.enum(['train', 'test']).default('train'),
+  seed: seeds.nullish(),
+  episode_id: z.string().max(255).nullish(),
+});
+const stepData = z.strictObject({ action: z.string(), metadata: z.record(z.string(), z.unknown()).optional() });
+const message = z.object({
+  type: z.string(),
+  data: z.record(z.string(), z.unknown()).optional(),
+});
+
+const action = {
+  type: 'object',
+  properties: { action: { type: 'string', description: 'text of the action' }, metadata: { type: 'object' } },
+  required: ['action'],
+  additionalProperties: false,
+};
+const observation = {
+  type: 'object',
+  properties: {
+    text: { type: 'string' },
+    actions: { type: 'array', items: { type: 'string' }, description: 'actions possible now' },
+    turn: { type: 'integer', minimum: 0 },
+    success: { type: ['boolean', 'null'], description: 'told at the end of an episode' },
+  },
+  required: ['text', 'actions', 'turn', 'success'],
+};
+const state = {
+  type: 'object',
+  properties: {
+    episode_id: { type: ['string', 'null'] },
+    step_count: { type: 'integer', minimum: 0 },
+    env: { type: 'string' },
+    index: { type: ['integer', 'null'] },
+    label: { type: ['string', 'null'] },
+    seed: { type: ['integer', 'null'] },
+  },
+};
+
+type ErrorCode = 'INVALID_JSON' | 'UNKNOWN_TYPE' | 'VALIDATION_ERROR' | 'EXECUTION_ERROR' | 'CAPACITY_REACHED';
+
+class Refused extends Error {
+  readonly code: ErrorCode;
+  constructor(code: ErrorCode, text: string) {
+    super(text);
+    this.code = code;
+  }
+}
+
+export class OpenEnvProtocol {
+  readonly #world: InstructedEnv;
+  readonly #episodes: Episodes;
+  readonly #limits: SessionLimits;
+  readonly #now: () => number;
+  readonly #sessions = new Set<Session>();
+  /** Resets without index and seed so far: they walk through the split. */
+  #walked = 0;
+
+  constructor(world: InstructedEnv, episodes: Episodes, limits: SessionLimits, now: () => number) {
+    this.#world = world;
+    this.#episodes = episodes;
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** Connections open. */
+  get count(): number {
+    return this.#sessions.size;
+  }
+
+  /** @param path behind the world's name: `/health`, `/metadata`, `/schema` */
+  handle(path: string, { method }: HttpRequest): HttpAnswer {
+    const { env, instructions } = this.#world;
+    if (path === '/ws') return problem(426, 'UPGRADE_REQUIRED', 'sessions are WebSockets: connect with ws:// here');
+    if (method !== 'GET') return problem(405, 'METHOD_NOT_ALLOWED', `expected GET, got ${method}`);
+    if (path === '/health') return json({ status: this.#episodes.healthy ? 'healthy' : 'unhealthy' });
+    if (path === '/schema') return json({ action, observation, state });
+    if (path === '/metadata') {
+      const unknown = { version: null, author: null, documentation_url: null };
+      return json({ name: env.id, description: env.description, readme_content: instructions, ...unknown });
+    }
+    return problem(404, 'NOT_FOUND', `nothing at ${path}; there are /ws, /health, /metadata and /schema`);
+  }
+
+  /** Serves a connection until it closes. */
+  accept(socket: WebSocket): void {
+    if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) {
+      tellError(socket, new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may'));
+      socket.close(1013);
+      return;
+    }
+    const session = new Session(socket, this.#world.env, this.#episodes, (data) => this.#task(data), this.#now);
+    this.#sessions.add(session);
+    socket.once('close', () => {
+      this.#sessions.delete(session);
+      session.end();
+    });
+  }
+
+  /** Ends connections without a message for too long. @returns how many */
+  sweep(now: number): number {
+    let closed = 0;
+    for (const session of this.#sessions) {
+      if (session.busy || now - session.usedAt <= (this.#limits.idleMs ?? DEFAULT_IDLE_MS)) continue;
+      session.socket.close(1001, 'idle');
+      closed++;
+    }
+    return closed;
+  }
+
+  #task({ index, split, seed }: z.infer<typeof resetData>): Task {
+    const { env } = this.#world;
+    if (index !== undefined) {
+      if (index < env.tasks.count) return { env: env.id, index, seed: seed ?? 0 };
+      throw new Refused('VALIDATION_ERROR', `index: ${env.id} has tasks 0 … ${env.tasks.count - 1}, got ${index}`);
+    }
+    const indices = env.tasks.split(split);
+    if (indices.length === 0) throw new Refused('VALIDATION_ERROR', `split: ${env.id} has no tasks in '${split}'`);
+    const at = typeof seed === 'number' ? Rng.fromSeed(seed).int(indices.length) : this.#walked++ % indices.length;
+    return { env: env.id, index: indices[at]!, seed: seed ?? 0 };
+  }
+}
+
+type TaskOf = (data: z.infer<typeof resetData>) => Task;
+
+/** A connection and the episode that it plays. Messages are answered one after the other, in order. */
+class Session {
+  readonly socket: WebSocket;
+  readonly #env: Env;
+  readonly #episodes: Episodes;
+  readonly #taskOf: TaskOf;
+  readonly #now: () => number;
+  #last: Promise<void> = Promise.resolve();
+  #ahead = 0;
+  #over = false;
+  #id: string | undefined;
+  #task: Task | undefined;
+  #answer: EpisodeAnswer | undefined;
+  usedAt: number;
+
+  constructor(socket: WebSocket, env: Env, episodes: Episodes, taskOf: TaskOf, now: () => number) {
+    this.socket = socket;
+    this.#env = env;
+    this.#episodes = episodes;
+    this.#taskOf = taskOf;
+    this.#now = now;
+    this.usedAt = now();
+    socket.on('message', (raw) => this.#take(raw));
+    socket.on('error', () => socket.terminate()); // not WebSocket, or too long: the library says which to the client
+  }
+
+  /** True while a message is being answered. */
+  get busy(): boolean {
+    return this.#ahead > 0;
+  }
+
+  /** Gives the episode up. */
+  end(): void {
+    this.#over = true;
+    if (this.#answer) this.#episodes.close(this.#answer.episode);
+    this.#answer = undefined;
+  }
+
+  #take(raw: RawData): void {
+    if (this.#ahead >= MAX_AHEAD) {
+      this.socket.close(1008, `at most ${MAX_AHEAD} messages ahead of their answers`);
+      return;
+    }
+    this.#ahead++;
+    this.usedAt = this.#now();
+    this.#last = this.#last.then(async () => {
+      try {
+        const told = await this.#handle(raw.toString());
+        if (told) this.socket.send(JSON.stringify(told));
+      } catch (thrown) {
+        tellError(this.socket, thrown);
+      }
+      this.#ahead--;
+      this.usedAt = this.#now();
+    });
+  }
+
+  async #handle(text: string): Promise<object | undefined> {
+    const { type, data = {} } = readMessage(text);
+    switch (type) {
+      case 'reset':
+        return { type: 'observation', data: await this.#reset(read(resetData, data)) };
+      case 'step':
+        return { type: 'observation', data: await this.#step(read(stepData, data).action) };
+      case 'state':
+        return { type: 'state', data: this.#state() };
+      case 'close':
+        this.socket.close(1000);
+        return undefined;
+      default:
+        throw new Refused('UNKNOWN_TYPE', `type: expected reset, step, state or close, got '${type.slice(0, 100)}'`);
+    }
+  }
+
+  async #reset(data: z.infer<typeof resetData>): Promise<object> {
+    const task = this.#taskOf(data);
+    if (this.#answer) this.#episodes.close(this.#answer.episode);
+    this.#answer = undefined;
+    const answer = await this.#episodes.open(task, { listActions: true });
+    if (this.#over) {
+      this.#episodes.close(answer.episode); // the client left meanwhile
+      return {};
+    }
+    this.#id = data.episode_id ?? randomUUID();
+    this.#task = task;
+    this.#answer = answer;
+    return told(answer);
+  }
+
+  async #step(text: string): Promise<object> {
+    const before = this.#answer;
+    if (!before) throw new Refused('EXECUTION_ERROR', 'no episode here: send a reset first');
+    if (before.step.kind === 'terminated') throw new Refused('EXECUTION_ERROR', 'the episode has ended: send a reset');
+    this.#answer = undefined; // where the environment breaks, the episode is gone
+    const answer = await this.#episodes.step(before.episode, before.turn + 1, text);
+    if (this.#over) this.#episodes.close(answer.episode);
+    else this.#answer = answer;
+    return told(answer);
+  }
+
+  #state(): object {
+    const { index, seed } = this.#task ?? {};
+    return {
+      episode_id: this.#id ?? null,
+      step_count: this.#answer?.turn ?? 0,
+      env: this.#env.id,
+      index: index ?? null,
+      label: index === undefined ? null : this.#env.tasks.label(index),
+      seed: seed ?? null,
+    };
+  }
+}
+
+function told({ turn, step, actions }: EpisodeAnswer): object {
+  const success = step.kind === 'terminated' ? step.success : null;
+  return {
+    observation: { text: step.observation, actions, turn, success },
+    reward: step.kind === 'first' ? null : step.reward,
+    done: step.kind === 'terminated',
+  };
+}
+
+function readMessage(text: string): z.infer<typeof message> {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch (thrown) {
+    throw new Refused('INVALID_JSON', `the message is not JSON: ${messageOf(thrown)}`);
+  }
+  return read(message, raw);
+}
+
+function read<T>(schema: z.ZodType<T>, raw: unknown): T {
+  const result = schema.safeParse(raw);
+  if (result.success) return result.data;
+  const { path, message: text } = result.error.issues[0]!;
+  throw new Refused('VALIDATION_ERROR', `${path.join('.') || 'message'}: ${text}`);
+}
+
+function tellError(socket: WebSocket, thrown: unknown): void {
+  const code: ErrorCode = thrown instanceof Refused ? thrown.code : 'EXECUTION_ERROR';
+  socket.send(JSON.stringify({ type: 'error', data: { message: messageOf(thrown), code } }), () => {});
+}

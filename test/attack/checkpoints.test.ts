@@ -1,0 +1,170 @@
+/**
+ * Checkpoints whose hashes are right and whose state is not: each is passed over for the one before, in one line, or a
+ * run goes on from it and ends by its own rule with every episode accounted for.
+ */
+import { createHash } from 'node:crypto';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
+import { messageOf } from '../../src/core/errors.ts';
+import { unaccounted } from '../../src/core/failure.ts';
+import type { Disk } from '../../src/record/atomic-file.ts';
+import { CHECKPOINT_FORMAT, type LoadedCheckpoint, loadNewest } from '../../src/record/checkpoint.ts';
+import { loadNewestOf, runStateOf } from '../../src/record/run-checkpoint.ts';
+import { checkRunContent } from '../../src/record/run-state-schema.ts';
+import { restore } from '../../src/schedule/horizon-schedule.ts';
+import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
+import { amount, campaign, expectMistake, orMistake, tell } from './campaign.ts';
+import { type Json, mutated, mutatedJson } from './mutations.ts';
+
+const COUNT = amount(100_000, 300);
+const RESUMED = amount(200, 4);
+
+const config = toyConfig('chain', {
+  horizon: { type: 'adaptive', rounds: [4, 8] },
+  rollout: { groupSize: 2, concurrentGroups: 4 },
+  learner: {
+    groupsPerUpdate: 2,
+    maxLag: 1,
+    kl: { in: 'loss', control: { type: 'adaptive', coefficient: 0.01, target: 0.02, window: 20 } },
+  },
+  tasks: { sampling: { type: 'learnable' } },
+  checkpoint: { everyUpdates: 2, keep: 2 },
+  stop: { updates: 4 },
+});
+
+function sha256(bytes: Uint8Array | string): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Manifest that proves these files to be whole; written anew here, so that the attack does not depend on what it attacks. */
+function manifestOf(update: number, files: Readonly<Record<string, Uint8Array>>): string {
+  const entries = Object.entries(files).map(([name, bytes]) => ({ name, bytes: bytes.length, sha256: sha256(bytes) }));
+  const manifest = { format: CHECKPOINT_FORMAT, update, files: entries };
+  return `${JSON.stringify({ ...manifest, sha256: sha256(JSON.stringify(manifest)) }, null, 2)}\n`;
+}
+
+/** A disk in memory that only reads. */
+function memoryDisk(folders: Readonly<Record<string, Readonly<Record<string, Uint8Array>>>>): Disk {
+  const none = (): never => {
+    throw new Error('this disk is only read');
+  };
+  return {
+    makeFolder: none,
+    list: () => Object.keys(folders),
+    read(path) {
+      const [folder, name] = path.split('/').slice(-2);
+      return folders[folder!]![name!]!;
+    },
+    write: none,
+    rename: none,
+    remove: none,
+    syncFolder: none,
+  };
+}
+
+/** Files of the two newest checkpoints of a run. */
+async function recorded(dir: string) {
+  await withToyRun(config, dir, async ({ run }) => {
+    await run.train();
+    await run.save();
+  });
+  const filesOf = (update: number) => {
+    const read = (name: string) => new Uint8Array(readFileSync(join(dir, 'checkpoints', String(update), name)));
+    return { 'tensors.safetensors': read('tensors.safetensors'), 'state.json': read('state.json') };
+  };
+  return { older: filesOf(2), newer: filesOf(4) };
+}
+
+it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line`, { timeout: 3_600_000 }, () =>
+  inFolder(async (dir) => {
+    const { older, newer } = await recorded(dir);
+    const state = JSON.parse(new TextDecoder().decode(newer['state.json'])) as Json;
+    const before = { ...older, 'manifest.json': new TextEncoder().encode(manifestOf(2, older)) };
+    let passed = 0;
+    await campaign('checkpoints', COUNT, (rng) => {
+      const files = { ...newer, 'state.json': new TextEncoder().encode(mutatedJson(state, rng)) };
+      const disk = memoryDisk({
+        2: before,
+        4: { ...files, 'manifest.json': new TextEncoder().encode(manifestOf(4, files)) },
+      });
+      const loaded = loadNewest('checkpoints', disk, checkRunContent);
+      if (loaded.update === 2) {
+        passed++;
+        expect(loaded.warnings).toHaveLength(1);
+        expect(loaded.warnings[0]).toMatch(/^checkpoint \S+ is damaged and was passed over: [^\n]{5,600}$/);
+        return;
+      }
+      const run = orMistake(() => runStateOf<SchedulerState, unknown>(loaded));
+      expect(unaccounted(run!.rollout.accounting)).toBe(0);
+      orMistake(() => restore(config.horizon, run!.horizon));
+    });
+    tell(`checkpoints: ${passed} of ${COUNT} passed over`);
+    expect(passed).toBeGreaterThan(COUNT / 3);
+  }),
+);
+
+it(`${RESUMED} runs go on from such a checkpoint, or from the one before`, { timeout: 3_600_000 }, () =>
+  inFolder(async (dir) => {
+    const from = join(dir, 'from');
+    const { newer } = await recorded(from);
+    const state = JSON.parse(new TextDecoder().decode(newer['state.json'])) as Json;
+    let resumed = 0;
+    await campaign(
+      'resumed checkpoints',
+      RESUMED,
+      async (rng, n) => {
+        const to = join(dir, String(n));
+        cpSync(from, to, { recursive: true });
+        // Half of them changed until nothing of the schema objects: those are the ones that runs must get over.
+        let files = newer;
+        for (let tries = 0; tries < 200; tries++) {
+          const text = JSON.stringify(mutated(state, rng));
+          files = { ...newer, 'state.json': new TextEncoder().encode(text) };
+          if (n % 2 === 0 || accepts(files, text)) break;
+        }
+        for (const [name, bytes] of Object.entries(files)) writeFileSync(join(to, 'checkpoints', '4', name), bytes);
+        writeFileSync(join(to, 'checkpoints', '4', 'manifest.json'), manifestOf(4, files));
+        const checkpoint = loadNewestOf(to);
+        if (await goesOn(to, checkpoint)) resumed++;
+      },
+      200,
+    );
+    tell(`resumed checkpoints: ${resumed} of ${RESUMED} went on`);
+  }),
+);
+
+function accepts(files: Readonly<Record<string, Uint8Array>>, text: string): boolean {
+  try {
+    const disk = memoryDisk({ 4: { ...files, 'manifest.json': new TextEncoder().encode(manifestOf(4, files)) } });
+    const { state } = loadNewest('checkpoints', disk, checkRunContent);
+    return JSON.stringify(state) === text;
+  } catch {
+    return false;
+  }
+}
+
+/** Trains two updates further. @returns false where it said in one line why not */
+async function goesOn(dir: string, checkpoint: LoadedCheckpoint): Promise<boolean> {
+  const updates = checkpoint.update + 2;
+  try {
+    await withToyRun(
+      { ...config, stop: { updates } },
+      dir,
+      async ({ run }) => {
+        const ended = await run.train();
+        expect(ended.why).toBe('updates');
+        expect(ended.status.version).toBe(updates);
+        expect(unaccounted(ended.status.accounting)).toBe(0);
+      },
+      { checkpoint },
+    );
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof Error && thrown.name === 'AssertionError') throw thrown;
+    expect(messageOf(thrown)).not.toMatch(/undefined|is not a function|Cannot read/);
+    expectMistake(thrown);
+    return false;
+  }
+}

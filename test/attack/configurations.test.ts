@@ -1,0 +1,80 @@
+/** Mutated configurations and overrides: each is a configuration, or one line for each mistake. */
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { capacities } from '../../actors/actor-inits.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { create } from '../../src/schedule/horizon-schedule.ts';
+import { amount, campaign, orMistake, tell } from './campaign.ts';
+import { type Json, mutated, mutatedText, oddValue } from './mutations.ts';
+
+const COUNT = amount(100_000, 1000);
+
+const files = ['quickstart', 'babyai', 'searchqa', 'llm', 'textcraft', 'serial'];
+const texts = files.map((name) => readFileSync(new URL(`experiments/${name}.yaml`, packageRoot), 'utf8'));
+const whole = texts.map((text) => JSON.parse(JSON.stringify(loadRunConfig(text, 'whole'))) as Json);
+
+/** Pieces of YAML that mean something. */
+const PIECES = [
+  '&a ',
+  '*a',
+  '<<: *a\n',
+  '!!binary ',
+  '!!js/function ',
+  '? ',
+  '---\n',
+  '...\n',
+  '\t',
+  '|\n',
+  '>-\n',
+  '{',
+  '}',
+  '[',
+  ']',
+  ': ',
+  '- ',
+  '#',
+  '%YAML 9.9\n',
+  '0x7fffffffffffffff',
+  '.inf',
+  '.nan',
+  '__proto__: {polluted: true}\n',
+  'a: &a [*a, *a, *a]\n',
+];
+
+const paths = pathsOf(whole[0]!, '');
+
+function pathsOf(value: Json, at: string): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [at];
+  return Object.entries(value).flatMap(([key, inner]) => [at, ...pathsOf(inner, at === '' ? key : `${at}.${key}`)]);
+}
+
+it(`${COUNT} mutated configurations are taken, or refused in one line each`, { timeout: 3_600_000 }, async () => {
+  let taken = 0;
+  await campaign('configurations', COUNT, (rng) => {
+    const way = rng.int(4);
+    const text =
+      way === 0
+        ? mutatedText(rng.pick(texts), rng, PIECES)
+        : way === 1
+          ? stringify(mutated(rng.pick(whole), rng))
+          : JSON.stringify(mutated(rng.pick(whole), rng));
+    const overrides = Array.from({ length: rng.int(3) }, () => {
+      const path = rng.int(5) === 0 ? mutatedText(rng.pick(paths), rng) : rng.pick(paths);
+      const value = JSON.stringify(oddValue(rng));
+      return `${path}=${rng.int(3) === 0 ? mutatedText(value, rng, PIECES) : value}`;
+    });
+    const config = orMistake(() => loadRunConfig(text, 'x.yaml', overrides));
+    if (!config) return;
+    taken++;
+    for (const most of Object.values(capacities(config))) expect(Number.isSafeInteger(most)).toBe(true);
+    orMistake(() => create(config.horizon));
+    orMistake(() => worldUrl(config.env.id, config.env.options));
+  });
+  expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  expect(Object.keys(Object.prototype)).toEqual([]);
+  tell(`configurations: ${taken} of ${COUNT} taken`);
+  expect(taken).toBeGreaterThan(COUNT / 100);
+});

@@ -1,0 +1,137 @@
+/**
+ * SIGKILL at any moment: before the first checkpoint, while one is written, while a run resumes. Whatever is on the disk
+ * then, the run goes on from its newest whole checkpoint, or says that there is none; what it has recorded stays readable;
+ * and it ends as if nothing had happened.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
+import { unaccounted } from '../../src/core/failure.ts';
+import type { Rng } from '../../src/core/rng.ts';
+import { listCheckpoints } from '../../src/record/checkpoint.ts';
+import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
+import { TraceStore } from '../../src/record/trace-store.ts';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { smallConfig } from '../support/small-run.ts';
+import { amount, rngOf, tell } from './campaign.ts';
+
+const KILLS = amount(200, 6);
+/** Kills that one run suffers before it may end. */
+const KILLS_PER_RUN = 8;
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+const folder = mkdtempSync(join(tmpdir(), 'longplay-attack-kills-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Moments {
+  early: number;
+  writing: number;
+  later: number;
+}
+
+/** Waits for the moment of a kill. @returns what it was meant to hit */
+async function moment(rng: Rng, run: string, child: ChildProcess): Promise<keyof Moments> {
+  const checkpoints = join(run, 'checkpoints');
+  const over = () => child.exitCode !== null || child.signalCode !== null;
+  switch (rng.int(3)) {
+    case 0:
+      await sleep(rng.int(1200));
+      return 'early';
+    case 1: {
+      const written = () => existsSync(checkpoints) && readdirSync(checkpoints).some((name) => name.startsWith('.'));
+      for (let i = 0; i < 2000 && !written() && !over(); i++) await sleep(1);
+      return 'writing';
+    }
+    default:
+      await sleep(800 + rng.int(2000));
+      return 'later';
+  }
+}
+
+/** Holds what a kill left to be readable, and to be the state of a run. */
+function readable(run: string): void {
+  if (existsSync(join(run, 'metrics.jsonl'))) {
+    const whole = readFileSync(join(run, 'metrics.jsonl'), 'utf8').split('\n').slice(0, -1);
+    const updates = whole.map((line) => (JSON.parse(line) as { update: number }).update);
+    expect(updates).toEqual(updates.map((_, i) => i + 1));
+  }
+  if (existsSync(join(run, 'traces'))) {
+    const store = TraceStore.follow(run);
+    for (let at = 0; at < store.size; at++) store.read(at);
+  }
+  if (listCheckpoints(join(run, 'checkpoints')).length === 0) return;
+  const loaded = loadNewestOf(run);
+  expect(loaded.warnings).toEqual([]);
+  const { rollout } = loaded.state as unknown as { rollout: SchedulerState };
+  expect(unaccounted(rollout.accounting)).toBe(0);
+}
+
+it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeout: 3_600_000 }, async () => {
+  const moments: Moments = { early: 0, writing: 0, later: 0 };
+  let beforeFirst = 0;
+  let resumes = 0;
+  let kills = 0;
+  for (let n = 0; kills < KILLS; n++) {
+    const rng = rngOf('kills', n);
+    const name = `run${n}`;
+    const run = join(folder, name);
+    const config = smallConfig({
+      stop: { updates: 100_000 },
+      checkpoint: { everyUpdates: 1 + rng.int(4), keep: 1 + rng.int(3) },
+      rollout: { groupSize: 4, concurrentGroups: 4, maxBatch: 16, isolation: rng.pick(['thread', 'process']) },
+      trace: { rotateBytes: 20_000, maxShare: 1 },
+    });
+    const file = join(folder, `${name}.yaml`);
+    writeFileSync(file, stringify(config));
+    for (let k = 0; k < KILLS_PER_RUN && kills < KILLS; k++) {
+      const args = existsSync(run) ? ['--resume', run] : [file, '--runs', folder, '--name', name];
+      if (existsSync(run)) resumes++;
+      const child = spawn(process.execPath, [main, 'train', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+      let stderr = '';
+      child.stderr.on('data', (text) => {
+        stderr += text;
+      });
+      const gone = new Promise((resolve) => child.once('close', resolve));
+      moments[await moment(rng, run, child)]++;
+      child.kill('SIGKILL');
+      await gone;
+      kills++;
+      expect(stderr).not.toMatch(/^\s+at |internal error/m);
+      readable(run);
+      if (child.signalCode === null) {
+        // It had ended by itself: there was nothing to go on from yet.
+        expect(stderr).toMatch(/there is no checkpoint; nothing was started over/);
+        expect(child.exitCode).toBe(2);
+        beforeFirst++;
+        rmSync(run, { recursive: true, force: true });
+      }
+    }
+    if (existsSync(run) && listCheckpoints(join(run, 'checkpoints')).length > 0) finish(run);
+    rmSync(run, { recursive: true, force: true });
+  }
+  tell(
+    `kills: ${kills} (${moments.early} early, ${moments.writing} while a checkpoint was written, ${moments.later} later), ${resumes} resumes, ${beforeFirst} found no checkpoint yet`,
+  );
+});
+
+/** Lets a run end: two updates more, every row there once, all episodes accounted for. */
+function finish(run: string): void {
+  const kept = listCheckpoints(join(run, 'checkpoints'))[0]!;
+  const stop = `stop={updates: ${kept + 2}}`;
+  const { status, stderr } = spawnSync(process.execPath, [main, 'train', '--resume', run, '--set', stop, '--json'], {
+    encoding: 'utf8',
+    timeout: 120_000,
+  });
+  expect(status, stderr).toBe(0);
+  expect(stderr).toContain(`resuming from update ${kept}`);
+  readable(run);
+  const rows = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n');
+  expect(rows).toHaveLength(kept + 2);
+  expect(existsSync(join(run, 'training.json'))).toBe(false);
+}

@@ -1,0 +1,103 @@
+/** Disks that refuse: full, read-only, or with something else where a run's folder should be. One line each; nothing lost. */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { listCheckpoints } from '../../src/record/checkpoint.ts';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { longplay } from '../support/longplay-command.ts';
+import { smallConfig, temporaryFolder } from '../support/small-run.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+const folder = temporaryFolder('disk');
+const trained = join(folder, 'trained');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeAll(() => {
+  chmodSync(folder, 0o755);
+  writeFileSync(join(folder, 'small.yaml'), stringify(smallConfig()));
+  const { status, stderr } = longplay(
+    'train',
+    join(folder, 'small.yaml'),
+    '--runs',
+    folder,
+    '--name',
+    'trained',
+    '--json',
+  );
+  expect(status, stderr).toBe(0);
+}, 120_000);
+
+/** A copy of the trained run. */
+function copy(name: string): string {
+  const run = join(folder, name);
+  cpSync(trained, run, { recursive: true });
+  return run;
+}
+
+/** Files may grow to so many KiB and no further, as on a full disk. */
+function withFilesOf(kib: number, ...args: string[]) {
+  const script = `trap '' XFSZ; ulimit -f ${kib}; exec "$@"`;
+  return spawnSync('bash', ['-c', script, 'bash', process.execPath, main, ...args], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+}
+
+const further = ['--set', 'stop={updates: 6}', '--json'];
+
+describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
+  it('does not resume where nothing can be written, and says so in one line', () => {
+    const run = copy('full');
+    const { status, stderr } = withFilesOf(0, 'train', '--resume', run, ...further);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/the run cannot be marked as training: /);
+    expect(status).toBe(2);
+    expect(readdirSync(run)).toEqual(readdirSync(trained));
+  });
+
+  it('goes on without what the disk has no room for, and keeps its checkpoints', () => {
+    const run = copy('crowded');
+    const { status, stderr } = withFilesOf(1, 'train', '--resume', run, ...further);
+    expect(stderr).toMatch(/checkpoint .*could not be written|checkpoint .*was not saved/);
+    expect(stderr).not.toMatch(/^\s+at |internal error/m);
+    expect(status).toBe(0);
+    expect(listCheckpoints(join(run, 'checkpoints'))).toEqual(listCheckpoints(join(trained, 'checkpoints')));
+    expect(readFileSync(join(run, 'metrics.jsonl'), 'utf8')).toMatch(/\n$/);
+  });
+
+  it('does not resume in a folder that is read-only', () => {
+    const run = copy('read-only');
+    // Root may write everywhere: it becomes nobody.
+    const root = process.getuid?.() === 0;
+    if (!root) chmodSync(run, 0o555);
+    const { status, stderr } = spawnSync(process.execPath, [main, 'train', '--resume', run, ...further], {
+      encoding: 'utf8',
+      timeout: 60_000,
+      ...(root ? { uid: 65_534, gid: 65_534 } : {}),
+    });
+    if (!root) chmodSync(run, 0o755);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/the run cannot be marked as training: EACCES/);
+    expect(status).toBe(2);
+  });
+
+  it('does not resume where its checkpoints are a file', () => {
+    const run = copy('file');
+    rmSync(join(run, 'checkpoints'), { recursive: true });
+    writeFileSync(join(run, 'checkpoints'), 'not a folder');
+    const { status, stderr } = longplay('train', '--resume', run);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/checkpoints: expected a folder of checkpoints: ENOTDIR/);
+    expect(status).toBe(2);
+  });
+
+  it('is not begun where its folder cannot be', () => {
+    mkdirSync(join(folder, 'empty'));
+    const { status, stderr } = withFilesOf(0, 'train', join(folder, 'small.yaml'), '--runs', join(folder, 'empty'));
+    expect(stderr).toMatch(/^longplay: cannot make the run folder [^\n]*\n$/);
+    expect(status).toBe(2);
+    expect(readdirSync(join(folder, 'empty'))).toEqual([]);
+  });
+});

@@ -1,0 +1,128 @@
+/**
+ * WebArena's view: names of a world never reach the policy, and no plan is given away. A rule that reads the view's
+ * fields and learns nothing must not do better, by more than five points, than players without a view.
+ */
+import { describe, expect, it } from 'vitest';
+import { createEnv, createOracle, view } from '../../envs/webarena/index.ts';
+import { drawTask, templateOf, templates } from '../../envs/webarena/tasks.ts';
+import type { Session, TimeStep } from '../../src/core/env.ts';
+import { Rng } from '../../src/core/rng.ts';
+
+const track = view.track!;
+const env = createEnv();
+const HORIZON = 15;
+
+/** Candidates to choose among, of those that are listed. */
+type Rule = (candidates: readonly string[], actions: readonly string[], goal: ReadonlySet<string>) => readonly number[];
+
+const keep = (texts: readonly string[], fits: (text: string) => boolean) =>
+  texts.map((_, i) => i).filter((i) => fits(texts[i]!));
+const most = (texts: readonly string[], points: (text: string) => number) => {
+  const all = texts.map(points);
+  return keep(texts, (text) => points(text) === Math.max(...all));
+};
+const wordsIn = (text: string, goal: ReadonlySet<string>) => text.split(' ').filter((word) => goal.has(word)).length;
+const isNew = (text: string) => !text.includes(' again ');
+
+/** Rules on the view's fields: slots of the objective first, its words first, each also without doing a thing twice. */
+const RULES: Readonly<Record<string, Rule>> = {
+  'slots first': (texts) => keep(texts, (text) => / q\d/.test(text)),
+  'slots first, never twice': (texts) => keep(texts, (text) => / q\d/.test(text) && isNew(text)),
+  'most words of the objective': (texts, _, goal) => most(texts, (text) => wordsIn(text, goal)),
+  'most words of the objective, never twice': (texts, _, goal) =>
+    most(texts, (text) => (isNew(text) ? wordsIn(text, goal) : -1)),
+};
+
+const random: Rule = (texts) => keep(texts, () => true);
+
+async function player(index: number, seed: number, rng: Rng, rule: Rule): Promise<boolean> {
+  const session: Session = await env.open({ env: env.id, index, seed });
+  let memory = track.begin(session.first);
+  const rendered = view.render(session.first, [], memory);
+  const goal = new Set(rendered.focus.split(' '));
+  for (let turn = 0; turn < HORIZON; ) {
+    const actions = session.actions();
+    const among = rule(
+      actions.map((action) => view.candidate!(action, memory)),
+      actions,
+      goal,
+    );
+    const action = actions[among.length > 0 ? rng.pick(among) : rng.int(actions.length)]!;
+    const step = await session.step(action);
+    if (step.kind === 'terminated') return step.success;
+    memory = track.after(memory, { action, observation: step.observation, ...(step.partial ? { partial: true } : {}) });
+    if (!step.partial) turn++;
+  }
+  return false;
+}
+
+const long = process.env.LONGPLAY_LONG === '1';
+const EPISODES = long ? 40 : 1;
+/** Test tasks, a third of them in a short run. */
+const TESTED = env.tasks.split('test').filter((_, i) => long || i % 3 === 0);
+
+async function success(rule: Rule): Promise<{ all: number; bySite: ReadonlyMap<string, number> }> {
+  const won = new Map<string, number>();
+  const test = TESTED;
+  for (const index of test) {
+    const label = env.tasks.label(index);
+    for (let n = 0; n < EPISODES; n++) {
+      const rng = Rng.fromSeed(index * EPISODES + n);
+      won.set(label, (won.get(label) ?? 0) + Number(await player(index, n, rng, rule)));
+    }
+  }
+  const per = (count: number, tasks: number) => (100 * count) / (tasks * EPISODES);
+  const sizeOf = (label: string) => test.filter((index) => env.tasks.label(index) === label).length;
+  return {
+    all: per(
+      [...won.values()].reduce((sum, n) => sum + n, 0),
+      test.length,
+    ),
+    bySite: new Map([...won].map(([label, n]) => [label, per(n, sizeOf(label))])),
+  };
+}
+
+describe('a rule on the view’s fields, without learning', () => {
+  it('is at most five points better than a random player, who solves no site', { timeout: 600_000 }, async () => {
+    const blind = await success(random);
+    const rules = new Map<string, number>();
+    for (const [name, rule] of Object.entries(RULES)) rules.set(name, (await success(rule)).all);
+    const line = (values: Iterable<readonly [string, number]>) =>
+      Array.from(values, ([name, value]) => `${name} ${value.toFixed(1)}`).join(', ');
+    console.log(`random ${blind.all.toFixed(1)} (${line(blind.bySite)}); on the view: ${line(rules)}`);
+    expect(Math.max(...rules.values())).toBeLessThanOrEqual(blind.all + (long ? 5 : 12)); // an episode of the short run is six points
+    if (long) expect(Math.max(...blind.bySite.values())).toBeLessThanOrEqual(5);
+  });
+});
+
+describe('what the policy reads', () => {
+  it('has words for every objective, and names nothing that it quotes', () => {
+    const all = Array.from({ length: env.tasks.count }, (_, i) => i);
+    for (const template of templates) {
+      const index = all.find((i) => templateOf(i) === template);
+      if (index === undefined) continue; // a template that the table has no room for
+      const { intent } = drawTask({ index, seed: 0 }).instance;
+      const text = `OBSERVATION:\n\nURL: x\nOBJECTIVE: ${intent}\nPREVIOUS ACTION: None`;
+      const first = { kind: 'first', observation: text } as const;
+      const words = view.render(first, [], track.begin(first)).focus.split(' ');
+      expect([template.id, words]).toEqual([template.id, words.filter((word) => word !== 'other')]);
+      for (const [, quoted] of intent.matchAll(/"([^"]+)"/g)) expect(words).not.toContain(quoted!.toLowerCase());
+    }
+  });
+
+  it('remembers what an oracle did, in words of its own', async () => {
+    const task = { env: env.id, index: 0, seed: 0 };
+    const session = await env.open(task);
+    const next = createOracle()(task);
+    let memory = track.begin(session.first);
+    let step: TimeStep = session.first;
+    while (step.kind !== 'terminated') {
+      const action = next(step)!;
+      const read = view.candidate!(action, memory);
+      expect(read).not.toMatch(/[A-Z]/);
+      step = await session.step(action);
+      memory = track.after(memory, { action, observation: step.observation });
+      expect(view.render(session.first, [], memory).segments.join('')).toContain(`did ${read.split(' ')[0]}`);
+    }
+  });
+});
