@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { temporaryFolder } from '../support/small-run.ts';
+import { typed } from '../support/typed.ts';
 
 const config = fileURLToPath(new URL('test/support/small-run.yaml', packageRoot));
 const folder = temporaryFolder('offline');
@@ -159,8 +160,6 @@ describe('data that will not do', { timeout: 60_000 }, () => {
       /scored 2 or more; the best scored 1/,
     ],
     ['no pairs', () => ['dpo', config, '--data', good, ...spelt], /no two episodes of one task with different scores/],
-    ['no epochs', () => ['sft', config, '--data', demo, '--epochs', '0'], /--epochs: expected a whole number ≥ 1/],
-    ['a β of 0', () => ['dpo', config, '--data', demo, '--beta', '0'], /--beta: expected a number above 0/],
     [
       'no weights to start from',
       () => ['sft', config, '--data', demo, '--set', 'policy.init=/no'],
@@ -168,9 +167,9 @@ describe('data that will not do', { timeout: 60_000 }, () => {
     ],
     ['no data', () => ['sft', config], /required option '--data/],
   ];
-  it.each(cases)('%s', (_, args, message) => {
+  it.each(cases)('%s', async (_, args, message) => {
     const before = readdirSync(runs);
-    const { status, stderr } = longplay(...args(), '--runs', runs, '--name', 'bad');
+    const { status, stderr } = await typed(...args(), '--runs', runs, '--name', 'bad');
     expect(stderr).toMatch(message);
     expect(stderr.split('\n').filter((line) => /^(longplay|error):/.test(line))).toHaveLength(1);
     expect(stderr).not.toMatch(/^\s+at /m);
