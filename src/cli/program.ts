@@ -43,7 +43,7 @@ const commands = [
 ];
 
 /** The commands, ready to parse. A mistake in flags or arguments throws a `CommanderError` after its message. */
-export function program(): Command {
+export function commandLine(): Command {
   const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
   const root = new Command('longplay')
     .description('Train and evaluate language agents over many turns.')
@@ -80,7 +80,7 @@ export function program(): Command {
 export async function runLongplay(args: readonly string[]): Promise<number> {
   process.exitCode = 0;
   try {
-    await program().parseAsync(args, { from: 'user' });
+    await commandLine().parseAsync(args, { from: 'user' });
   } catch (thrown) {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2;
     report(thrown);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examples } from '../../src/cli/examples.ts';
-import { program } from '../../src/cli/program.ts';
+import { commandLine } from '../../src/cli/program.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
@@ -317,7 +317,7 @@ describe("a user's mistake is one line and exit code 2", { timeout: 60_000 }, ()
     expect(all.length).toBeGreaterThanOrEqual(80);
     const count = (words: readonly string[]) =>
       words.map((word) => [word, all.filter(([kind, args]) => kind === word || args()[0] === word).length] as const);
-    const commands = program().commands.map((command) => command.name());
+    const commands = commandLine().commands.map((command) => command.name());
     const kinds = [...new Set(all.map(([kind]) => kind))];
     for (const [word, n] of count([...commands, ...kinds])) expect(n, word).toBeGreaterThanOrEqual(2);
   });
@@ -334,8 +334,8 @@ describe("a user's mistake is one line and exit code 2", { timeout: 60_000 }, ()
 
 describe('flags', { timeout: 60_000 }, () => {
   it('take one value each, so that an argument after them is an argument', () => {
-    const train = program().commands.find((command) => command.name() === 'train')!;
-    const evaluate = program().commands.find((command) => command.name() === 'eval')!;
+    const train = commandLine().commands.find((command) => command.name() === 'train')!;
+    const evaluate = commandLine().commands.find((command) => command.name() === 'eval')!;
     train.parseOptions(['--set', 'seed=1', serial, '--set', 'stop.updates=2']);
     expect(train.opts().set).toEqual(['seed=1', 'stop.updates=2']);
     expect(train.parseOptions(['--set', 'seed=1', serial]).operands).toEqual([serial]);
@@ -343,7 +343,7 @@ describe('flags', { timeout: 60_000 }, () => {
     expect(evaluate.opts().horizon).toEqual([8, 24, 30]);
   });
   it.each(Object.entries(examples))('of the examples of %s parse', (command, lines) => {
-    const known = program().commands.find((one) => one.name() === command)!;
+    const known = commandLine().commands.find((one) => one.name() === command)!;
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) {
       const words = line.split(' ');
@@ -354,7 +354,7 @@ describe('flags', { timeout: 60_000 }, () => {
     }
   });
   it('every command shows examples, and the program its version', async () => {
-    for (const command of program().commands) {
+    for (const command of commandLine().commands) {
       const { status, stdout } = await typed(command.name(), '--help');
       expect(stdout).toMatch(new RegExp(`Examples:\n  longplay ${command.name()}`));
       expect(status).toBe(0);

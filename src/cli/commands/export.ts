@@ -5,22 +5,23 @@ import { type Command, Option } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { err, out as stdout } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { pairUp } from '../../offline/preference.ts';
 import { exportPolicy } from '../../policy/export-policy.ts';
-import { agentTraj, chatRecord } from '../../record/export.ts';
+import { agentTraj, chatRecord, preferenceRecord } from '../../record/export.ts';
 import { writeParquet } from '../../record/parquet.ts';
 import type { TraceLine } from '../../record/trace.ts';
-import { TraceStore } from '../../record/trace-store.ts';
+import { type StoredEpisode, TraceStore } from '../../record/trace-store.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { ProgressLine } from '../progress-line.ts';
 
-type Format = 'agenttraj' | 'chatml' | 'parquet';
+type Format = 'agenttraj' | 'chatml' | 'dpo' | 'parquet';
 
-/** Formats by the ending of the file to write. */
-const BY_ENDING: Readonly<Record<string, Format>> = {
-  '.json': 'agenttraj',
-  '.jsonl': 'chatml',
-  '.parquet': 'parquet',
+/** Formats by the ending of the file to write; the first is the default. */
+const BY_ENDING: Readonly<Record<string, readonly Format[]>> = {
+  '.json': ['agenttraj'],
+  '.jsonl': ['chatml', 'dpo'],
+  '.parquet': ['parquet'],
 };
 
 interface ExportFlags {
@@ -40,8 +41,8 @@ export function exportTraces(program: Command): void {
     .addOption(
       new Option(
         '--format <format>',
-        'AgentTraj JSON, ChatML JSONL, or Parquet with a row per turn; by default what the ending of --out says',
-      ).choices(['agenttraj', 'chatml', 'parquet']),
+        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn; by default what the ending of --out says',
+      ).choices(['agenttraj', 'chatml', 'dpo', 'parquet']),
     )
     .addOption(
       new Option(
@@ -63,18 +64,18 @@ function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
   stdout.line(`update ${update} → ${out}`);
 }
 
-/** @throws {UserError} BAD_ARGUMENT where neither flag nor ending says which, or they differ */
+/** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending says which, or they differ */
 function formatOf({ format, out }: ExportFlags): Format {
-  const ending = extname(out).toLowerCase();
-  const named = BY_ENDING[ending];
-  if (format === undefined && named === undefined) {
+  const fitting = BY_ENDING[extname(out).toLowerCase()];
+  if (format === undefined && !fitting) {
     const endings = Object.keys(BY_ENDING).join(', ');
     throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names no format (${endings}); say --format`);
   }
-  if (format !== undefined && (format === 'parquet') !== (named === 'parquet') && named !== undefined) {
-    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending says ${named}, --format says ${format}`);
+  // JSON is JSON, whatever its ending; Parquet is not.
+  if (format !== undefined && fitting && (format === 'parquet') !== fitting.includes('parquet')) {
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending says ${fitting[0]}, --format says ${format}`);
   }
-  return format ?? named!;
+  return format ?? fitting![0]!;
 }
 
 function exportCommand(path: string, flags: ExportFlags): void {
@@ -86,6 +87,11 @@ function exportCommand(path: string, flags: ExportFlags): void {
   if (chosen.length === 0) {
     const purposes = [...new Set(store.episodes.map(({ purpose }) => purpose))].join(', ');
     throw new UserError('BAD_ARGUMENT', `${path}: no episode matches; it holds ${store.size} of purpose ${purposes}`);
+  }
+  if (format === 'dpo') {
+    const pairs = writing(flags.out, () => writePairs(flags.out, store, chosen));
+    stdout.line(`${pairs} pairs of ${chosen.length} episodes → ${flags.out}`);
+    return;
   }
   let turns = 0;
   let done = 0;
@@ -99,16 +105,54 @@ function exportCommand(path: string, flags: ExportFlags): void {
       yield episode;
     }
   };
+  writing(flags.out, () =>
+    format === 'parquet' ? writeParquet(flags.out, episodes()) : writeText(flags.out, format, episodes()),
+  );
+  line.end();
+  stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
+}
+
+/** Runs `write`. @throws {UserError} NO_PERMISSION where the file cannot be written */
+function writing<T>(path: string, write: () => T): T {
   try {
-    if (format === 'parquet') writeParquet(flags.out, episodes());
-    else writeText(flags.out, format, episodes());
+    return write();
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
-    throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
-  } finally {
-    line.end();
+    throw new UserError('NO_PERMISSION', `cannot write ${path}: ${messageOf(thrown)}`);
   }
-  stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
+}
+
+/**
+ * Writes the best episode of each task with its worst, the second best with the second worst, and so on.
+ * @returns the pairs written
+ * @throws {UserError} BAD_ARGUMENT where no two episodes of a task differ in their return
+ */
+function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpisode[]): number {
+  const scored = chosen.map(({ at, env, index, seed, return: score }) => ({
+    at,
+    score,
+    task: `${env} ${index} ${seed}`,
+  }));
+  const pairs = pairUp(scored);
+  if (pairs.length === 0) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${path}: no two of ${chosen.length} episodes are of one task and differ in return`,
+    );
+  }
+  const file = openSync(path, 'w');
+  let written = 0;
+  try {
+    for (const pair of pairs) {
+      const record = preferenceRecord(store.read(pair.chosen.at), store.read(pair.rejected.at));
+      if (!record) continue;
+      writeSync(file, `${JSON.stringify(record)}\n`);
+      written++;
+    }
+  } finally {
+    closeSync(file);
+  }
+  return written;
 }
 
 /** Writes text forms episode by episode: AgentTraj as one JSON list, ChatML as one object per line. */

@@ -2,10 +2,15 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
+import type { RunConfig } from '../../config/run-config.ts';
 import { err, out } from '../../console/terminal.ts';
+import type { PublishedEpisodes } from '../../core/agentgym.ts';
+import type { Env, EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
+import type { World } from '../../core/world.ts';
 import { chooseEngine } from '../../engine/open.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
+import { playAgain } from '../../offline/published.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { findWorld } from '../../run/find-world.ts';
@@ -52,7 +57,7 @@ function offline(program: Command, name: string, epochs: number, description: st
     .argument('<config>', 'configuration, YAML')
     .requiredOption(
       '--data <path>',
-      'a run, a traces folder, a trace file (.jsonl), or AgentTraj-style JSON (.json); may be given again',
+      'a run, a traces folder, a trace file (.jsonl), or AgentTraj JSON (.json); may be given again',
       again,
     )
     .option('--epochs <n>', 'passes over the data', wholeNumber(1), epochs)
@@ -101,21 +106,8 @@ async function learn(
   const { epochs, batch } = flags;
   const config = readConfigFile(path, flags.set);
   const { world, env } = await findWorld(config.env.id, config.env.options);
-  const notice = (message: string) => err.line(message);
-  const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));
-  for (const one of demonstrations) checkWorld(one, env.id);
-  const open = new Set(env.tasks.split('train')); // a world may have one set of tasks for both
-  const heldOut = new Set(env.tasks.split('test').filter((index) => !open.has(index)));
-  const held = demonstrations.filter(({ trajectory }) => trajectory && heldOut.has(trajectory.task.index)).length;
-  if (held > 0) {
-    const some = `${held} of ${demonstrations.length} episodes are of the test split`;
-    if (!flags.allowTest) {
-      const instead = 'play train tasks (rollout --split train), or pass --allow-test to learn from them all the same';
-      throw new UserError('BAD_TRACE', `${some}, which evaluations hold back: ${instead}`);
-    }
-    notice(`${some}: evaluations on it will flatter`);
-  }
-  notice((await chooseEngine(config.engine)).notice);
+  const demonstrations = await episodesOf(flags, config, world, env);
+  err.line((await chooseEngine(config.engine)).notice);
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = runDir(flags.runs, name);
   createRunFolder(dir, config);
@@ -129,6 +121,39 @@ async function learn(
     discard(dir);
     throw thrown;
   }
+}
+
+/** Reads all data, plays published episodes again, and refuses what evaluations hold back. */
+async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, env: Env): Promise<Demonstration[]> {
+  const onNotice = (message: string) => err.line(message);
+  const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice));
+  for (const one of read) checkWorld(one, env.id);
+  const published = world.agentgym?.published?.(config.env.options);
+  const onlyListed = config.policy.decoder === 'choice' || config.policy.masked;
+  const demonstrations = published ? await playAgain(read, published, { onlyListed, onNotice }) : read;
+
+  const open = new Set(env.tasks.split('train')); // a world may have one set of tasks for both
+  const heldOut = new Set(env.tasks.split('test').filter((index) => !open.has(index)));
+  const held = demonstrations.filter(({ index }) => index !== undefined && heldOut.has(index));
+  if (held.length === 0) return demonstrations;
+  const some = `${held.length} of ${demonstrations.length} episodes are of the test split`;
+  if (!flags.allowTest) {
+    const ways = [
+      'play train tasks (rollout --split train)',
+      ...(held.some(({ trajectory }) => !trajectory) ? theirWorld(published, config.env.options) : []),
+      'or pass --allow-test to learn from them all the same',
+    ];
+    throw new UserError('BAD_TRACE', `${some}, which evaluations hold back: ${ways.join(', ')}`);
+  }
+  onNotice(`${some}: evaluations on it will flatter`);
+  return demonstrations;
+}
+
+/** The options under which no published episode is of the test split, where the configuration has others. */
+function theirWorld(published: PublishedEpisodes | undefined, configured: EnvOptions): string[] {
+  const others = Object.entries(published?.options ?? {}).filter(([key, value]) => configured[key] !== value);
+  const set = others.map(([key, value]) => `--set env.options.${key}=${value}`);
+  return set.length > 0 ? [`or train in the world of the published episodes (${set.join(' ')})`] : [];
 }
 
 /**
