@@ -204,7 +204,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'misspelt',
     () => ['export', traces, '--format', 'parqet', '--out', 'x'],
-    /--format.*Allowed choices are agenttraj, chatml, parquet/,
+    /--format.*Allowed choices are agenttraj, chatml, dpo, parquet/,
   ],
   [
     'wrong file',
