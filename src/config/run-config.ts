@@ -378,9 +378,9 @@ export const runConfigSchema = z.strictObject({
     maxBatch: held.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
     maxWaitMs: millisecondsFrom0.default(2),
-    /** Longest answer to an action, in milliseconds; past it the episode fails and its host is replaced. */
+    /** Milliseconds that one action may take, from the call of the env. */
     stepDeadlineMs: milliseconds.default(10_000),
-    /** Longest opening of an episode, in milliseconds. */
+    /** Milliseconds that opening an episode may take; each action of a replay adds `stepDeadlineMs`. */
     openDeadlineMs: milliseconds.default(30_000),
     /** Times a failing episode is issued before its task is dropped. */
     maxAttempts: repeats.default(3),

@@ -72,7 +72,7 @@ function outcome(episode: TraceLine): Line {
 }
 
 /** Facts of a turn: latencies, and the judgement of policy and learner. */
-export function turnFacts(turn: TraceTurn): string {
+function turnFacts(turn: TraceTurn): string {
   const { decision, actMs, envMs, stages, advantage } = turn;
   const facts: string[] = [];
   if (decision) {
@@ -153,7 +153,7 @@ function panelLines(panel: Panel, width: number): Line[] {
 /**
  * Wraps text at blanks; longer words break where the line ends. Linear in the text: widths are summed up, never asked again.
  */
-export function wrapped(text: string, width: number): Line[] {
+function wrapped(text: string, width: number): Line[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';

@@ -251,10 +251,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   });
 
   it('opens a big run and shows it while it grows', async () => {
-    const start = performance.now();
     const page = await open('#/episodes/4');
     await page.getByText(/of [\d,]+ episodes/).waitFor();
-    expect(performance.now() - start).toBeLessThan(10_000); // a loaded machine; the bench has the figure
     const before = sources[4]!.rows.length;
     const traces = new TraceFiles({ dir: join(root, 'big', 'traces'), config: {}, rotateBytes: 1e9, keepFiles: 99 });
     traces.episodes([trajectoryOf({ episode: 999_999, group: 999_999 })], 'train', 'new');

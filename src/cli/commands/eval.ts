@@ -73,7 +73,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     learn: false,
     onNotice: (line) => err.line(line),
     onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
-    ...(checkpoint ? { checkpoint } : {}),
+    checkpoint,
   });
   try {
     const summaries = await evaluateRun(run, config, kinds(flags), progress);

@@ -9,7 +9,7 @@ type ViewTurn = Plain<TraceTurn>;
 /** Shade: the meaning of a turn's or token's colour. */
 export type Shade = 'advantage' | 'logprob' | 'none';
 
-export const SHADES: readonly (readonly [Shade, string])[] = [
+const SHADES: readonly (readonly [Shade, string])[] = [
   ['advantage', 'advantage'],
   ['logprob', 'log-probability'],
   ['none', 'none'],
