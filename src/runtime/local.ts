@@ -63,7 +63,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
   }
 
   get busyMs(): number {
-    return this.#current ? this.#system.clock.now() - this.#began : 0;
+    return this.#current ? this.#port.clock.now() - this.#began : 0;
   }
 
   unhandled(): readonly Envelope[] {
