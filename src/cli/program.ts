@@ -1,5 +1,10 @@
-/** Command line `longplay`: every command in one program, loaded when it is asked for. */
-import { Command } from 'commander';
+/** Program of the command line: its commands, each loaded when it is asked for, and the way each of them ends. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { err, out } from '../console/terminal.ts';
+import { packageRoot } from '../runtime/thread.ts';
+import { examples } from './examples.ts';
+import { report } from './fail.ts';
 
 /** Modules of the commands, in the order of the help. Loading all of them takes a second of computing. */
 const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
@@ -23,17 +28,52 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
 };
 
 /**
- * Makes the command line; a mistake in it exits with 2.
+ * Loads the commands, ready to parse. A mistake in flags or arguments throws a `CommanderError` after its message.
  * @param name the one command that is needed; all of them (for the help, for a name that is none) where it names none
  */
 export async function commandLine(name = ''): Promise<Command> {
-  const program = new Command('longplay')
+  const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
+  const root = new Command('longplay')
     .description('Train and evaluate language agents over many turns.')
+    .version(version)
     .showSuggestionAfterError()
-    .exitOverride((error) => {
-      process.exit(error.exitCode === 0 ? 0 : 2);
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => out.line(text.trimEnd()),
+      writeErr: (text) => err.line(text.trimEnd()),
+      // One line, like every other mistake's.
+      outputError: (text) =>
+        err.line(
+          text
+            .trim()
+            .replace(/^error:/, 'longplay:')
+            .replace(/\s*\n\s*/g, ' '),
+        ),
+      getOutHelpWidth: () => out.columns,
+      getErrHelpWidth: () => err.columns,
     });
   const wanted = Object.hasOwn(commands, name) ? [name] : Object.keys(commands);
-  for (const one of wanted) (await commands[one]!())(program);
-  return program;
+  for (const one of wanted) (await commands[one]!())(root);
+  for (const command of root.commands) {
+    const lines = examples[command.name()] ?? [];
+    command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  longplay ${line}`).join('\n')}`);
+  }
+  return root;
+}
+
+/**
+ * Runs one command.
+ * @param args without `node` and the program's name
+ * @returns exit code: 0 done, 1 failed, 2 a mistake of the caller
+ */
+export async function runLongplay(args: readonly string[]): Promise<number> {
+  process.exitCode = 0;
+  try {
+    const root = await commandLine(args[0]);
+    await root.parseAsync(args, { from: 'user' });
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2;
+    report(thrown);
+  }
+  return Number(process.exitCode);
 }
