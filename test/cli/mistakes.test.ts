@@ -57,6 +57,8 @@ describe("a user's mistake", { timeout: 60_000 }, () => {
     ],
     ['aliases that make a bomb', ['train', bomb, '--runs', runs], /aliases cannot be followed/],
     ['an alias inside its own anchor', ['train', circle, '--runs', runs], /aliases cannot be followed/],
+    ['a server of a million threads', ['serve-env', 'textcraft', '--threads', '1000000'], /whole number from 1 to 256/],
+    ['a deadline that no timer can wait for', ['serve-env', 'textcraft', '--step-seconds', '1e9'], /from 1 to 2147483/],
     ['an engine that is not there', train('engine={name: onnxruntime-node, device: cuda}'), /cuda/],
     [
       'a configuration that is not there',

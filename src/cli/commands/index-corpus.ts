@@ -30,9 +30,13 @@ export function indexCorpus(program: Command): void {
         .choices(['lucene', 'exact'])
         .default('lucene'),
     )
-    .option('--k1 <x>', 'saturation of repeated terms', number(0), DEFAULT_BM25.k1)
-    .option('--b <x>', 'weight of the passage’s length', number(0), DEFAULT_BM25.b)
-    .option('--segment-mb <n>', 'megabytes of passages between two points from which an ended build goes on', number(0))
+    .option('--k1 <x>', 'saturation of repeated terms', number(0, 1000), DEFAULT_BM25.k1)
+    .option('--b <x>', 'weight of the passage’s length', number(0, 1), DEFAULT_BM25.b)
+    .option(
+      '--segment-mb <n>',
+      'megabytes of passages between two points from which an ended build goes on',
+      number(0, 1_000_000),
+    )
     .action((corpus: string, flags: IndexFlags) => runCommand(() => build(corpus, flags)));
 }
 

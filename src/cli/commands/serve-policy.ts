@@ -10,7 +10,7 @@ import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
 import { servePolicy as listenForPolicy } from '../../serve/policy-server.ts';
 import { runCommand } from '../fail.ts';
-import { untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServePolicyFlags {
   readonly host: string;
@@ -27,10 +27,10 @@ export function servePolicy(program: Command): void {
     .description('serve a trained policy as OpenAI’s API: /v1/completions, /v1/chat/completions')
     .argument('<run>', "the run's folder; its newest good checkpoint is served")
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
-    .option('--port <n>', 'port', wholeNumber(0), 8000)
+    .option('--port <n>', 'port', wholeNumber(0, MOST.port), 8000)
     .option('--name <name>', "the model's name; by default the run's")
-    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1), 64)
-    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0), 0)
+    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1, MOST.held), 64)
+    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0, MOST.milliseconds), 0)
     .action((run: string, flags: ServePolicyFlags) =>
       runCommand(async () => {
         const started = await startPolicyServer(run, flags);

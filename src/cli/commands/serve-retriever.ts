@@ -9,7 +9,7 @@ import { indexPassages } from '../../retrieval/memory-index.ts';
 import { retrieveHandler } from '../../retrieval/retrieve-server.ts';
 import { listen } from '../../serve/http-server.ts';
 import { runCommand } from '../fail.ts';
-import { untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServeFlags {
   readonly corpus?: string;
@@ -27,9 +27,9 @@ export function serveRetriever(program: Command): void {
     .argument('<index>', 'index file of `longplay index`, or a small corpus (.jsonl, .jsonl.gz) to index in memory')
     .option('--corpus <file>', 'refuse an index that was built from another corpus')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
-    .option('--port <n>', 'port', wholeNumber(0), 8000)
-    .option('--topk <n>', 'passages a query where the request names no number', wholeNumber(1), 3)
-    .option('--max-body <bytes>', 'largest request body', wholeNumber(1), 16 * 1024 * 1024)
+    .option('--port <n>', 'port', wholeNumber(0, MOST.port), 8000)
+    .option('--topk <n>', 'passages a query where the request names no number', wholeNumber(1, MOST.held), 3)
+    .option('--max-body <bytes>', 'largest request body', wholeNumber(1, MOST.bytes), 16 * 1024 * 1024)
     .action((file: string, { corpus, host, port, topk, maxBody }: ServeFlags) =>
       runCommand(async () => {
         const index = await openIndex(file, corpus);
