@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util';
 import { runCommand } from '../src/cli/fail.ts';
 import { UserError } from '../src/core/errors.ts';
 import { babyai } from './babyai.ts';
+import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
 import { searchqa } from './searchqa.ts';
-import { textcraftHorizon } from './textcraft-horizon.ts';
 
 type Flags = ReturnType<typeof flags>;
 
 const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
-  'textcraft-horizon': ({ seeds, envSteps }) => textcraftHorizon({ seeds: seeds ?? 5, envSteps: envSteps ?? 90_000 }),
+  horizon: ({ cells, minutes }) => horizon({ cells, minutes }),
   'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
   searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
   babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
@@ -31,14 +31,21 @@ await runCommand(async () => {
 function flags() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { seeds: { type: 'string' }, 'env-steps': { type: 'string' }, minutes: { type: 'string' } },
+    options: {
+      seeds: { type: 'string' },
+      'env-steps': { type: 'string' },
+      cells: { type: 'string' },
+      minutes: { type: 'string' },
+    },
   });
   const number = (flag: keyof typeof values, whole: boolean) => {
     const text = values[flag];
     if (text === undefined) return undefined;
     const n = Number(text);
-    if (!(n > 0) || (whole && !Number.isInteger(n))) {
-      throw new UserError('BAD_ARGUMENT', `--${flag}: expected a ${whole ? 'whole ' : ''}number above 0, got ${text}`);
+    const least = flag === 'cells' ? 0 : Number.MIN_VALUE;
+    if (!(n >= least) || (whole && !Number.isInteger(n))) {
+      const expected = `a ${whole ? 'whole ' : ''}number ${least === 0 ? '≥' : 'above'} 0`;
+      throw new UserError('BAD_ARGUMENT', `--${flag}: expected ${expected}, got ${text}`);
     }
     return n;
   };
@@ -46,6 +53,7 @@ function flags() {
     name: positionals[0],
     seeds: number('seeds', true),
     envSteps: number('env-steps', true),
+    cells: number('cells', true),
     minutes: number('minutes', false),
   };
 }

@@ -33,7 +33,7 @@ export function plotCurves({ title, x, y, curves }: Plot): string {
   );
   const ticks = [0, 0.5, 1].map(
     (share) =>
-      `<text x="${px(share * most)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${Math.round((share * most) / 1000)}k</text>`,
+      `<text x="${px(share * most)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${short(share * most)}</text>`,
   );
   const labelAt = spread(curves.map(({ points }) => py(points.at(-1)?.y ?? 0)));
   const lines = curves.map(({ name, points }, i) => {
@@ -58,6 +58,11 @@ ${ticks.join('\n')}
 ${lines.join('\n')}
 </svg>
 `;
+}
+
+/** `300k`, `12.5M` */
+function short(count: number): string {
+  return count >= 1e6 ? `${(count / 1e6).toFixed(1)}M` : `${Math.round(count / 1000)}k`;
 }
 
 /** Moves label positions apart, in their order, so that none covers another. */

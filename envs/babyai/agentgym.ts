@@ -5,6 +5,7 @@
  * Differs: the pictures of `/render` have shapes of our own.
  */
 import type { AgentGymDialect } from '../../src/core/agentgym.ts';
+import { published } from './published.ts';
 import { tasks } from './tasks.ts';
 
 const LEVELS = 40;
@@ -71,4 +72,5 @@ export const agentgym: AgentGymDialect = {
     tasks,
     rewardRange: [-1000, 1],
   },
+  published,
 };

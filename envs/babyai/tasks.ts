@@ -5,6 +5,7 @@
  * paper-seeds.ts. The 360 `held-out` tasks (seeds 400 … 419 of the 18 levels) are in no list of the paper.
  */
 import type { Split, TaskTable } from '../../src/core/task.ts';
+import { CorrectedText } from './corrected.ts';
 import { LEVELS, NUM_LEVELS } from './levels.ts';
 import { PAPER_SEEDS } from './paper-seeds.ts';
 
@@ -81,6 +82,14 @@ const sets: Readonly<Record<string, readonly number[]>> = {
   fit: paperTasks((level) => trainSeeds(level).filter((_, at) => at % SELECTION_EVERY !== 0)),
 };
 
+/** First texts of the train tasks, each with its level. */
+let trainedTexts: ReadonlySet<string> | undefined;
+
+/** A task's level and first text: a task is seen in part where a train task of its level opens alike. */
+function firstText(index: number): string {
+  return `${levelOf(index)}\n${new CorrectedText(index).answer.observation}`;
+}
+
 export const tasks: TaskTable = {
   count: NUM_LEVELS * SEEDS,
   labels: [...Object.keys(SUBTASKS), ...LABELS.filter((label) => label.startsWith('level '))],
@@ -90,6 +99,10 @@ export const tasks: TaskTable = {
   },
   split: (split: Split) => (split === 'train' ? train : test),
   sets,
+  seen(index) {
+    trainedTexts ??= new Set(train.map(firstText));
+    return trainedTexts.has(firstText(index));
+  },
   evalSeed: 0,
 };
 

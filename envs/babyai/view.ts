@@ -1,27 +1,32 @@
 /**
  * View of the local policy on a turn: the goal without its articles, the last three actions, what is in sight and
- * in hand; some 20 to 30 tokens instead of the observation's 300. Rendered anew every turn.
+ * in hand, what was in sight before; some 20 to 50 tokens instead of the observation's 300. Rendered anew every turn.
  *
- *   go to red ball | turn left go to red ball 1 see red ball 3 left 2 blue key 4 ahead facing wall 5
+ *   go to red ball | turn left go to red ball 1 see red ball 3 left 2 blue key 4 ahead facing wall 5 was green door 1 behind left 2
+ *   candidates: turn left done 1 · go through red open door 1 done 0
  *
  * Nothing separates the parts: each begins with a word that no part ends with. Which of two red balls an action means
- * is told by where it points (`mentions`), so the observation's numbers are left out.
+ * is told by where it points (`mentions`), so the observation's numbers are left out. Memory (memory.ts) restates what
+ * was seen and done; it plans nothing.
  */
 import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { parse, print } from './grammar.ts';
 import { COLOR_NAMES } from './grid.ts';
+import { describes, type Memory, remembered, thingsIn, track } from './memory.ts';
 
 /** Actions of the past that are shown. */
 const REMEMBERED = 3;
 const TYPES = ['key', 'ball', 'box', 'door'] as const;
 
-const THING =
-  /There is a ([a-z ]+?) (\d+) (?:right in front of you (-?\d+) steps away|(-?\d+) steps in front of you and (\d+) steps to your (right|left))\./g;
+/** Things of the past that are shown, the latest first. */
+const SHOWN = 4;
+/** Largest number that has a token. */
+const MOST = 12;
 
 /** The compact rendering of both text worlds. */
-export const view: WindowView = {
-  id: 'babyai-compact-2',
+export const view: WindowView<Memory> = {
+  id: 'babyai/compact@3',
   mode: 'window',
   lexicon: [
     'toggle and go through',
@@ -43,12 +48,15 @@ export const view: WindowView = {
     ...['object', 'wall', 'open', 'closed', 'locked'],
     ...['pickup', 'put', 'drop', 'toggle', 'then', 'and'],
     ...['left', 'right', 'ahead', 'see', 'facing', 'clear', 'carrying', 'refused', '|'],
-    ...Array.from({ length: 13 }, (_, n) => String(n)),
+    ...['was', 'behind', 'ago', 'done'],
+    ...Array.from({ length: MOST + 1 }, (_, n) => String(n)),
   ],
+  track,
+  candidate: (action, { done }) => `${action} done ${Math.min(MOST, done.get(action) ?? 0)}`,
   render,
 };
 
-function render(first: First, turns: readonly SeenTurn[]): Rendered {
+function render(first: First, turns: readonly SeenTurn[], memory: Memory): Rendered {
   const goal = goalWords(first.observation);
   const segments = [`${goal} |`];
   for (const { action } of turns.slice(-REMEMBERED)) segments.push(` ${shorten(action)}`);
@@ -60,12 +68,10 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
   segments.push(' see');
   const places = new Map<string, number>();
   let ahead = -1;
-  for (const match of seen.matchAll(THING)) {
-    const [, name, number, straight, front, aside, side] = match as unknown as string[];
-    const where = straight === undefined ? `${front} ${side} ${aside}` : `${straight} ahead`;
+  for (const { name, number, front, right } of thingsIn(seen)) {
     places.set(`${name} ${number}`, segments.length);
-    if (straight === '1') ahead = segments.length;
-    segments.push(` ${name} ${where}`);
+    if (front === 1 && right === 0) ahead = segments.length;
+    segments.push(` ${name} ${whereabouts(front, right)}`);
   }
   const barrier = /You are facing a (\w+) (\d+) steps away/.exec(seen);
   const facing = segments.length;
@@ -73,6 +79,11 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
   const held = /You are carrying a (\w+ \w+)\./.exec(seen);
   const hand = held ? segments.length : -1;
   if (held) segments.push(` carrying ${held[1]}`);
+  const before = remembered(memory).slice(0, SHOWN);
+  if (before.length > 0) segments.push(' was');
+  for (const { name, place, age } of before) {
+    segments.push(` ${name} ${place ? whereabouts(place.front, place.right) : `${Math.min(MOST, age)} ago`}`);
+  }
 
   return {
     segments,
@@ -101,9 +112,12 @@ function render(first: First, turns: readonly SeenTurn[]): Rendered {
   };
 }
 
-/** True when an observation says what is in sight; refusals and lists do not. */
-function describes(observation: string): boolean {
-  return observation.includes('The room has walls around you.');
+/** `3 left 2`, `4 ahead`, `2 behind right 1` */
+function whereabouts(front: number, right: number): string {
+  const along = `${Math.min(MOST, Math.abs(front))}`;
+  const aside = `${right < 0 ? 'left' : 'right'} ${Math.min(MOST, Math.abs(right))}`;
+  if (front < 0) return right === 0 ? `${along} behind` : `${along} behind ${aside}`;
+  return right === 0 ? `${along} ahead` : `${along} ${aside}`;
 }
 
 /** `Your goal: pick up the red ball, then …` → `pickup red ball then …` */

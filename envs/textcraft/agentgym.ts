@@ -7,6 +7,7 @@
  */
 import type { AgentGymDialect, AgentGymSession } from '../../src/core/agentgym.ts';
 import { taskTable } from '../../src/core/task.ts';
+import { published } from './published.ts';
 import { TEST_IDS, TRAIN_IDS } from './tasks.ts';
 
 /** Goals of the original's recipe tree; a `data_idx` is taken modulo this. */
@@ -68,4 +69,5 @@ export const agentgym: AgentGymDialect = {
     },
     rewardRange: [0, 1],
   },
+  published,
 };

@@ -1,6 +1,7 @@
 /** Task tables of the 544 goals, labelled by depth: the paper's 100 test ids and 374 train ids, and sets beside them. */
 import type { Split, TaskTable } from '../../src/core/task.ts';
 import type { Tree } from './recipes.ts';
+import { waysTo } from './start.ts';
 
 /** Test ids of the paper, as runs of first and last: 31 of depth 1, 41 of depth 2, 25 of depth 3, 3 of depth 4. */
 const TEST_RUNS = '0-30 140-180 420-444 533-535';
@@ -41,8 +42,11 @@ const sets: Readonly<Record<string, readonly number[]>> = {
 /** Seed of evaluations, under which every episode has the names and recipes of the rule book (variants.ts). */
 export const EVAL_SEED = 42;
 
-/** Task table over the goals of a rule book. */
+/**
+ * Task table over the goals of a rule book. Seen in part are goals that a recipe on any way to a train id's goal makes.
+ */
 export function tasksOf(tree: Tree): TaskTable {
+  let madeInTraining: ReadonlySet<string> | undefined;
   return {
     count: tree.goals.length,
     labels: ['depth 1', 'depth 2', 'depth 3', 'depth 4'],
@@ -54,6 +58,11 @@ export function tasksOf(tree: Tree): TaskTable {
     },
     split: (split) => splits[split],
     sets,
+    seen(index) {
+      const goals = TRAIN_IDS.map((id) => tree.goals[id]!.item);
+      madeInTraining ??= new Set(goals.flatMap((goal) => waysTo(tree, goal).map(({ output }) => output)));
+      return madeInTraining.has(tree.goals[index]!.item);
+    },
     evalSeed: EVAL_SEED,
   };
 }

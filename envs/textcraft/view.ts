@@ -23,7 +23,7 @@ const isKnown = new Set(lexicon);
 type Held = ReadonlyMap<string, number>;
 
 /** Inventory counted from what was answered; it restates what was read and plans nothing. */
-const track: Track<Held> = { begin: () => new Map(), after: heldAfter };
+const track: Track<Held> = { begin: () => new Map(), after: heldAfter, situation: inventoryOf };
 
 export const view: AppendView<Held> = {
   id: 'textcraft/compact@2',
@@ -57,6 +57,12 @@ function heldAfter(held: Held, { action, observation }: SeenTurn): Held {
   }
   add(words(item!), Number(got ?? made));
   return after;
+}
+
+/** Inventory as text, in one order: the rest of an episode depends on nothing else. */
+function inventoryOf(held: Held): string {
+  const entries = [...held].filter(([, n]) => n > 0).map(([item, n]) => `${n} ${item}`);
+  return entries.sort().join(', ');
 }
 
 interface Line {

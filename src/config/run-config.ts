@@ -369,8 +369,8 @@ export const runConfigSchema = z.strictObject({
   checkpoint: section({ everyUpdates: count.default(50), keep: repeats.default(3) }),
   evaluation: section({
     split: z.enum(['train', 'test']).default('test'),
-    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`. */
-    tasks: z.string().exactOptional(),
+    /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`, or a list of task indices. */
+    tasks: z.union([z.string(), z.array(countFrom0).min(1)]).exactOptional(),
     /**
      * Evaluate every so many updates while training, which goes on meanwhile: the weights are that update's, and those
      * after it for turns that come later. 0: only at the end.

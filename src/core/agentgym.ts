@@ -5,7 +5,7 @@
  *
  * @see AgentGym `agentenv-*` (servers) and `agentenv/envs/*.py` (clients)
  */
-import type { EnvOptions, MaybePromise } from './env.ts';
+import type { EnvOptions, MaybePromise, Session } from './env.ts';
 import type { TaskTable } from './task.ts';
 
 /** AgentGym dialect of one world. */
@@ -13,6 +13,11 @@ export interface AgentGymDialect {
   /** Server side; absent where only the client is known. */
   readonly server?: AgentGymServer;
   readonly client: AgentGymClient;
+  /**
+   * Episodes of AgentTraj-L as the world plays them again; absent where the world cannot.
+   * @param options of the configured world
+   */
+  published?(options: EnvOptions): PublishedEpisodes;
 }
 
 // ---- the server ------------------------------------------------------------------------------------------------
@@ -182,4 +187,34 @@ export interface AgentGymClient {
   readonly rewardRange: readonly [min: number, max: number];
   /** Replay, as `Env.replay`: `never` where repeating the server's actions would repeat their effects. */
   readonly replay?: 'exact' | 'never';
+}
+
+// ---- published episodes ----------------------------------------------------------------------------------------
+
+/**
+ * Episodes that AgentGym's authors published to imitate (AgentTraj-L), played again: the files list no actions, an older
+ * server wrote them, and they may follow the rules of another machine.
+ */
+export interface PublishedEpisodes {
+  /** Options under which the configured world has their rules and task ids, e.g. `{ order: 'agenttraj' }`. */
+  readonly options: EnvOptions;
+  /**
+   * Opens the episode that an item tells of, under the rules it was played by.
+   * @param index number in the item's id; undefined where it has none
+   * @param opening first observation, as published
+   * @throws {Error} with the reason, where the world has no such episode
+   */
+  open(index: number | undefined, opening: string): PublishedEpisode;
+}
+
+/** One published episode, opened. */
+export interface PublishedEpisode {
+  /** The episode in the configured world. Its `step` takes replies as published. */
+  readonly session: Session;
+  /** Task of the configured world that has its goal; undefined where none has. */
+  readonly index: number | undefined;
+  /** A reply as the configured world names the action now; undefined for one that did nothing and is left out. */
+  action(reply: string): string | undefined;
+  /** True where the present observation says what was published. @param ours as the session answered it */
+  agrees(ours: string, published: string): boolean;
 }

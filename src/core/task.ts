@@ -25,6 +25,11 @@ export interface TaskTable {
   split(split: Split): readonly number[];
   /** Further named sets of task indices, e.g. a larger held-out set than the published one; each ascending. */
   readonly sets?: Readonly<Record<string, readonly number[]>>;
+  /**
+   * True for a task that training on the train split has met in part: its first text or its goal occurs there. Summaries
+   * of evaluations give success without such tasks beside. Absent where none are known.
+   */
+  seen?(index: number): boolean;
   /** Seed under which a held-out task is evaluated, so that every evaluation sees the same episodes. */
   readonly evalSeed: number;
 }

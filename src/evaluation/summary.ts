@@ -29,6 +29,8 @@ export interface EvaluationSummary {
   readonly temperature: number;
   readonly labels: readonly LabelSummary[];
   readonly all: LabelSummary;
+  /** Tasks that training has not met in part (`TaskTable.seen`); absent where it has met none, or all, of those played. */
+  readonly unseen?: LabelSummary;
   /** Episodes that failed for good; they count nowhere. */
   readonly failed: number;
 }
@@ -45,7 +47,16 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
     return own.length === 0 ? [] : [summary(label, own)];
   });
   const { name, horizon, temperature } = plan;
-  return { name, horizon, temperature, labels, all: summary('all', results), failed };
+  const unseen = tasks.seen ? results.filter(({ task }) => !tasks.seen!(task.index)) : results;
+  return {
+    name,
+    horizon,
+    temperature,
+    labels,
+    all: summary('all', results),
+    ...(unseen.length > 0 && unseen.length < results.length ? { unseen: summary('unseen', unseen) } : {}),
+    failed,
+  };
 }
 
 function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary {

@@ -1,6 +1,6 @@
 /** Table of evaluations in plain text, one row per sub-task, one column per evaluation. */
 import type { Estimated } from './intervals.ts';
-import type { EvaluationSummary } from './summary.ts';
+import type { EvaluationSummary, LabelSummary } from './summary.ts';
 
 /** Percentage with its interval, `96 [89, 99]`. */
 export function percent({ value, low, high }: Estimated): string {
@@ -13,19 +13,21 @@ export function percent({ value, low, high }: Estimated): string {
  * @returns lines without a trailing newline
  */
 export function evaluationTable(summaries: readonly EvaluationSummary[]): string[] {
-  const labels = [...new Set(summaries.flatMap(({ labels }) => labels.map(({ label }) => label))), 'all'];
+  const named = summaries.flatMap(({ labels }) => labels.map(({ label }) => label));
+  const labels = [...new Set(named), 'all', ...(summaries.some(({ unseen }) => unseen) ? ['unseen'] : [])];
   const rows = [
     ['success %, [95 % interval over tasks]', ...summaries.map(({ name }) => name)],
     ...labels.map((label) => {
-      const cells = summaries.map(({ labels: parts, all }) => {
-        const part = label === 'all' ? all : parts.find((one) => one.label === label);
-        return part ? percent(part.success) : '–';
-      });
-      const tasks = summaries[0]?.labels.find((one) => one.label === label)?.tasks ?? summaries[0]?.all.tasks ?? 0;
-      return [`${label} (${tasks} tasks)`, ...cells];
+      const parts = summaries.map((summary) => partOf(summary, label));
+      return [`${label} (${parts[0]?.tasks ?? 0} tasks)`, ...parts.map((part) => (part ? percent(part.success) : '–'))];
     }),
   ];
   return columns(rows);
+}
+
+function partOf({ labels, all, unseen }: EvaluationSummary, label: string): LabelSummary | undefined {
+  if (label === 'all') return all;
+  return label === 'unseen' ? unseen : labels.find((one) => one.label === label);
 }
 
 /** Pads columns to their widest cell. */

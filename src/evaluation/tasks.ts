@@ -1,19 +1,61 @@
 /** Tasks that training or an evaluation plays: a split of the world's table, or one of its named sets. */
 import type { Env } from '../core/env.ts';
-import { UserError } from '../core/errors.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
 
 type Table = Pick<Env, 'id' | 'tasks'>;
 
 /**
- * Task indices of the named set, else of the split.
- * @throws {UserError} BAD_CONFIG for a set the world does not have
+ * Task indices of the named set or of the list, else of the split.
+ * @throws {UserError} BAD_CONFIG for a set or an index the world does not have
  */
 export function evaluatedTasks(
   env: Table,
-  asked: { readonly split: Split; readonly tasks?: string },
+  asked: { readonly split: Split; readonly tasks?: string | readonly number[] },
 ): readonly number[] {
-  return asked.tasks === undefined ? env.tasks.split(asked.split) : setOf(env, asked.tasks, 'evaluation.tasks');
+  const { split, tasks } = asked;
+  if (tasks === undefined) return env.tasks.split(split);
+  return typeof tasks === 'string' ? setOf(env, tasks, 'evaluation.tasks') : listed(env, tasks);
+}
+
+function listed({ id, tasks }: Table, indices: readonly number[]): readonly number[] {
+  const bad = indices.find((index) => !(index < tasks.count));
+  if (bad === undefined) return [...new Set(indices)].sort((a, b) => a - b);
+  throw new UserError('BAD_CONFIG', `evaluation.tasks: ${id} has tasks 0 … ${tasks.count - 1}, got ${bad}`);
+}
+
+/**
+ * Task indices in the text of a file: numbers apart by blanks, commas or lines, ranges as `31-139`, or AgentGym's JSON
+ * (`[{ "item_id": "world_31" }]`, or the numbers themselves).
+ * @throws {UserError} BAD_ARGUMENT naming the file and what is no index
+ */
+export function readTaskIds(text: string, path: string): number[] {
+  const words = /^\s*\[/.test(text) ? jsonWords(text, path) : text.split(/[\s,]+/).filter((word) => word !== '');
+  if (words.length === 0) throw new UserError('BAD_ARGUMENT', `--tasks: ${path} names no task`);
+  return words.flatMap((word) => {
+    const range = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(word);
+    const [first, last] = [Number(range?.[1]), Number(range?.[2] ?? range?.[1])];
+    if (!range || last < first) {
+      throw new UserError(
+        'BAD_ARGUMENT',
+        `--tasks: ${path}: expected ids like 31 or 31-139, got '${word.slice(0, 40)}'`,
+      );
+    }
+    return Array.from({ length: Math.min(last - first, 1e6) + 1 }, (_, n) => first + n);
+  });
+}
+
+function jsonWords(text: string, path: string): string[] {
+  let items: unknown;
+  try {
+    items = JSON.parse(text);
+  } catch (thrown) {
+    throw new UserError('BAD_ARGUMENT', `--tasks: ${path} is not JSON: ${messageOf(thrown)}`);
+  }
+  return (items as unknown[]).map((item) => {
+    const id = (item as { item_id?: unknown } | null)?.item_id ?? item;
+    return String(id).replace(/^[a-z]+_/, '');
+  });
 }
 
 /**

@@ -8,6 +8,7 @@ import { importance } from '../algo/importance.ts';
 import { klEstimate } from '../algo/kl.ts';
 import type { Group, Trajectory } from '../core/trajectory.ts';
 import type { ParamSet } from '../model/parameters.ts';
+import { replay } from '../reading/follow.ts';
 import { type Breakage, firstNotFinite } from './finite.ts';
 import { finalValues, type Measuring, measure } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
@@ -79,7 +80,8 @@ export async function prepare(
   const { options, params, measuring } = learning;
   const { estimator, offPolicy, kl, minibatches } = options;
   const units = encode(options, groups);
-  const estimates = estimate(groups, estimator, extras);
+  const anchors = estimator.algorithm === 'gigpo' ? situationsOf(options, groups) : undefined;
+  const estimates = estimate(groups, estimator, extras, anchors);
   for (const { trajectory, advantages, returns } of estimates) {
     const bad = firstNotFinite(advantages) >= 0 || firstNotFinite(returns) >= 0;
     if (bad) return { broken: { where: 'advantage', message: `of episode ${trajectory.episode} is not finite` } };
@@ -169,6 +171,24 @@ function encode({ codec }: TrainerOptions, groups: readonly Group[]): TrainGroup
     first += trajectories.length;
     return units;
   });
+}
+
+/** Names of the states that GiGPO compares decisions in: the view's situation where it names one, else what was observed. */
+function situationsOf(
+  { codec }: TrainerOptions,
+  groups: readonly Group[],
+): (trajectory: Trajectory, turn: number) => string {
+  const named = new Map<Trajectory, string[]>();
+  for (const { trajectories } of groups) {
+    for (const one of trajectories) {
+      const names: string[] = [];
+      replay(codec, one, ({ situation }, turn) => {
+        names.push(situation ?? one.turns[turn]!.observation);
+      });
+      named.set(one, names);
+    }
+  }
+  return (trajectory, turn) => named.get(trajectory)![turn]!;
 }
 
 /**

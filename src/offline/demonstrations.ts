@@ -15,6 +15,8 @@ export interface Demonstration {
   readonly world?: string;
   /** Key that episodes of one task have in common; pairs are made within it. */
   readonly task: string;
+  /** Task of the configured world that was played; absent where nobody knows it. */
+  readonly index?: number;
   readonly turns: readonly DemonstratedTurn[];
   readonly finalObservation: string;
   /** Sum of rewards; 1 for demonstrations that come without one (they are given as good ones). */
@@ -65,6 +67,7 @@ function ofTrajectory(trajectory: Trajectory, path: string): Demonstration {
     source: `${path}, episode ${episode}`,
     world: task.env,
     task: `${task.env}/${task.index}#${task.seed}`,
+    index: task.index,
     turns: turns.map(({ observation, action, actions }) => ({
       observation,
       action,

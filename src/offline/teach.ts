@@ -54,7 +54,7 @@ export function fromDemonstration(
   const transcript = codec.open(now);
   const made = turns.map(({ observation, action, actions = [], untrained }, t): Turn => {
     const context = transcript.takeContext();
-    const decision = decide(reader, { action, actions, context }, `${source}, turn ${t}`);
+    const decision = decide(reader, { action, actions, context, untrained }, `${source}, turn ${t}`);
     const reward = t === turns.length - 1 ? score : 0;
     const timeless = { observation, actions: now.actions, action, decision, reward, actMs: 0, envMs: 0 };
     const turn = untrained ? { ...timeless, untrained } : timeless;
@@ -79,12 +79,18 @@ export function fromDemonstration(
   };
 }
 
+/** Decision that would have been the turn's. One that is not trained on may have played what is not listed. */
 function decide(
   { codec, decoder, masked }: Reader,
-  turn: { readonly action: string; readonly actions: readonly string[]; readonly context: Int32Array },
+  turn: {
+    readonly action: string;
+    readonly actions: readonly string[];
+    readonly context: Int32Array;
+    readonly untrained: true | undefined;
+  },
   at: string,
 ): Decision {
-  const { action, actions, context } = turn;
+  const { action, actions, context, untrained } = turn;
   const base = { version: 0, context, value: 0 };
   const listed = actions.indexOf(action);
   const oneOf = decoder === 'choice' || (masked && actions.length > 0);
@@ -94,10 +100,12 @@ function decide(
       `${at}: the source lists no actions, which decoder choice needs; use --set policy.decoder=tokens`,
     );
   }
-  if (oneOf && listed < 0) {
+  const stray = listed < 0 && untrained === true;
+  if (oneOf && listed < 0 && !stray) {
     throw new UserError('BAD_TRACE', `${at}: '${action}' is not among the ${actions.length} listed actions`);
   }
-  if (decoder === 'choice') return { ...base, kind: 'choice', choice: listed, logprob: 0 };
+  // Nothing reads the choice of a decision that is not trained on; its action is read as the context of the next.
+  if (decoder === 'choice') return { ...base, kind: 'choice', choice: stray ? 0 : listed, logprob: 0 };
   const tokens = Int32Array.from([...codec.spell(action), codec.end]);
-  return { ...base, kind: 'tokens', tokens, logprobs: new Float32Array(tokens.length), masked: oneOf };
+  return { ...base, kind: 'tokens', tokens, logprobs: new Float32Array(tokens.length), masked: oneOf && !stray };
 }

@@ -99,6 +99,10 @@ abstract class ViewTranscript implements Transcript {
     this.state = view.track?.begin(this.first);
   }
 
+  get situation(): string | undefined {
+    return this.#view.track?.situation?.(this.state);
+  }
+
   candidate(action: string): string {
     return this.#view.candidate ? this.#view.candidate(action, this.state) : action;
   }

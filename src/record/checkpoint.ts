@@ -134,6 +134,19 @@ export function loadNewest(
   throw new UserError('BAD_CHECKPOINT', `${dir}: ${tried}; nothing was started over`);
 }
 
+/**
+ * Loads the checkpoint of one update.
+ * @throws {UserError} BAD_CHECKPOINT when it is not there, or damaged
+ */
+export function loadCheckpoint(dir: string, update: number, disk: Disk = nodeDisk): LoadedCheckpoint {
+  const path = join(dir, String(update));
+  try {
+    return { update, path, ...verify(disk, path, update), warnings: [] };
+  } catch (thrown) {
+    throw new UserError('BAD_CHECKPOINT', `${path}: ${messageOf(thrown)}`);
+  }
+}
+
 /** Updates that have a checkpoint, newest first; not verified. @throws {UserError} BAD_CHECKPOINT for what is no folder */
 export function listCheckpoints(dir: string, disk: Disk = nodeDisk): number[] {
   return candidates(listed(dir, disk)).map(({ update }) => update);

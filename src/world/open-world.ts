@@ -78,6 +78,7 @@ function labelled(tasks: TaskTable): TaskTable {
     labels: tasks.labels,
     split: (split) => tasks.split(split),
     ...(tasks.sets ? { sets: tasks.sets } : {}),
+    ...(tasks.seen ? { seen: (index) => tasks.seen!(index) } : {}),
     evalSeed: tasks.evalSeed,
     label(index) {
       try {

@@ -3,8 +3,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as textcraft from '../../envs/textcraft/index.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
+import { publishedItem } from '../support/published-episodes.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
 const config = fileURLToPath(new URL('test/support/small-run.yaml', packageRoot));
@@ -97,6 +99,38 @@ describe('off-line learning from the command line', { timeout: 60_000 }, () => {
     expect(asked.stderr).toMatch(/8 of 48 episodes are of the test split: evaluations on it will flatter/);
   });
 
+  it('imitates published episodes with the default decoder, and refuses goals of the test split', async () => {
+    const authors = { order: 'agenttraj' };
+    const theirs = textcraft.createEnv(authors);
+    const ours = textcraft.createEnv();
+    const goals = new Set(ours.tasks.split('test').map((index) => ours.treeUnder(0).goals[index]!.item));
+    const train = theirs.tasks.split('train');
+    const isTest = (index: number) => goals.has(theirs.treeUnder(0).goals[index]!.item);
+    const tested = train.find(isTest)!;
+    const untested = train.find((index) => !isTest(index))!;
+    const items = [tested, untested].map((index) =>
+      publishedItem(theirs, textcraft.createOracle(authors), index, (said) => `Instruction:\n${said}`, ['get 1 stick']),
+    );
+    const path = join(folder, 'published.json');
+    writeFileSync(path, JSON.stringify(await Promise.all(items)));
+    const data = ['--data', path, '--epochs', '1', '--name'];
+
+    const refused = learn('sft', ...data, 'refused');
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toMatch(
+      /1 of 2 episodes are of the test split, .*--set env\.options\.order=agenttraj.*--allow-test/,
+    );
+    expect(existsSync(join(runs, 'refused'))).toBe(false);
+    const asked = learn('sft', ...data, 'asked', '--allow-test');
+    expect(asked.stderr).toMatch(/evaluations on it will flatter/);
+    expect(asked.stdout).toMatch(/learnt from 2 episodes/);
+    const theirWorld = learn('sft', ...data, 'theirs', '--set', 'env.options.order=agenttraj');
+    expect(theirWorld.stderr).toMatch(
+      /2 of 2 published episodes played again, 0 left out\n2 of their \d+ replies are not/,
+    );
+    expect(theirWorld.stdout).toMatch(/learnt from 2 episodes/);
+  });
+
   it('takes a trace whose last line a kill cut off, and says so', () => {
     const path = join(folder, 'killed.jsonl');
     writeFileSync(path, readFileSync(trace, 'utf8').slice(0, -100));
@@ -147,11 +181,6 @@ describe('data that will not do', { timeout: 60_000 }, () => {
       'an item that is none',
       () => ['sft', config, '--data', agentTraj({ item_id: 'x' })(), ...spelt],
       /item 0: expected conversations; AgentTraj is/,
-    ],
-    [
-      'no listed actions',
-      () => ['sft', config, '--data', good],
-      /decoder choice needs; use --set policy\.decoder=tokens/,
     ],
     [
       'a score nobody reached',

@@ -3,11 +3,12 @@ import { draw } from '../../envs/babyai/draw.ts';
 import { CorrectedSession, OriginalSession } from '../../envs/babyai/env.ts';
 import { DOOR, KEY, LOCKED } from '../../envs/babyai/grid.ts';
 import { generate, NUM_LEVELS } from '../../envs/babyai/levels.ts';
+import type { Memory } from '../../envs/babyai/memory.ts';
 import { createOracle, solve } from '../../envs/babyai/oracle.ts';
 import { indexOf, levelOf, seedOf, tasks } from '../../envs/babyai/tasks.ts';
 import { view } from '../../envs/babyai/view.ts';
 import { FIRST_OBJECT, type World } from '../../envs/babyai/world.ts';
-import type { TimeStep } from '../../src/core/env.ts';
+import type { First, TimeStep } from '../../src/core/env.ts';
 import type { SeenTurn } from '../../src/core/view.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -80,6 +81,11 @@ describe('the oracle', () => {
   });
 });
 
+/** The view's memory after the turns. */
+function remember(first: First, turns: readonly SeenTurn[]): Memory {
+  return turns.reduce((memory, turn) => view.track!.after(memory, turn), view.track!.begin(first));
+}
+
 describe('view and drawing', () => {
   /** Plays the oracle and hands every turn to `see`. */
   function watch(index: number, see: (session: CorrectedSession, turns: readonly SeenTurn[]) => void): void {
@@ -101,7 +107,7 @@ describe('view and drawing', () => {
     let renderings = 0;
     for (const index of tasks.split('test')) {
       watch(index, (session, turns) => {
-        const rendered = view.render(session.first, turns, undefined);
+        const rendered = view.render(session.first, turns, remember(session.first, turns));
         words += rendered.segments.join('').split(/\s+/).length;
         renderings++;
         const pointed = new Map<string, string>();
@@ -130,13 +136,16 @@ describe('view and drawing', () => {
     const known = new Set([...view.words, ...view.lexicon.flatMap((phrase) => phrase.split(' '))]);
     for (let level = 1; level <= NUM_LEVELS; level++) {
       watch(indexOf(level, 1), (session, turns) => {
-        for (const word of view.render(session.first, turns, undefined).segments.join('').split(/\s+/))
+        for (const word of view
+          .render(session.first, turns, remember(session.first, turns))
+          .segments.join('')
+          .split(/\s+/))
           expect(known).toContain(word);
       });
     }
   });
 
-  it('render goal first, the last three actions, then the scene', () => {
+  it('render goal first, the last three actions, then the scene, then what was seen before', () => {
     const first = { kind: 'first' as const, observation: new CorrectedSession(4).first.observation };
     const observation =
       'Your goal: go to a green key\nIn front of you in this room, you can see several objects: There is a green key 1 right in front of you 1 steps away.  There is a red box 1 2 steps in front of you and 2 steps to your left.  The room has walls around you. You are carrying a blue ball.\nAvailable actions: ["turn left"]';
@@ -144,9 +153,10 @@ describe('view and drawing', () => {
       action,
       observation,
     }));
-    const rendered = view.render(first, [...turns, { action: 'jump', observation: 'Your goal: x\nNo.' }], undefined);
+    const all = [...turns, { action: 'jump', observation: 'Your goal: x\nNo.' }];
+    const rendered = view.render(first, all, remember(first, all));
     expect(rendered.segments.join('')).toBe(
-      'go to green key | turn right move forward refused refused see green key 1 ahead red box 2 left 2 clear carrying blue ball',
+      'go to green key | turn right move forward refused refused see green key 1 ahead red box 2 left 2 clear carrying blue ball was yellow key 4 ago grey ball 4 ago purple key 4 ago',
     );
     expect(rendered.focus).toBe('green key');
     expect(rendered.mentions('toggle')).toEqual(rendered.mentions('go to green key 1'));

@@ -7,6 +7,7 @@ import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
+import { readTaskIds } from '../../evaluation/tasks.ts';
 import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { evaluateRun } from '../../run/evaluate-run.ts';
 import { locatedEnv, moduleChange, worldUrl } from '../../run/find-world.ts';
@@ -16,6 +17,8 @@ import { runCommand } from '../fail.ts';
 interface EvalFlags {
   readonly set: readonly string[];
   readonly split?: 'train' | 'test';
+  readonly tasks?: string;
+  readonly paper?: boolean;
   readonly episodes?: number;
   readonly horizon?: readonly number[];
   readonly greedy?: boolean;
@@ -28,7 +31,9 @@ export function evaluate(program: Command): void {
     .command('eval')
     .description('play held-out tasks with a trained policy: success, score and pass@k by sub-task')
     .argument('<run|config>', "a run's folder, or a configuration whose policy needs no training")
-    .option('--split <split>', 'train or test', oneOf(['train', 'test']))
+    .option('--split <split>', 'train or test, whatever the configuration names', oneOf(['train', 'test']))
+    .option('--tasks <set|file>', "a named set of the world's tasks, or a file of task ids")
+    .option('--paper', 'as the paper evaluates: its test ids, one sampled episode each, 30 and 20 turns')
     .option('--episodes <n>', 'sampled episodes of each task', count)
     .option('--horizon <turns...>', 'turns an episode may take', counts)
     .option('--greedy', 'only the best action instead of sampled ones')
@@ -38,14 +43,9 @@ export function evaluate(program: Command): void {
 }
 
 async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
-  const overrides = [
-    ...flags.set,
-    ...(flags.split ? [`evaluation.split=${flags.split}`] : []),
-    ...(flags.episodes ? [`evaluation.episodesPerTask=${flags.episodes}`] : []),
-    ...(flags.horizon ? [`evaluation.horizons=[${flags.horizon.join(',')}]`] : []),
-  ];
   const isRun = existsSync(target) && statSync(target).isDirectory();
-  const config = isRun ? readRunConfig(target, overrides) : readConfig(target, overrides);
+  const read = isRun ? readRunConfig(target, flags.set) : readConfig(target, flags.set);
+  const config = { ...read, evaluation: asked(read.evaluation, flags) };
   if (!isRun && config.policy.kind === 'local') {
     throw new UserError(
       'BAD_ARGUMENT',
@@ -66,13 +66,13 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     ...(checkpoint ? { checkpoint } : {}),
   });
   try {
-    const summaries = await evaluateRun(run, config, flags.greedy ? ['greedy'] : undefined);
+    const summaries = await evaluateRun(run, config, kinds(flags));
     const text = flags.json
       ? JSON.stringify({
           format: 1,
           run: target,
           update: checkpoint?.update,
-          split: config.evaluation.split,
+          ...playedIn(config.evaluation),
           evaluations: summaries,
         })
       : evaluationTable(summaries).join('\n');
@@ -80,6 +80,54 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   } finally {
     await run.stop();
   }
+}
+
+/** The turns that AgentGym-RL's scripts allow in its text worlds, and those of its appendix. */
+const PAPER_HORIZONS = [30, 20];
+
+/** The configuration's evaluation as the flags change it. */
+function asked(configured: RunConfig['evaluation'], flags: EvalFlags): RunConfig['evaluation'] {
+  const { split, tasks, paper, episodes, horizon, greedy } = flags;
+  const among = Object.entries({ '--split': split, '--tasks': tasks, '--paper': paper }).flatMap(([name, value]) =>
+    value === undefined ? [] : [name],
+  );
+  if (among.length > 1) {
+    throw new UserError('BAD_ARGUMENT', `eval: ${among.join(' and ')} both say what to play: give one of them`);
+  }
+  if (paper && (episodes !== undefined || horizon !== undefined || greedy)) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      'eval: --paper says how often, how long and at what temperature: give it alone',
+    );
+  }
+  const { tasks: named, ...rest } = configured;
+  const evaluation = {
+    ...rest,
+    ...(episodes === undefined ? {} : { episodesPerTask: episodes }),
+    ...(horizon === undefined ? {} : { horizons: [...horizon] }),
+  };
+  if (paper) return { ...evaluation, split: 'test', episodesPerTask: 1, horizons: PAPER_HORIZONS };
+  if (split) return { ...evaluation, split };
+  if (tasks !== undefined) return { ...evaluation, tasks: tasksIn(tasks) };
+  return named === undefined ? evaluation : { ...evaluation, tasks: named };
+}
+
+/** The split or the tasks that were played, as the JSON names them. */
+function playedIn({ split, tasks }: RunConfig['evaluation']): object {
+  return tasks === undefined ? { split } : { tasks };
+}
+
+/** A file's ids; else the name of a set, which the world checks. */
+function tasksIn(text: string): string | number[] {
+  if (existsSync(text) && statSync(text).isFile()) return readTaskIds(readFileSync(text, 'utf8'), text);
+  if (!/[./\\]/.test(text)) return text;
+  throw new UserError('BAD_ARGUMENT', `--tasks: there is no file ${text}`);
+}
+
+/** Sampled, greedy, or what the configuration says. */
+function kinds({ greedy, paper }: EvalFlags): readonly ('sampled' | 'greedy')[] | undefined {
+  if (paper) return ['sampled'];
+  return greedy ? ['greedy'] : undefined;
 }
 
 function readConfig(path: string, overrides: readonly string[]): RunConfig {

@@ -2,8 +2,13 @@
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
+import type { RunConfig } from '../../config/run-config.ts';
+import type { PublishedEpisodes } from '../../core/agentgym.ts';
+import type { Env, EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
+import type { World } from '../../core/world.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
+import { playAgain } from '../../offline/published.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { findWorld } from '../../run/find-world.ts';
@@ -47,7 +52,7 @@ function offline(program: Command, name: string, epochs: number, description: st
     .command(name)
     .description(`${description}; go on from its weights with --set policy.init=<run>`)
     .argument('<config>', 'configuration, YAML')
-    .requiredOption('--data <path...>', 'runs, traces folders, trace files (.jsonl), or AgentTraj-style JSON (.json)')
+    .requiredOption('--data <path...>', 'runs, traces folders, trace files (.jsonl), or AgentTraj JSON (.json)')
     .option('--epochs <n>', 'passes over the data', String(epochs))
     .option('--batch <n>', 'episodes (or pairs) of one optimiser step', '32')
     .option('--set <key=value...>', 'override a key of the configuration', [])
@@ -91,20 +96,7 @@ async function learn(
   const batch = countOf('--batch', flags.batch);
   const config = readConfigFile(path, flags.set);
   const { world, env } = await findWorld(config.env.id, config.env.options);
-  const notice = (message: string) => void process.stderr.write(`${message}\n`);
-  const demonstrations = flags.data.flatMap((file) => readDemonstrations(file, notice));
-  for (const one of demonstrations) checkWorld(one, env.id);
-  const open = new Set(env.tasks.split('train')); // a world may have one set of tasks for both
-  const heldOut = new Set(env.tasks.split('test').filter((index) => !open.has(index)));
-  const held = demonstrations.filter(({ trajectory }) => trajectory && heldOut.has(trajectory.task.index)).length;
-  if (held > 0) {
-    const some = `${held} of ${demonstrations.length} episodes are of the test split`;
-    if (!flags.allowTest) {
-      const instead = 'play train tasks (rollout --split train), or pass --allow-test to learn from them all the same';
-      throw new UserError('BAD_TRACE', `${some}, which evaluations hold back: ${instead}`);
-    }
-    notice(`${some}: evaluations on it will flatter`);
-  }
+  const demonstrations = await episodesOf(flags, config, world, env);
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = join(flags.runs, name);
   createRunFolder(dir, config);
@@ -119,6 +111,39 @@ async function learn(
     discard(dir);
     throw thrown;
   }
+}
+
+/** Reads all data, plays published episodes again, and refuses what evaluations hold back. */
+async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, env: Env): Promise<Demonstration[]> {
+  const onNotice = (message: string) => void process.stderr.write(`${message}\n`);
+  const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice));
+  for (const one of read) checkWorld(one, env.id);
+  const published = world.agentgym?.published?.(config.env.options);
+  const onlyListed = config.policy.decoder === 'choice' || config.policy.masked;
+  const demonstrations = published ? await playAgain(read, published, { onlyListed, onNotice }) : read;
+
+  const open = new Set(env.tasks.split('train')); // a world may have one set of tasks for both
+  const heldOut = new Set(env.tasks.split('test').filter((index) => !open.has(index)));
+  const held = demonstrations.filter(({ index }) => index !== undefined && heldOut.has(index));
+  if (held.length === 0) return demonstrations;
+  const some = `${held.length} of ${demonstrations.length} episodes are of the test split`;
+  if (!flags.allowTest) {
+    const ways = [
+      'play train tasks (rollout --split train)',
+      ...(held.some(({ trajectory }) => !trajectory) ? theirWorld(published, config.env.options) : []),
+      'or pass --allow-test to learn from them all the same',
+    ];
+    throw new UserError('BAD_TRACE', `${some}, which evaluations hold back: ${ways.join(', ')}`);
+  }
+  onNotice(`${some}: evaluations on it will flatter`);
+  return demonstrations;
+}
+
+/** The options under which no published episode is of the test split, where the configuration has others. */
+function theirWorld(published: PublishedEpisodes | undefined, configured: EnvOptions): string[] {
+  const others = Object.entries(published?.options ?? {}).filter(([key, value]) => configured[key] !== value);
+  const set = others.map(([key, value]) => `--set env.options.${key}=${value}`);
+  return set.length > 0 ? [`or train in the world of the published episodes (${set.join(' ')})`] : [];
 }
 
 /**

@@ -1,0 +1,198 @@
+/** Page of the horizon study, from its rows. Pure. */
+import { Rng } from '../src/core/rng.ts';
+import { bootstrap, type Estimated, interquartileMean } from '../src/evaluation/intervals.ts';
+import { overSeeds, pairedDifference } from '../src/evaluation/over-seeds.ts';
+import { columns } from '../src/evaluation/table.ts';
+import type { CellRow, Evaluated } from './cells.ts';
+import type { Curve } from './plot.ts';
+
+/** A world of the study. */
+export interface StudiedWorld {
+  readonly id: string;
+  readonly title: string;
+  /** Arms in the order of the table; the first two are the fixed ones. */
+  readonly arms: readonly string[];
+  /** Pairs whose difference is asked for: first minus second. */
+  readonly pairs: readonly (readonly [arm: string, other: string])[];
+  /** The paper's figure, and what is not comparable about it. */
+  readonly paper: string;
+}
+
+/**
+ * A cell has collapsed when its last point has lost at least this share of what its best one has above random play, and
+ * that was at least `WORTH`. Fixed before any cell was played.
+ */
+export const COLLAPSE = 0.5;
+export const WORTH = 0.1;
+
+/** Success rate over all tasks, in [0, 1]; tasks that could not be played count nowhere. */
+export function rateOf({ episodes, wins }: Evaluated): number {
+  const played = wins.filter((won) => won !== null);
+  return played.reduce((sum, won) => sum + won, 0) / (played.length * episodes);
+}
+
+/** Rate of an evaluation by the end of its name: `sampled`, `greedy`, `planner`. */
+export function finalRate({ final }: CellRow, kind: string): number {
+  const found = final.find(({ name }) => name.endsWith(kind));
+  return found ? rateOf(found) : Number.NaN;
+}
+
+/** @param random success of random play over the same tasks */
+export function hasCollapsed({ curve }: CellRow, random: number): boolean {
+  const rates = curve.map(({ evaluated }) => rateOf(evaluated));
+  const best = Math.max(0, ...rates) - random;
+  const last = (rates.at(-1) ?? 0) - random;
+  return best >= WORTH && last <= (1 - COLLAPSE) * best;
+}
+
+/** Success after so many tokens, between the points of the curve linear; undefined past its ends. */
+export function rateAtTokens({ curve }: CellRow, tokens: number): number | undefined {
+  const points = curve.map((mark) => ({ x: mark.tokens, y: rateOf(mark.evaluated) }));
+  const after = points.findIndex(({ x }) => x >= tokens);
+  if (after < 0) return undefined;
+  const b = points[after]!;
+  const a = points[after - 1];
+  if (!a) return b.x === tokens ? b.y : undefined;
+  return a.y + ((tokens - a.x) / (b.x - a.x)) * (b.y - a.y);
+}
+
+/** Most tokens that every cell has seen. */
+export function sharedTokens(rows: readonly CellRow[]): number {
+  return Math.min(...rows.map(({ curve }) => curve.at(-1)?.tokens ?? 0));
+}
+
+/**
+ * Differences of two arms over the seeds that both have.
+ * @returns undefined with fewer than two such seeds
+ */
+export function difference(
+  rows: readonly CellRow[],
+  [one, other]: readonly [string, string],
+  value: (row: CellRow) => number | undefined,
+): Estimated | undefined {
+  const bySeed = (arm: string) => new Map(rows.filter((row) => row.arm === arm).map((row) => [row.seed, value(row)]));
+  const [a, b] = [bySeed(one), bySeed(other)];
+  const pairs = [...a].flatMap(([seed, x]) => {
+    const y = b.get(seed);
+    return x === undefined || y === undefined ? [] : [[x, y] as const];
+  });
+  if (pairs.length < 2) return undefined;
+  return pairedDifference(
+    pairs.map(([x]) => x),
+    pairs.map(([, y]) => y),
+  );
+}
+
+const percent = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '–');
+const signed = (share: number) => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
+
+/** `+1.7 [−2.1, +5.5]`, points of success. */
+export function points({ value, low, high }: Estimated): string {
+  return `${signed(value)} [${signed(low)}, ${signed(high)}]`;
+}
+
+/** `63.2 [60.1, 66.3]`, per cent; a single seed has no interval. */
+function withInterval({ value, low, high, n }: Estimated): string {
+  return n < 2 ? percent(value) : `${percent(value)} [${percent(Math.max(0, low))}, ${percent(Math.min(1, high))}]`;
+}
+
+/** One world's part of the page, without its plots. @param rows of that world; players that are not trained among them */
+export function worldSection(world: StudiedWorld, rows: readonly CellRow[]): string {
+  const cells = rows.filter(({ curve }) => curve.length > 0);
+  const own = (arm: string) => cells.filter((row) => row.arm === arm);
+  const random = rows.find(({ arm }) => arm === 'random');
+  const chance = random ? finalRate(random, 'sampled') : 0;
+  const planner = rows.find(({ arm }) => arm === 'planner');
+  if (cells.length === 0) return `## ${world.title}\n\nNo cell is finished yet.`;
+  const tokens = sharedTokens(cells);
+  const table = columns([
+    [
+      'success %',
+      'seeds',
+      'sampled: IQM',
+      'mean [95 % over seeds]',
+      `at ${millions(tokens)} tokens`,
+      'greedy',
+      'tokens',
+      'collapsed',
+    ],
+    ...world.arms.map((arm) => {
+      const of = own(arm);
+      if (of.length === 0) return [arm, '0', '–', '–', '–', '–', '–', '–'];
+      const sampled = of.map((row) => finalRate(row, 'sampled'));
+      return [
+        arm,
+        String(of.length),
+        percent(interquartileMean(sampled)),
+        withInterval(overSeeds(sampled)),
+        withInterval(overSeeds(of.map((row) => rateAtTokens(row, tokens) ?? Number.NaN))),
+        withInterval(overSeeds(of.map((row) => finalRate(row, 'greedy')))),
+        millions(of.reduce((sum, { curve }) => sum + curve.at(-1)!.tokens, 0) / of.length),
+        `${of.filter((row) => hasCollapsed(row, chance)).length} of ${of.length}`,
+      ];
+    }),
+    ['random', '', '', random ? percent(chance) : '–', '', '', '', ''],
+    ['scripted planner', '', '', planner ? percent(finalRate(planner, 'planner')) : '–', '', '', '', ''],
+  ]);
+  const pairs = world.pairs.map((pair) => {
+    const steps = difference(cells, pair, (row) => finalRate(row, 'sampled'));
+    const equal = difference(cells, pair, (row) => rateAtTokens(row, tokens));
+    const greedy = difference(cells, pair, (row) => finalRate(row, 'greedy'));
+    return [
+      `${pair[0]} − ${pair[1]}`,
+      String(steps?.n ?? 0),
+      ...[steps, equal, greedy].map((one) => (one ? points(one) : '–')),
+    ];
+  });
+  const differences = columns([
+    ['paired over seeds, points [95 %]', 'seeds', 'equal steps', 'equal tokens', 'greedy'],
+    ...pairs,
+  ]);
+  return [
+    `## ${world.title}`,
+    '',
+    '```',
+    ...table,
+    '',
+    ...differences,
+    '```',
+    '',
+    verdict(world, cells),
+    '',
+    world.paper,
+  ].join('\n');
+}
+
+/** The findings in words: which differences are told apart from none. */
+function verdict({ pairs }: StudiedWorld, cells: readonly CellRow[]): string {
+  const said = pairs.map((pair) => {
+    const found = difference(cells, pair, (row) => finalRate(row, 'sampled'));
+    const [one, other] = pair;
+    if (!found) return `${one} against ${other}: fewer than two seeds have both, nothing can be said yet.`;
+    const apart = found.low > 0 ? 'better' : found.high < 0 ? 'worse' : undefined;
+    const seeds = `${found.n} seeds`;
+    if (apart) return `${one} is ${apart} than ${other} by ${points(found)} points at equal steps (${seeds}).`;
+    return `${one} and ${other} are not told apart at equal steps: ${points(found)} points (${seeds}).`;
+  });
+  return said.map((line) => `- ${line}`).join('\n');
+}
+
+/** IQM over seeds of each point of the curves, with the range of a percentile bootstrap as band. */
+export function curves(world: StudiedWorld, rows: readonly CellRow[], by: 'envSteps' | 'tokens'): Curve[] {
+  return world.arms.flatMap((arm) => {
+    const own = rows.filter((row) => row.arm === arm && row.curve.length > 0);
+    if (own.length === 0) return [];
+    const length = Math.min(...own.map(({ curve }) => curve.length));
+    const at = Array.from({ length }, (_, k) => {
+      const marks = own.map(({ curve }) => curve[k]!);
+      const rates = marks.map(({ evaluated }) => rateOf(evaluated));
+      const { value, low, high } = bootstrap(rates, interquartileMean, Rng.fromSeed(k), 1000);
+      return { x: marks.reduce((sum, mark) => sum + mark[by], 0) / marks.length, y: value, low, high };
+    });
+    return [{ name: arm, points: at }];
+  });
+}
+
+function millions(count: number): string {
+  return `${(count / 1e6).toFixed(1)}M`;
+}

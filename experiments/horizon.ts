@@ -1,0 +1,200 @@
+/**
+ * Question    Does stretching the horizon (ScalingInter-RL) beat fixed horizons, at equal environment steps and at equal
+ *             tokens? Does a long fixed horizon collapse?
+ * Command     npm run experiment -- horizon [--cells N] [--minutes M]      (all that is missing by default)
+ * Does        Four schedules (fixed short, fixed long, ScalingInter, adaptive) × TextCraft and BabyAI × ten seeds, 600k
+ *             environment steps each. A finished cell is one line of experiments/results/horizon.jsonl, which is only ever
+ *             appended to: commit it, and the study goes on from there in any clone. An unfinished cell goes on from its
+ *             checkpoint in runs/horizon.
+ * Prints      Each cell as it ends; and writes experiments/results/horizon.md and its plots anew from all rows.
+ * Expected    No claim: the result is stated as it is.
+ * Wall-clock  Six to eight minutes a cell on two idle cores; cells are counted in steps, so they may run beside other work.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onInterrupt } from '../src/cli/interrupt.ts';
+import { loadRunConfig } from '../src/config/load.ts';
+import type { RunConfig } from '../src/config/run-config.ts';
+import { packageRoot } from '../src/runtime/thread.ts';
+import {
+  appendRow,
+  type Cell,
+  type CellRow,
+  cellName,
+  commonHash,
+  discardCell,
+  playBaseline,
+  playCell,
+  readRows,
+  rowKey,
+} from './cells.ts';
+import { COLLAPSE, curves, finalRate, type StudiedWorld, WORTH, worldSection } from './horizon-report.ts';
+import { plotCurves } from './plot.ts';
+import { resultFiles } from './results.ts';
+
+const SEEDS = 10;
+/** Evaluations on a cell's curve, the last one at its end. */
+const POINTS = 6;
+
+const [SHORT, LONG, SCALING, ADAPTIVE] = ['fixed short', 'fixed long', 'ScalingInter', 'adaptive'] as const;
+const ARMS = [SHORT, LONG, SCALING, ADAPTIVE] as const;
+const PAIRS = [
+  [SCALING, SHORT],
+  [SCALING, LONG],
+  [ADAPTIVE, SCALING],
+] as const;
+
+/** A world with what differs between its arms. */
+interface World extends StudiedWorld {
+  /** Configuration that all its cells share. */
+  readonly file: string;
+  readonly horizons: Readonly<Record<(typeof ARMS)[number], string>>;
+}
+
+const WORLDS: readonly World[] = [
+  {
+    id: 'textcraft',
+    title: "TextCraft, the paper's 100 test ids under sorted order, horizon 24",
+    file: 'horizon-textcraft.yaml',
+    arms: ARMS,
+    pairs: PAIRS,
+    horizons: {
+      [SHORT]: '{ type: fixed, rounds: 8 }',
+      [LONG]: '{ type: fixed, rounds: 24 }',
+      [SCALING]: '{ type: scaling_inter_stepwise, rounds: [8, 16, 24], steps_scaling_inter: 300 }',
+      [ADAPTIVE]: '{ type: adaptive, rounds: [8, 16, 24] }',
+    },
+    paper:
+      "The paper's ScalingInter-7B: 91.0 on its 100 ids at 30 turns, a pretrained language model without a list of actions; its goals behind the ids are those of its authors' machine. Here item names are permuted and recipes recombined in training, and amounts are listed as powers of two.",
+  },
+  {
+    id: 'babyai',
+    title: "BabyAI, the paper's 90 test levels and 360 held-out ones, horizon 20",
+    file: 'horizon-babyai.yaml',
+    arms: ARMS,
+    pairs: PAIRS,
+    horizons: {
+      [SHORT]: '{ type: fixed, rounds: 5 }',
+      [LONG]: '{ type: fixed, rounds: 20 }',
+      [SCALING]: '{ type: scaling_inter_stepwise, rounds: [5, 10, 20], steps_scaling_inter: 250 }',
+      [ADAPTIVE]: '{ type: adaptive, rounds: [5, 10, 20] }',
+    },
+    paper:
+      "The paper's ScalingInter-7B: 96.67 on the 90 alone at 20 turns; our 360 are harder (random play makes 11 points less there).",
+  },
+];
+
+export interface HorizonOptions {
+  /** Cells to play at most; 0 writes the page only. */
+  readonly cells?: number | undefined;
+  /** Minutes after which the cell under way is broken off, to go on another time. */
+  readonly minutes?: number | undefined;
+}
+
+/** Runs the study. */
+export async function horizon({ cells = Number.POSITIVE_INFINITY, minutes }: HorizonOptions): Promise<void> {
+  const rows = rowsPath();
+  const folder = join('runs', 'horizon');
+  mkdirSync(folder, { recursive: true });
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const interrupt = onInterrupt(say);
+  const budget = new AbortController();
+  const timer = minutes === undefined ? undefined : setTimeout(() => budget.abort(), minutes * 60_000);
+  const signal = AbortSignal.any([interrupt.signal, budget.signal]);
+  try {
+    for (const missing of missingCells(readRows(rows)).slice(0, cells)) {
+      if (signal.aborted) break;
+      const options = { folder, points: POINTS, interrupt: signal, say };
+      const row = missing.player
+        ? await playBaseline(missing, missing.player, folder)
+        : await playCell(missing, options);
+      if (!row) {
+        process.stdout.write(`${cellName(missing)}: broken off; the same command goes on with it\n`);
+        break;
+      }
+      appendRow(rows, row);
+      discardCell(missing, folder);
+      const rate = finalRate(row, missing.player === 'planner' ? 'planner' : 'sampled');
+      process.stdout.write(`${cellName(row)}: ${(100 * rate).toFixed(1)} % after ${row.minutes.toFixed(1)} min\n`);
+      report();
+    }
+  } finally {
+    clearTimeout(timer);
+    interrupt.close();
+  }
+  report();
+}
+
+function rowsPath(): string {
+  return fileURLToPath(new URL('experiments/results/horizon.jsonl', packageRoot));
+}
+
+/** Cell that may be a baseline: a player that is not trained. */
+export interface StudyCell extends Cell {
+  readonly player?: 'random' | 'planner';
+}
+
+/** Cells without a row: baselines first, then seed by seed, so that what is there is always a fair comparison. */
+export function missingCells(rows: readonly CellRow[]): StudyCell[] {
+  const done = new Set(rows.map(rowKey));
+  const all: StudyCell[] = WORLDS.flatMap((world) =>
+    (['random', 'planner'] as const).map((player) => ({
+      world: world.id,
+      arm: player,
+      seed: 0,
+      player,
+      ...configured(world, SCALING, 0),
+    })),
+  );
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    for (const world of WORLDS) {
+      for (const arm of ARMS) all.push({ world: world.id, arm, seed, ...configured(world, arm, seed) });
+    }
+  }
+  return all.filter((cell) => !done.has(rowKey(cell)));
+}
+
+function configured(
+  { file, horizons }: World,
+  arm: (typeof ARMS)[number],
+  seed: number,
+): { readonly config: RunConfig; readonly common: string } {
+  const text = readFileSync(new URL(`experiments/${file}`, packageRoot), 'utf8');
+  const config = loadRunConfig(text, file, [`seed=${seed}`, `horizon=${horizons[arm]}`]);
+  return { config, common: commonHash(text) };
+}
+
+/** Writes page and plots from the rows that belong to the study as it is configured now. */
+function report(): void {
+  const all = readRows(rowsPath());
+  const missing = missingCells(all);
+  const sections = WORLDS.flatMap((world) => {
+    const { common } = configured(world, SCALING, 0);
+    const own = all.filter((row) => row.world === world.id && row.common === common);
+    const plots = own.some(({ curve }) => curve.length > 0)
+      ? (['envSteps', 'tokens'] as const).map((by) => plot(world, own, by))
+      : [];
+    return [worldSection(world, own), ...plots];
+  });
+  const trained = ARMS.length * WORLDS.length * SEEDS;
+  const left = missing.filter(({ player }) => !player).length;
+  writeFileSync(
+    resultFiles('horizon').markdown,
+    `${[
+      '# Horizon schedules at equal environment steps and at equal tokens',
+      `Four schedules, two worlds, ${SEEDS} seeds, 600,000 environment steps each: ${trained - left} of ${trained} cells are there. Everything but seed and schedule is \`experiments/horizon-textcraft.yaml\` and \`experiments/horizon-babyai.yaml\`. \`npm run experiment -- horizon\` plays what is missing (\`--cells N\`, \`--minutes M\`) and writes this page anew from \`horizon.jsonl\`.`,
+      `Sampled success is over several episodes of each task with the last weights, the curves over one. Intervals of means and differences are Student's t over seeds; IQM is the interquartile mean. Tokens are those that the policy computed for training episodes; success at equal tokens is read off each curve at the most tokens that all cells have seen. A cell has *collapsed* when its last point has lost ${100 * COLLAPSE} % or more of what its best point has above random play, where that is ${100 * WORTH} points or more: fixed before any cell was played.`,
+      ...sections,
+    ].join('\n\n')}\n`,
+  );
+}
+
+/** Writes a plot. @returns its line of the page */
+function plot(world: World, rows: readonly CellRow[], by: 'envSteps' | 'tokens'): string {
+  const name = `horizon-${world.id}-${by === 'envSteps' ? 'steps' : 'tokens'}`;
+  const x = by === 'envSteps' ? 'environment steps' : 'tokens computed for training episodes';
+  const title = `${world.id}: success, IQM over seeds`;
+  writeFileSync(resultFiles(name).svg, plotCurves({ title, x, y: 'success', curves: curves(world, rows, by) }));
+  return `![${title} by ${x}](${name}.svg)`;
+}

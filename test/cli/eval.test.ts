@@ -1,0 +1,63 @@
+/** `longplay eval` as typed: which tasks it plays. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { longplay } from '../support/longplay-command.ts';
+import { temporaryFolder } from '../support/small-run.ts';
+
+const config = fileURLToPath(new URL('test/support/small-run.yaml', packageRoot));
+const folder = temporaryFolder('eval-command');
+const run = join(folder, 'runs', 'one');
+const ids = join(folder, 'ids.txt');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Told {
+  readonly split?: string;
+  readonly tasks?: string | readonly number[];
+  readonly evaluations: readonly { readonly name: string; readonly all: { tasks: number; episodes: number } }[];
+}
+
+/** Evaluates, and tells what was played. */
+function played(...args: string[]): Told {
+  const { status, stdout, stderr } = longplay('eval', run, ...args, '--json');
+  expect(status, stderr).toBe(0);
+  return JSON.parse(stdout) as Told;
+}
+const counts = ({ evaluations }: Told) => evaluations.map(({ name, all }) => [name, all.tasks, all.episodes]);
+
+beforeAll(() => {
+  const set = ['stop={updates: 1}', 'evaluation.tasks=selection'].flatMap((one) => ['--set', one]);
+  const { status, stderr } = longplay('train', config, '--runs', join(folder, 'runs'), '--name', 'one', ...set);
+  expect(status, stderr).toBe(0);
+  writeFileSync(ids, '3 5\n31-33\n');
+}, 60_000);
+
+describe('the tasks that eval plays', { timeout: 60_000 }, () => {
+  it('are those that the run names, unless --split, --tasks or --paper names others', () => {
+    expect(played()).toMatchObject({ tasks: 'selection', evaluations: [{ all: { tasks: 75 } }] });
+    expect(played('--split', 'test')).toMatchObject({ split: 'test', evaluations: [{ all: { tasks: 100 } }] });
+    expect(played('--tasks', 'not-train')).toMatchObject({ evaluations: [{ all: { tasks: 170 } }] });
+    expect(played('--tasks', ids, '--episodes', '2')).toMatchObject({
+      tasks: [3, 5, 31, 32, 33],
+      evaluations: [{ all: { tasks: 5, episodes: 10 } }],
+    });
+    expect(counts(played('--paper'))).toEqual([
+      ['h30 sampled', 100, 100],
+      ['h20 sampled', 100, 100],
+    ]);
+  });
+
+  it.each([
+    [['--tasks', 'nowhere'], /evaluation\.tasks: textcraft has no set 'nowhere'/],
+    [['--tasks', './nowhere.txt'], /--tasks: there is no file \.\/nowhere\.txt/],
+    [['--tasks', 'selection', '--split', 'test'], /--split and --tasks both say what to play/],
+    [['--paper', '--episodes', '3'], /--paper says how often/],
+  ])('cannot be %j', (args, message) => {
+    const { status, stderr } = longplay('eval', run, ...args);
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect(status).toBe(2);
+  });
+});

@@ -1,0 +1,166 @@
+/** The horizon study: figures of its page by hand, its file, and that a cell goes on after an interruption. */
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  appendRow,
+  type Cell,
+  type CellRow,
+  commonHash,
+  playBaseline,
+  playCell,
+  readRows,
+} from '../../experiments/cells.ts';
+import { missingCells } from '../../experiments/horizon.ts';
+import {
+  curves,
+  difference,
+  hasCollapsed,
+  rateAtTokens,
+  rateOf,
+  sharedTokens,
+  worldSection,
+} from '../../experiments/horizon-report.ts';
+import { smallConfig, temporaryFolder } from '../support/small-run.ts';
+
+const folder = temporaryFolder('cells');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const evaluated = (share: number) => ({ name: 'h24 sampled', episodes: 10, wins: [10 * share, 10 * share] });
+/** A row whose curve has the points `[tokens, success]`. */
+function row(arm: string, seed: number, ...points: readonly (readonly [number, number])[]): CellRow {
+  return {
+    ...{ format: 1, world: 'textcraft', arm, seed, common: 'x', tasks: [1, 2], minutes: 1 },
+    curve: points.map(([tokens, share], k) => ({
+      update: k,
+      envSteps: 100 * (k + 1),
+      tokens,
+      evaluated: evaluated(share),
+    })),
+    final: [evaluated(points.at(-1)?.[1] ?? 0.2), { ...evaluated(0.5), name: 'h24 greedy' }],
+  };
+}
+
+describe('figures of the horizon study', () => {
+  it('count a task that could not be played nowhere', () => {
+    expect(rateOf({ name: 'x', episodes: 4, wins: [4, null, 2] })).toBe(0.75);
+  });
+
+  it('read success at equal tokens between the points of a curve', () => {
+    const one = row('a', 1, [100, 0.2], [300, 0.6]);
+    expect(rateAtTokens(one, 200)).toBeCloseTo(0.4, 12);
+    expect(rateAtTokens(one, 300)).toBeCloseTo(0.6, 12);
+    expect([rateAtTokens(one, 301), rateAtTokens(one, 99)]).toEqual([undefined, undefined]);
+    expect(sharedTokens([one, row('b', 1, [50, 0.1], [250, 0.3])])).toBe(250);
+  });
+
+  it('call a cell collapsed that has lost half of what it had above random play', () => {
+    expect(hasCollapsed(row('a', 1, [1, 0.6], [2, 0.41]), 0.2)).toBe(false);
+    expect(hasCollapsed(row('a', 1, [1, 0.6], [2, 0.39]), 0.2)).toBe(true);
+    expect(hasCollapsed(row('a', 1, [1, 0.28], [2, 0.2]), 0.2)).toBe(false); // it never had ten points
+  });
+
+  it('pair arms by seed, and say nothing of a single pair', () => {
+    const rows = [row('a', 1, [1, 0.5]), row('b', 1, [1, 0.4]), row('a', 2, [1, 0.7]), row('b', 2, [1, 0.5])];
+    const last = ({ curve }: CellRow) => rateOf(curve.at(-1)!.evaluated);
+    expect(difference([...rows, row('a', 3, [1, 0.9])], ['a', 'b'], last)).toMatchObject({ n: 2 });
+    expect(difference(rows, ['a', 'b'], last)!.value).toBeCloseTo(0.15, 12); // 12.7062·0.0707/√2 = 0.635
+    expect(difference(rows, ['a', 'b'], last)!.high).toBeCloseTo(0.15 + 0.6353, 3);
+    expect(difference(rows.slice(0, 3), ['a', 'b'], last)).toBeUndefined();
+  });
+
+  it('stand on the page beside random play, the planner and the paper', () => {
+    const world = {
+      id: 'textcraft',
+      title: 'TextCraft',
+      arms: ['a', 'b'],
+      pairs: [['a', 'b']],
+      paper: 'The paper: 91.',
+    } as const;
+    const planner = { ...row('planner', 0), final: [{ name: 'h24 planner', episodes: 1, wins: [1, 1] }] };
+    const rows = [1, 2, 3].flatMap((seed) => [
+      row('a', seed, [1, 0.5 + 0.01 * seed], [2, 0.6 + 0.01 * seed]),
+      row('b', seed, [1, 0.4], [2, 0.5 - 0.01 * seed]),
+    ]);
+    const page = worldSection(world, [...rows, row('random', 0), planner]);
+    expect(page).toMatch(/^a +3 +62\.0 +62\.0 \[59\.5, 64\.5\]/m);
+    expect(page).toMatch(/^random +20\.0$/m);
+    expect(page).toMatch(/^scripted planner +100\.0$/m);
+    expect(page).toContain('- a is better than b by +14.0 [+9.0, +19.0] points at equal steps (3 seeds).');
+    expect(page).toContain('The paper: 91.');
+    expect(worldSection(world, [])).toContain('No cell is finished yet.');
+    expect(curves(world, rows, 'envSteps').map(({ name, points }) => [name, points.map(({ x }) => x)])).toEqual([
+      ['a', [100, 200]],
+      ['b', [100, 200]],
+    ]);
+  });
+});
+
+describe('the file of rows', () => {
+  it('is appended to, keeps the first row of a cell, and names a line that is none', () => {
+    const path = join(folder, 'rows.jsonl');
+    expect(readRows(path)).toEqual([]);
+    appendRow(path, row('a', 1, [1, 0.5]));
+    writeFileSync(path, readFileSync(path, 'utf8').trimEnd()); // an editor that drops the last newline
+    appendRow(path, row('a', 2, [1, 0.5]));
+    appendRow(path, row('a', 1, [1, 0.9]));
+    expect(readRows(path).map(({ arm, seed, curve }) => [arm, seed, rateOf(curve[0]!.evaluated)])).toEqual([
+      ['a', 1, 0.5],
+      ['a', 2, 0.5],
+    ]);
+    appendFileSync(path, '{"format": 1, "wor\n');
+    expect(() => readRows(path)).toThrow(/rows\.jsonl, line 4: not a row: .*; repair or remove it/);
+  });
+
+  it('belongs to one configuration, whatever its comments, seed and horizon', () => {
+    const hash = commonHash('seed: 1\nhorizon: { type: fixed }\nenv: { id: textcraft }\n');
+    expect(commonHash('# other words\nenv: { id: textcraft }\nseed: 7\n')).toBe(hash);
+    expect(commonHash('env: { id: babyai }\n')).not.toBe(hash);
+  });
+
+  it('leaves 80 cells and four baselines to play, the baselines first, then seed by seed', () => {
+    const cells = missingCells([]);
+    expect(cells).toHaveLength(84);
+    expect(cells.slice(0, 4).map(({ player }) => player)).toEqual(['random', 'planner', 'random', 'planner']);
+    expect(new Set(cells.slice(4, 12).map(({ seed }) => seed))).toEqual(new Set([1]));
+    const { config, player, ...key } = cells[4]!;
+    const done = { ...row('a', 1), ...key };
+    expect(missingCells([done])).toHaveLength(83);
+    expect(missingCells([{ ...done, common: 'another' }])).toHaveLength(84);
+  });
+});
+
+describe('a cell', { timeout: 120_000 }, () => {
+  const config = smallConfig({
+    stop: { envSteps: 600 },
+    evaluation: { tasks: [0, 1, 2], episodesPerTask: 2, horizons: [4], greedy: false, randomBaseline: false },
+  });
+  const cell: Cell = { world: 'textcraft', arm: 'fixed 4', seed: 1, config, common: 'x' };
+  const say = () => {};
+
+  it('goes on from its checkpoint after an interruption, and is trained to its end once', async () => {
+    const options = { folder, points: 3, say };
+    const first = new AbortController();
+    const began = setTimeout(() => first.abort(), 400);
+    const broken = await playCell(cell, { ...options, interrupt: first.signal });
+    clearTimeout(began);
+    const whole = broken ?? (await playCell(cell, { ...options, interrupt: new AbortController().signal }));
+    expect(whole!.curve).toHaveLength(3);
+    const steps = whole!.curve.map(({ envSteps }) => envSteps);
+    expect(steps).toEqual(steps.toSorted((a, b) => a - b));
+    expect(steps[2]).toBeGreaterThanOrEqual(600);
+    expect(steps[2]).toBeLessThan(900);
+    expect(whole!.curve[2]!.tokens).toBeGreaterThan(whole!.curve[0]!.tokens);
+    expect(whole!.final.map(({ name, episodes, wins }) => [name, episodes, wins.length])).toEqual([
+      ['h4 sampled', 2, 3],
+      ['h4 greedy', 1, 3],
+    ]);
+    expect(whole!.tasks).toEqual([0, 1, 2]);
+  });
+
+  it('of a player that is not trained is played too', async () => {
+    const [random, planner] = [await playBaseline(cell, 'random', folder), await playBaseline(cell, 'planner', folder)];
+    expect(random.final[0]).toMatchObject({ name: 'h4 sampled', episodes: 2 });
+    expect(planner.final[0]).toEqual({ name: 'h4 planner', episodes: 1, wins: [1, 1, 1] });
+  });
+});
