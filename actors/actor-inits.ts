@@ -37,7 +37,7 @@ export type Policy = PolicySetup<SchedulerState, HorizonState>;
 /**
  * True where checkpoints are barriers: in a serial run, but not in the replay of an asynchronous one, which had none.
  */
-export function hasBarriers({ mode, replay }: RunOptions): boolean {
+function hasBarriers({ mode, replay }: RunOptions): boolean {
   return mode === 'serial' && !replay;
 }
 
@@ -52,7 +52,7 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
     maxBatch,
     maxWaitMs,
     replyPath: PATHS.rollout,
-    ...(options.learn ? { learnerPath: PATHS.learner } : {}),
+    learnerPath: options.learn ? PATHS.learner : undefined,
   };
 }
 
@@ -63,7 +63,7 @@ function serverInference({ config, dir }: RunOptions, { model, params, chat }: P
   const baseModel = resolve(path!);
   return {
     kind: 'server',
-    server: { api, url, model: server.model ?? path!, attemptMs, ...(apiKey ? { apiKey } : {}) },
+    server: { api, url, model: server.model ?? path!, attemptMs, apiKey },
     config: { ...model, adapter: model.adapter! },
     chat: chat!,
     adapters: resolve(server.adapters ?? join(dir, 'adapters')),
@@ -91,7 +91,7 @@ function localInference(
     maxTokens,
     cacheOnUpdate,
     params,
-    ...(chat ? { chat } : {}),
+    chat,
   };
 }
 
@@ -129,7 +129,7 @@ export function poolOptions(
     variables: hostVariables(config),
     clock: system.clock,
     outside: (work) => system.outside(work),
-    ...(chaos ? { chaos } : {}),
+    chaos,
   };
 }
 
@@ -206,7 +206,7 @@ export function recorderInit(
   return {
     dir: options.dir,
     config,
-    ...config.trace,
+    trace: config.trace,
     labelOf: (index) => env.tasks.label(index),
     sinks: options.sinks ?? [],
     hostsReplaced,
@@ -274,16 +274,9 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
   return {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
-    ...(chat ? { chat } : {}),
+    chat,
     trainer: trainerOptions(config, model),
-    start: saved
-      ? {
-          params,
-          moments: saved.moments,
-          ...(saved.reference ? { reference: saved.reference } : {}),
-          state: saved.learner,
-        }
-      : { params },
+    start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
     breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
@@ -294,7 +287,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
       ...checkpoint,
       identity,
       barrier: hasBarriers(options),
-      ...(chaos ? { chaos } : {}),
+      chaos,
     },
     paths: { inference: PATHS.inference, scheduler: PATHS.scheduler },
   };

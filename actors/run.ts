@@ -32,33 +32,35 @@ export interface RunOptions {
   /** False for a run that only evaluates: no learner is started. */
   readonly learn: boolean;
   /** Checkpoint to resume from. */
-  readonly checkpoint?: LoadedCheckpoint;
+  readonly checkpoint?: LoadedCheckpoint | undefined;
   /** Initial weights of a fresh run, instead of random ones. */
-  readonly initial?: LoadedCheckpoint;
-  readonly metrics$?: Subject<MetricsRow>;
+  readonly initial?: LoadedCheckpoint | undefined;
+  readonly metrics$?: Subject<MetricsRow> | undefined;
   /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
-  readonly evaluation?: {
-    readonly plans: (env: Env) => readonly EvaluationPlan[];
-    readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
-  };
+  readonly evaluation?:
+    | {
+        readonly plans: (env: Env) => readonly EvaluationPlan[];
+        readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
+      }
+    | undefined;
   /** Faults to inject, into the user's own environment too. */
-  readonly chaos?: ChaosSpec;
+  readonly chaos?: ChaosSpec | undefined;
   /** Recorder of the order of messages. */
-  readonly record?: OrderRecorder;
+  readonly record?: OrderRecorder | undefined;
   /** Recorded order to repeat bit for bit; `mode` must be `serial`, and nothing else may differ. */
-  readonly replay?: RecordedOrder;
+  readonly replay?: RecordedOrder | undefined;
   /** Sinks for metrics besides `metrics.jsonl`; closed with the run. */
-  readonly sinks?: readonly MetricSink[];
+  readonly sinks?: readonly MetricSink[] | undefined;
   /** Called with the state of the run a few times a second, between updates too. */
-  readonly onProgress?: (status: RunStatus) => void;
+  readonly onProgress?: ((status: RunStatus) => void) | undefined;
   /** Called with every finished group, traced or not; for displays. */
-  readonly onEpisodes?: (trajectories: readonly Trajectory[], purpose: string) => void;
+  readonly onEpisodes?: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
   /** `thread`: the rollout actor in a thread of its own, two hops a turn farther away. Default `local`. */
-  readonly rolloutPlacement?: 'local' | 'thread';
+  readonly rolloutPlacement?: 'local' | 'thread' | undefined;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
-  readonly firstEpisode?: number;
+  readonly firstEpisode?: number | undefined;
   /** Called with notices for a person, one line each. */
-  readonly onNotice?: (message: string) => void;
+  readonly onNotice?: ((message: string) => void) | undefined;
 }
 
 /** Run that has started. */

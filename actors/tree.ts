@@ -83,8 +83,8 @@ export async function startRun(options: RunOptions): Promise<Run> {
     mode,
     seed: config.seed,
     supervision: { intensity: 3, periodMs: 60_000 },
-    ...(record ? { record: record.begun } : {}),
-    ...(replay ? { replay: new OrderPlayer(replay.orders) } : {}),
+    record: record?.begun,
+    replay: replay && new OrderPlayer(replay.orders),
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const most = capacities(config);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -102,6 +102,22 @@ describe('the architecture', () => {
       .flatMap((file) => firstWords(readFileSync(join(root, file), 'utf8')).map((words) => ({ file, words })));
     expect(all.length).toBeGreaterThan(4000);
     expect(all.filter(({ words }) => riddle.test(words)).map(({ file, words }) => `${file}: ${words} …`)).toEqual([]);
+  });
+  it('keeps every promise of ARCHITECTURE.md by the test that is named beside it', () => {
+    const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').replaceAll(/\s+/g, ' ');
+    const promises = [...page.matchAll(/`(test\/[^`]+)`: \*([^*]+)\*/g)].map(([, file, title]) => ({ file, title }));
+    expect(promises.length).toBeGreaterThan(30);
+    const broken = promises.filter(({ file, title }) => !readFileSync(join(root, file!), 'utf8').includes(title!));
+    expect(broken).toEqual([]);
+  });
+  it('names only files that exist in ARCHITECTURE.md, README.md and CONTRIBUTING.md', () => {
+    const named = ['ARCHITECTURE.md', 'README.md', 'CONTRIBUTING.md'].flatMap((page) =>
+      [
+        ...readFileSync(join(root, page), 'utf8').matchAll(/`((?:src|actors|envs|experiments|test)\/[\w./-]+\.\w+)`/g),
+      ].map(([, path]) => path!),
+    );
+    expect(named.length).toBeGreaterThan(60);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
   it('documents what it exports', () => {
     const bare = files.filter((file) => {

@@ -23,7 +23,7 @@ export interface HostTask {
   }[];
   readonly listActions: boolean;
   readonly where: string;
-  readonly chaos?: HostChaos;
+  readonly chaos?: HostChaos | undefined;
 }
 
 /** Faults that the host performs. */

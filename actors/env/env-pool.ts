@@ -10,49 +10,42 @@
 import { type Observable, Subject } from 'rxjs';
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import { stepFault } from '../../src/chaos/injector.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
+import { Dispatch } from './dispatch.ts';
 import { type HostVariables, hostEnvironment } from './host-environment.ts';
 import { HostProcesses } from './host-processes.ts';
 import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
-import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open, Step } from './protocol.ts';
+import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open } from './protocol.ts';
 import { deadlineOf, judge, newEpisode, newSlot, type OpenEpisode, type Slot, suspects } from './slot.ts';
 
-export interface EnvPoolOptions {
+export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' | 'stepDeadlineMs' | 'openDeadlineMs'> {
   readonly envs: readonly EnvSpec[];
   /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
   readonly threads: number;
-  /**
-   * `process` contains everything; `thread` what leaves V8 able to go on (an exhausted heap may not, buffers are not
-   * limited); `inline`, in the caller's thread, neither spinning nor exiting: for serial mode and trusted light envs.
-   */
-  readonly isolation: 'process' | 'thread' | 'inline';
-  /** Factory of the hosts, in place of what `isolation` says. */
-  readonly hosts?: HostFactory;
-  /** Milliseconds that one action may take, counted from the call of the env. */
-  readonly stepDeadlineMs: number;
-  /** Milliseconds that opening may take; each action of a replay adds `stepDeadlineMs`. */
-  readonly openDeadlineMs: number;
+  /** Starts the hosts in place of what `isolation` says. */
+  readonly hosts?: HostFactory | undefined;
   /** Milliseconds to load the envs. Default 30000. */
-  readonly startMs?: number;
+  readonly startMs?: number | undefined;
   /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default 10. */
-  readonly maxRestarts?: number;
+  readonly maxRestarts?: number | undefined;
   /** False where the policy does not need the list of actions. Default true. */
-  readonly listActions?: boolean;
+  readonly listActions?: boolean | undefined;
   readonly resourceLimits?: { readonly maxOldGenerationSizeMb?: number; readonly maxYoungGenerationSizeMb?: number };
   /** Environment variables that hosts inherit, or do not, whatever their names look like; inline hosts have all. */
-  readonly variables?: HostVariables;
-  readonly clock?: Clock;
+  readonly variables?: HostVariables | undefined;
+  readonly clock?: Clock | undefined;
   /** Faults to inject, and the ledger that counts their outcomes. */
-  readonly chaos?: ChaosLedger;
+  readonly chaos?: ChaosLedger | undefined;
   /**
    * Declares outside work (`ActorSystem.outside`), where the pool is inline in a serial system and its envs wait in
    * real time.
    */
-  readonly outside?: <T>(work: Promise<T>) => Promise<T>;
+  readonly outside?: (<T>(work: Promise<T>) => Promise<T>) | undefined;
 }
 
 export interface EnvPoolStats {
@@ -90,10 +83,6 @@ export interface EnvPool {
 
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
-/** Few commands under way: up to this number a further one leaves at once. */
-const FEW_ASKED = 8;
-/** Milliseconds that a host on trial has to show that it is alive; its deadlines run beside. */
-const SETTLE_MS = 1000;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 
@@ -111,8 +100,9 @@ class Pool implements EnvPool {
   /** Factory of the hosts; absent where they are inline. */
   readonly #factory: HostFactory | undefined;
   readonly #chaos: ChaosLedger | undefined;
-  readonly #slots: Slot[];
+  readonly #slots: readonly Slot[];
   readonly #episodes = new Map<number, OpenEpisode>();
+  readonly #dispatch: Dispatch;
   readonly #ids: ReadonlySet<string>;
   /** Ids of worlds whose actions must not be repeated. */
   readonly #unrepeatable = new Set<string>();
@@ -121,9 +111,6 @@ class Pool implements EnvPool {
   #observed = 0;
   #restored = 0;
   #late = 0;
-  #flushing = false;
-  /** Commands that wait for their answer, about; counted anew at every poll. */
-  #asked = 0;
   #closed = false;
   #cancelPoll: (() => void) | undefined;
   #polledAt = 0;
@@ -146,6 +133,7 @@ class Pool implements EnvPool {
     }
     this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
+    this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#clock, this.#factory === undefined);
     this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
   }
 
@@ -173,7 +161,7 @@ class Pool implements EnvPool {
     if (command.type === 'close') {
       this.#chaos?.closed(command.episode);
       this.#drop(record);
-      this.#send(record.slot, command);
+      this.#dispatch.send(record.slot, command);
       return;
     }
     if (record.pending) {
@@ -185,7 +173,7 @@ class Pool implements EnvPool {
     const fault = this.#chaos && stepFault(this.#chaos.spec, command.episode, command.turn);
     if (fault) this.#chaos!.inject(command.episode, fault.kind);
     // While it is being restored the step waits for the replay.
-    if (!record.restoring) this.#sendPending(record, command);
+    if (!record.restoring) this.#dispatch.ask(record, command);
   }
 
   stats(): EnvPoolStats {
@@ -232,80 +220,7 @@ class Pool implements EnvPool {
       });
       return;
     }
-    this.#sendPending(record, command);
-  }
-
-  #sendPending(record: OpenEpisode, command: Open | Step): void {
-    const { slot } = record;
-    if (slot.careful === 0) {
-      this.#sendNow(record, command);
-      return;
-    }
-    record.ordinal = Number.POSITIVE_INFINITY;
-    slot.queue.push({ record, command });
-    this.#tryNext(slot);
-  }
-
-  /** Gives a careful slot's host the next command, once the last one has been survived. */
-  #tryNext(slot: Slot): void {
-    while (!slot.trial && slot.host) {
-      const next = slot.queue.shift();
-      if (!next) return;
-      if (this.#episodes.get(next.record.open.episode) !== next.record) continue; // closed meanwhile
-      slot.trial = { record: next.record };
-      this.#sendNow(next.record, next.command);
-    }
-  }
-
-  /** Handles the answer to the command on trial: when the host has outlived it, the next one may be sent. */
-  async #survived(slot: Slot, host: Host | undefined): Promise<void> {
-    const { trial } = slot;
-    const alive = await Promise.race([
-      host?.settled?.().then(
-        () => true,
-        () => false,
-      ) ?? true,
-      new Promise<boolean>((resolve) => this.#clock.after(SETTLE_MS, () => resolve(false))),
-    ]);
-    if (slot.host !== host || slot.trial !== trial) return; // it ended meanwhile: `died` has seen to it
-    slot.trial = undefined;
-    slot.careful = alive ? slot.careful - 1 : slot.careful;
-    if (slot.careful > 0) {
-      this.#tryNext(slot);
-      return;
-    }
-    for (const { record, command } of slot.queue.splice(0)) {
-      if (this.#episodes.get(record.open.episode) === record) this.#sendNow(record, command);
-    }
-  }
-
-  #sendNow(record: OpenEpisode, command: Open | Step): void {
-    this.#asked++;
-    record.ordinal = record.slot.sent + 1;
-    record.begunAt = undefined;
-    record.suspect = false;
-    this.#send(record.slot, command);
-  }
-
-  #send(slot: Slot, command: EnvCommand): void {
-    slot.sent++;
-    slot.outbox.push(command);
-    if (this.#flushing || !slot.host) return;
-    this.#flushing = true;
-    // In a thread's case not a microtask: what other code of this turn tells should go along. Where few are under way
-    // each leaves at once instead, so that the host works on one while the next is being told.
-    if (this.#factory && this.#asked > FEW_ASKED) setImmediate(() => this.#flush());
-    else queueMicrotask(() => this.#flush());
-  }
-
-  #flush(): void {
-    this.#flushing = false;
-    for (const slot of this.#slots) {
-      if (!slot.host || slot.outbox.length === 0) continue;
-      const commands = slot.outbox;
-      slot.outbox = [];
-      slot.host.send(commands);
-    }
+    this.#dispatch.ask(record, command);
   }
 
   async #startHost(slot: Slot): Promise<void> {
@@ -339,8 +254,7 @@ class Pool implements EnvPool {
     slot.failedStarts = 0;
     slot.calls = -1;
     slot.movedAt = this.#clock.now();
-    if (slot.outbox.length > 0) this.#flush();
-    if (slot.careful > 0) this.#tryNext(slot);
+    this.#dispatch.started(slot);
   }
 
   #receive(slot: Slot, host: Host | undefined, events: readonly EnvEvent[]): void {
@@ -359,13 +273,9 @@ class Pool implements EnvPool {
     }
   }
 
-  /**
-   * Accepts an answer.
-   * @returns false for an answer to another command than the one in hand
-   */
+  /** @returns false for an answer to something else than the command in hand */
   #accept(record: OpenEpisode, event: EnvEvent): boolean {
-    this.#asked--;
-    if (record.slot.trial?.record === record) void this.#survived(record.slot, record.slot.host);
+    this.#dispatch.answered(record);
     if (event.type === 'failed') {
       this.#fail(record, event.failure);
       return true;
@@ -395,12 +305,12 @@ class Pool implements EnvPool {
     if (last && (event.turn !== last.turn || event.step.observation !== last.step.observation)) {
       const message = `the env is not a pure function of its actions: replaying ${record.actions.length} of them gave another observation`;
       this.#fail(record, { cause: 'protocol', where: record.slot.where, message });
-      this.#send(record.slot, { type: 'close', episode: event.episode });
+      this.#dispatch.send(record.slot, { type: 'close', episode: event.episode });
       return;
     }
     const { step } = record;
     record.pending = step && 'step';
-    if (step) this.#sendPending(record, step);
+    if (step) this.#dispatch.ask(record, step);
   }
 
   #fail(record: OpenEpisode, seen: Failure): void {
@@ -415,7 +325,7 @@ class Pool implements EnvPool {
   #drop(record: OpenEpisode): void {
     this.#episodes.delete(record.open.episode);
     record.slot.episodes.delete(record);
-    if (record.slot.trial?.record === record) void this.#survived(record.slot, record.slot.host);
+    this.#dispatch.settled(record);
   }
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
@@ -457,11 +367,11 @@ class Pool implements EnvPool {
   #restore(record: OpenEpisode): void {
     this.#restored++;
     if (!record.last) {
-      this.#sendPending(record, record.open);
+      this.#dispatch.ask(record, record.open);
       return;
     }
     record.restoring = true;
-    this.#sendPending(record, { ...record.open, replay: record.actions });
+    this.#dispatch.ask(record, { ...record.open, replay: record.actions });
     // An answer must be awaited even where the policy is still thinking; its step then waits for it.
     record.pending = record.step ? 'step' : undefined;
   }
@@ -489,8 +399,7 @@ class Pool implements EnvPool {
     // This thread was busy itself: answers may be waiting unread, so no host is late yet.
     const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
     this.#polledAt = now;
-    this.#asked = 0;
-    for (const { pending, restoring } of this.#episodes.values()) if (pending || restoring) this.#asked++;
+    this.#dispatch.recount();
     for (const slot of this.#slots) {
       const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, wasBusy);
       if (found) this.#replace(slot, found.culprits, found.cause, found.message);

@@ -73,7 +73,7 @@ export function hostTask({ envs, listActions, where, chaos }: HostOptions): Host
     envs: envs.map((spec) => ({ ...spec, url: workerUrl(spec.url).href })),
     listActions,
     where,
-    ...(chaos ? { chaos } : {}),
+    chaos,
   };
 }
 

@@ -22,7 +22,7 @@ export async function openEnvSessions(options: EnvPoolOptions): Promise<EnvSessi
   return new EnvSessions(await createEnvPool(options));
 }
 
-export class EnvSessions implements Episodes {
+class EnvSessions implements Episodes {
   readonly #pool: EnvPool;
   readonly #episodes = new Map<number, AwaitedEpisode>();
   #next = 0;

@@ -13,9 +13,9 @@
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
 import { type OpenedPolicy, openPolicy } from '../../src/policy/open-policy.ts';
-import type { ActRequest } from '../../src/policy/policy.ts';
+import type { ActRequest, Policy } from '../../src/policy/policy.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
-import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import type { ActorRef, Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';
@@ -44,86 +44,123 @@ async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<Infe
 }
 
 function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy): Behavior<Internal> {
-  const { policy, engine, computing, close } = opened;
-  const rollouts = ctx.resolve<ActedEvent | EnvObserved>(init.replyPath);
-  const totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
-  const seen = new Map<number, number>(); // last turn of each episode
-  let oldest: number | undefined; // when the oldest waiting turn arrived
-  let ticking = false; // a `serve` is on its way
-  let cancelWait: (() => void) | undefined;
-  let lastEnd: number | undefined;
-
-  const schedule = () => {
-    if (ticking || policy.waiting === 0) return;
-    const oldestMs = oldest === undefined ? 0 : ctx.clock.now() - oldest;
-    const { waiting, complete, maxBatch } = policy;
-    cancelWait?.();
-    cancelWait = undefined;
-    if (batchStarts({ waiting, complete, maxBatch, oldestMs, maxWaitMs: init.maxWaitMs })) {
-      ticking = true;
-      void ctx.self.tell({ type: 'serve' });
-    } else {
-      cancelWait = ctx.after(Math.max(0, init.maxWaitMs - oldestMs), { type: 'serve' });
-    }
-  };
-
+  const service = new Service(ctx, init, opened);
   return {
     handlers: {
-      act({ requests }) {
-        const { fresh, forget } = unseen(seen, unpackRequests(requests));
-        policy.release(forget);
-        const refused = policy.submit(fresh);
-        if (refused.length > 0) {
-          const events = refused.map(({ episode, message }) => {
-            const failure = { cause: 'policy', where: ctx.path, message } as const;
-            return { type: 'failed', episode, failure } as const;
-          });
-          void rollouts.tell({ type: 'observed', events });
-        }
-        oldest ??= ctx.clock.now();
-        schedule();
-      },
-      release({ episodes }) {
-        for (const episode of episodes) seen.delete(episode);
-        policy.release(episodes);
-        schedule();
-      },
-      forget() {
-        policy.forget();
-        oldest = undefined;
-        schedule();
-      },
-      loadWeights({ params }) {
-        // Older ones may have waited in the mailbox while this incarnation asked for the newest.
-        if (params.version >= policy.version) policy.load(params);
-      },
-      report({ replyTo }) {
-        const report: InferenceReport = { ...totals, tokens: policy.tokens, engineMs: computing.ms, engine };
-        ctx.reply(replyTo, report);
-      },
-      async serve() {
-        ticking = false;
-        if (policy.waiting === 0) return;
-        const start = ctx.clock.now();
-        if (lastEnd !== undefined) totals.idleMs += start - lastEnd;
-        const turns = await policy.step();
-        lastEnd = ctx.clock.now();
-        oldest = policy.waiting > 0 ? lastEnd : undefined;
-        totals.calls++;
-        totals.turns += turns.length;
-        totals.busyMs += lastEnd - start;
-        if (turns.length > 0) {
-          await rollouts.tell({ type: 'acted', turns: packActed(turns), tokens: policy.tokens });
-        }
-        schedule();
-      },
+      act: ({ requests }) => service.act(unpackRequests(requests)),
+      release: ({ episodes }) => service.release(episodes),
+      forget: () => service.forget(),
+      loadWeights: ({ params }) => service.loadWeights(params),
+      report: ({ replyTo }) => ctx.reply(replyTo, service.report()),
+      serve: () => service.serve(),
     },
-    async stopped() {
-      cancelWait?.();
-      await policy.dispose();
-      await close();
-    },
+    stopped: () => service.close(),
   };
+}
+
+class Service {
+  readonly #ctx: Context<Internal>;
+  readonly #opened: OpenedPolicy;
+  readonly #policy: Policy;
+  readonly #maxWaitMs: number;
+  readonly #rollouts: ActorRef<ActedEvent | EnvObserved>;
+  readonly #totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
+  /** Last turn of each episode. */
+  readonly #seen = new Map<number, number>();
+  /** Clock when the oldest waiting turn arrived. */
+  #oldest: number | undefined;
+  /** A `serve` is on its way. */
+  #ticking = false;
+  #cancelWait: (() => void) | undefined;
+  /** Clock at the end of the last call. */
+  #lastEnd: number | undefined;
+
+  constructor(ctx: Context<Internal>, { replyPath, maxWaitMs }: InferenceInit, opened: OpenedPolicy) {
+    this.#ctx = ctx;
+    this.#opened = opened;
+    this.#policy = opened.policy;
+    this.#maxWaitMs = maxWaitMs;
+    this.#rollouts = ctx.resolve<ActedEvent | EnvObserved>(replyPath);
+  }
+
+  act(requests: readonly ActRequest[]): void {
+    const { fresh, forget } = unseen(this.#seen, requests);
+    this.#policy.release(forget);
+    const refused = this.#policy.submit(fresh);
+    if (refused.length > 0) {
+      const events = refused.map(({ episode, message }) => {
+        const failure = { cause: 'policy', where: this.#ctx.path, message } as const;
+        return { type: 'failed', episode, failure } as const;
+      });
+      void this.#rollouts.tell({ type: 'observed', events });
+    }
+    this.#oldest ??= this.#ctx.clock.now();
+    this.#schedule();
+  }
+
+  release(episodes: readonly number[]): void {
+    for (const episode of episodes) this.#seen.delete(episode);
+    this.#policy.release(episodes);
+    this.#schedule();
+  }
+
+  forget(): void {
+    this.#policy.forget();
+    this.#oldest = undefined;
+    this.#schedule();
+  }
+
+  loadWeights(params: ParamSet): void {
+    // Older ones may have waited in the mailbox while this incarnation asked for the newest.
+    if (params.version >= this.#policy.version) this.#policy.load(params);
+  }
+
+  report(): InferenceReport {
+    const { computing, engine } = this.#opened;
+    return { ...this.#totals, tokens: this.#policy.tokens, engineMs: computing.ms, engine };
+  }
+
+  /** One engine call. */
+  async serve(): Promise<void> {
+    const policy = this.#policy;
+    const totals = this.#totals;
+    this.#ticking = false;
+    if (policy.waiting === 0) return;
+    const start = this.#ctx.clock.now();
+    if (this.#lastEnd !== undefined) totals.idleMs += start - this.#lastEnd;
+    const turns = await policy.step();
+    const end = this.#ctx.clock.now();
+    this.#lastEnd = end;
+    this.#oldest = policy.waiting > 0 ? end : undefined;
+    totals.calls++;
+    totals.turns += turns.length;
+    totals.busyMs += end - start;
+    if (turns.length > 0) {
+      await this.#rollouts.tell({ type: 'acted', turns: packActed(turns), tokens: policy.tokens });
+    }
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    this.#cancelWait?.();
+    await this.#policy.dispose();
+    await this.#opened.close();
+  }
+
+  #schedule(): void {
+    if (this.#ticking || this.#policy.waiting === 0) return;
+    const oldestMs = this.#oldest === undefined ? 0 : this.#ctx.clock.now() - this.#oldest;
+    const maxWaitMs = this.#maxWaitMs;
+    const { waiting, complete, maxBatch } = this.#policy;
+    this.#cancelWait?.();
+    this.#cancelWait = undefined;
+    if (batchStarts({ waiting, complete, maxBatch, oldestMs, maxWaitMs })) {
+      this.#ticking = true;
+      void this.#ctx.self.tell({ type: 'serve' });
+    } else {
+      this.#cancelWait = this.#ctx.after(Math.max(0, maxWaitMs - oldestMs), { type: 'serve' });
+    }
+  }
 }
 
 /**

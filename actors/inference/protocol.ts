@@ -1,4 +1,5 @@
 /** Messages of the batching inference actor, which owns the policy's engine in a thread of its own. */
+import type { RunConfig } from '../../src/config/run-config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { PolicySpec } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
@@ -54,14 +55,12 @@ export interface InferenceReport {
 }
 
 /** Init of the actor; plain data. */
-export interface InferenceInit {
+export interface InferenceInit extends Pick<RunConfig['rollout'], 'maxBatch' | 'maxWaitMs'> {
   readonly policy: PolicySpec;
-  readonly maxBatch: number;
-  readonly maxWaitMs: number;
   /** Path of the actor that gets `acted`. */
   readonly replyPath: string;
   /** Path of the learner, asked for the newest weights after a restart; absent in a run that does not learn. */
-  readonly learnerPath?: string;
+  readonly learnerPath?: string | undefined;
 }
 
 /** Event sent to `replyPath`: turns were decided. */

@@ -38,7 +38,7 @@ export default function learnerActor(init: LearnerInit): BehaviorFactory<Learner
     const engine = await openEngine(init.engine);
     const options = { ...init.trainer, codec: codecOf(await loadWorld(new URL(init.envModule)), init.chat) };
     const { state, ...weights } = init.start;
-    const trainer = await Trainer.create(engine, options, { ...weights, ...(state ? { state: state.trainer } : {}) });
+    const trainer = await Trainer.create(engine, options, { ...weights, state: state?.trainer });
     const learner = new Learner(ctx, init, trainer);
     return {
       handlers: {
@@ -147,7 +147,7 @@ class Learner {
         identity: checkpoint.identity,
         params,
         moments,
-        ...(reference ? { reference } : {}),
+        reference,
         learner: { trainer: state, brokenInARow: this.#brokenInARow },
         rollout: run,
         horizon,
@@ -155,7 +155,7 @@ class Learner {
       const full = checkpoint.chaos !== undefined && diskFault(checkpoint.chaos, update);
       const saved = saveCheckpoint(checkpoint.dir, update, content, {
         keep: checkpoint.keep,
-        ...(full ? { disk: fullDisk() } : {}),
+        disk: full ? fullDisk() : undefined,
       });
       report = { ok: saved.ok, update, message: saved.ok ? saved.path : `${saved.code}: ${saved.message}` };
     } catch (thrown) {
@@ -200,7 +200,7 @@ function updateReport(
     tokens: result.tokens,
     skipped: 0,
     credit: result.credit,
-    ...(broken ? { broken } : {}),
+    broken,
     ...times,
   };
 }

@@ -1,5 +1,6 @@
 /** Messages of the learner, which owns weights and optimiser in a thread of its own. */
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
@@ -62,7 +63,7 @@ export interface UpdateReport {
   readonly busyMs: number;
   readonly idleMs: number;
   /** Broken update, set where it was taken back; its groups count as filtered. */
-  readonly broken?: BrokenUpdate;
+  readonly broken?: BrokenUpdate | undefined;
 }
 
 /** Broken update: one that was taken back. */
@@ -76,39 +77,29 @@ export interface BrokenUpdate extends Breakage {
 }
 
 /** Init of the learner actor; plain data. */
-export interface LearnerInit {
+export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate' | 'oversampling' | 'maxLag'> {
   readonly engine: EngineOptions;
   readonly envModule: string;
   /** Reading of a language model, where the policy is one. */
-  readonly chat?: ChatReading;
+  readonly chat?: ChatReading | undefined;
   readonly trainer: Omit<TrainerOptions, 'codec'>;
   readonly start: {
     readonly params: ParamSet;
-    readonly moments?: Moments;
-    readonly reference?: ParamSet;
-    readonly state?: LearnerState;
+    readonly moments?: Moments | undefined;
+    readonly reference?: ParamSet | undefined;
+    readonly state?: LearnerState | undefined;
   };
-  readonly groupsPerUpdate: number;
-  /** Groups one update may consume to find those with a signal, in units of `groupsPerUpdate`. */
-  readonly oversampling: number;
-  readonly maxLag: number;
-  readonly breaker: {
-    /** Broken updates in a row that are answered by restoring the weights of the last good checkpoint. */
-    readonly rollbackAfter: number;
-    /** Factor on the learning rate at each rollback, in (0, 1]. */
-    readonly shrink: number;
+  readonly breaker: RunConfig['learner']['breaker'] & {
     /** `quarantine` folder of the run. */
     readonly dir: string;
   };
   /** Updates at which the run ends: groups that arrive later are kept, not trained on. */
   readonly maxUpdates: number | undefined;
-  readonly checkpoint: {
+  readonly checkpoint: RunConfig['checkpoint'] & {
     /** `checkpoints` folder of the run. */
     readonly dir: string;
-    readonly everyUpdates: number;
-    readonly keep: number;
     /** Chaos faults: strike checkpoints with a full disk. */
-    readonly chaos?: ChaosSpec;
+    readonly chaos?: ChaosSpec | undefined;
     /** Identity that every checkpoint records and that is checked on load. */
     readonly identity: CheckpointIdentity;
     /** True in serial mode: all groups are handed over again after a checkpoint. */

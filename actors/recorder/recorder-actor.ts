@@ -6,6 +6,7 @@
  */
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
@@ -15,24 +16,19 @@ import type { MetricSink } from '../../src/record/sinks/sink.ts';
 import { TraceBudget } from '../../src/record/trace-budget.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { earlierRows, type RowBefore, updateRow } from '../../src/record/update-row.ts';
-import type { BehaviorFactory } from '../../src/runtime/actor.ts';
+import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { SaveReport } from '../learner/protocol.ts';
 import type { EvaluationRecord } from '../scheduler/protocol.ts';
 import { brokenNotice, failureNotices, unsavedNotice } from './notices.ts';
-import type { RecorderCommand, UpdateRecorded } from './protocol.ts';
+import type { RecorderCommand, TaskQuarantined, UpdateRecorded } from './protocol.ts';
 
-export interface RecorderInit {
+export interface RecorderInit extends Pick<RunConfig, 'trace'> {
   /** The run's folder; it exists. */
   readonly dir: string;
   /** Updates in the checkpoint from which the run resumed; absent for a new run. */
   readonly resumedFrom: number | undefined;
   /** Resolved configuration, for trace headers. */
   readonly config: unknown;
-  readonly everyGroups: number;
-  readonly rotateBytes: number;
-  readonly keepFiles: number;
-  /** Share of the time that tracing may take, in (0, 1]. */
-  readonly maxShare: number;
   /** Sub-task of a task index. */
   readonly labelOf: (index: number) => string;
   /** Places metrics go to besides `metrics.jsonl`. */
@@ -58,89 +54,121 @@ const PROGRESS_MS = 250;
 
 export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderCommand> {
   return (ctx) => {
-    const troubles = new Set<string>();
-    const guarded = (what: string, write: () => void) => {
-      try {
-        write();
-      } catch (thrown) {
-        if (!troubles.has(what))
-          init.onNotice(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
-        troubles.add(what);
-      }
-    };
-    const metrics = new MetricsFile(init.dir);
-    const { resumedFrom } = init;
-    if (resumedFrom !== undefined) guarded('metrics.jsonl', () => cutMetrics(init.dir, resumedFrom));
-    const traces = new TraceFiles({ ...init, dir: join(init.dir, 'traces') });
-    const budget = new TraceBudget(init.maxShare, ctx.clock.now());
-    const traced = new Set<number>(); // groups whose advantages are still to come
-    const failed = failureNotices(init.onNotice);
-    let groups = 0;
-    let progressAt = Number.NEGATIVE_INFINITY;
-    let earlier: RowBefore[] = [];
-
-    const write = (row: MetricsRow) => {
-      guarded('metrics.jsonl', () => metrics.append(row));
-      for (const sink of init.sinks) guarded(sink.name, () => sink.write(row));
-      init.onMetrics(row);
-    };
-    const rowOf = ({ report, status, consumed }: UpdateRecorded): MetricsRow => {
-      const actors = { actors: ctx.system.stats(), hostsReplaced: init.hostsReplaced() };
-      earlier = earlierRows(earlier, status.elapsedMs);
-      const row = updateRow(report, consumed, status, actors, earlier[0]);
-      earlier.push({ rollout: status, actors });
-      return row;
-    };
+    const recorder = new Recorder(ctx, init);
     return {
       handlers: {
-        episodes({ trajectories, purpose }) {
-          init.onEpisodes?.(trajectories, purpose);
-          const [first] = trajectories;
-          if (!first || init.everyGroups === 0 || groups++ % init.everyGroups !== 0) return;
-          const start = ctx.clock.now();
-          if (!budget.allows(start)) return;
-          guarded('traces', () => traces.episodes(trajectories, purpose, init.labelOf(first.task.index)));
-          budget.spent(ctx.clock.now() - start);
-          if (purpose === 'train') remember(traced, first.group);
-        },
-        updated(update) {
-          const { version, credit, broken } = update.report;
-          write(rowOf(update));
-          const own = credit.filter(({ group }) => traced.delete(group));
-          if (own.length > 0) guarded('traces', () => traces.credit(version, own));
-          if (broken) init.onNotice(brokenNotice(version, broken));
-        },
-        metrics: ({ row }) => write(row),
+        episodes: ({ trajectories, purpose }) => recorder.episodes(trajectories, purpose),
+        updated: (update) => recorder.updated(update),
+        metrics: ({ row }) => recorder.metrics(row),
         evaluated: ({ version, record }) => init.onEvaluation?.(version, record),
-        saved({ report }) {
-          init.onSaved(report);
-          if (!report.ok) init.onNotice(unsavedNotice(report));
-        },
-        failed: ({ failure, task }) => failed(failure, task),
-        progressed({ status }) {
-          const now = ctx.clock.now();
-          if (!init.onProgress || now - progressAt < PROGRESS_MS) return;
-          progressAt = now;
-          init.onProgress(status);
-        },
-        quarantined({ task, failure, attempts }) {
-          guarded('quarantine', () => {
-            const folder = join(init.dir, 'quarantine');
-            mkdirSync(folder, { recursive: true });
-            appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
-          });
-        },
-        flush({ replyTo }) {
-          ctx.reply(replyTo, null); // writes are synchronous: whatever was told before is in the files
-        },
+        saved: ({ report }) => recorder.saved(report),
+        failed: ({ failure, task }) => recorder.failed(failure, task),
+        progressed: ({ status }) => recorder.progressed(status),
+        quarantined: (quarantined) => recorder.quarantined(quarantined),
+        flush: ({ replyTo }) => ctx.reply(replyTo, null), // writes are synchronous: what was told before is in the files
       },
-      stopped() {
-        traces.close();
-        metrics.close();
-        for (const sink of init.sinks) guarded(sink.name, () => sink.close());
-      },
+      stopped: () => recorder.close(),
     };
   };
+}
+
+class Recorder {
+  readonly failed: ReturnType<typeof failureNotices>;
+  readonly #ctx: Context<RecorderCommand>;
+  readonly #init: RecorderInit;
+  readonly #metrics: MetricsFile;
+  readonly #traces: TraceFiles;
+  readonly #budget: TraceBudget;
+  /** Troubles that were reported: files and sinks that could not be written. */
+  readonly #troubles = new Set<string>();
+  /** Groups whose advantages are still to come. */
+  readonly #traced = new Set<number>();
+  #groups = 0;
+  #progressAt = Number.NEGATIVE_INFINITY;
+  #earlier: RowBefore[] = [];
+
+  constructor(ctx: Context<RecorderCommand>, init: RecorderInit) {
+    const { dir, config, trace, resumedFrom } = init;
+    this.#ctx = ctx;
+    this.#init = init;
+    this.#metrics = new MetricsFile(dir);
+    if (resumedFrom !== undefined) this.#guarded('metrics.jsonl', () => cutMetrics(dir, resumedFrom));
+    this.#traces = new TraceFiles({ ...trace, config, dir: join(dir, 'traces') });
+    this.#budget = new TraceBudget(trace.maxShare, ctx.clock.now());
+    this.failed = failureNotices(init.onNotice);
+  }
+
+  episodes(trajectories: readonly Trajectory[], purpose: string): void {
+    const { onEpisodes, labelOf, trace } = this.#init;
+    onEpisodes?.(trajectories, purpose);
+    const [first] = trajectories;
+    if (!first || trace.everyGroups === 0 || this.#groups++ % trace.everyGroups !== 0) return;
+    const start = this.#ctx.clock.now();
+    if (!this.#budget.allows(start)) return;
+    this.#guarded('traces', () => this.#traces.episodes(trajectories, purpose, labelOf(first.task.index)));
+    this.#budget.spent(this.#ctx.clock.now() - start);
+    if (purpose === 'train') remember(this.#traced, first.group);
+  }
+
+  updated(update: UpdateRecorded): void {
+    const { version, credit, broken } = update.report;
+    this.metrics(this.#rowOf(update));
+    const own = credit.filter(({ group }) => this.#traced.delete(group));
+    if (own.length > 0) this.#guarded('traces', () => this.#traces.credit(version, own));
+    if (broken) this.#init.onNotice(brokenNotice(version, broken));
+  }
+
+  metrics(row: MetricsRow): void {
+    this.#guarded('metrics.jsonl', () => this.#metrics.append(row));
+    for (const sink of this.#init.sinks) this.#guarded(sink.name, () => sink.write(row));
+    this.#init.onMetrics(row);
+  }
+
+  saved(report: SaveReport): void {
+    this.#init.onSaved(report);
+    if (!report.ok) this.#init.onNotice(unsavedNotice(report));
+  }
+
+  progressed(status: RunStatus): void {
+    const { onProgress } = this.#init;
+    const now = this.#ctx.clock.now();
+    if (!onProgress || now - this.#progressAt < PROGRESS_MS) return;
+    this.#progressAt = now;
+    onProgress(status);
+  }
+
+  quarantined({ task, failure, attempts }: TaskQuarantined): void {
+    this.#guarded('quarantine', () => {
+      const folder = join(this.#init.dir, 'quarantine');
+      mkdirSync(folder, { recursive: true });
+      appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
+    });
+  }
+
+  close(): void {
+    this.#traces.close();
+    this.#metrics.close();
+    for (const sink of this.#init.sinks) this.#guarded(sink.name, () => sink.close());
+  }
+
+  /** Writes, and reports once what cannot be written. */
+  #guarded(what: string, write: () => void): void {
+    try {
+      write();
+    } catch (thrown) {
+      if (this.#troubles.has(what)) return;
+      this.#troubles.add(what);
+      this.#init.onNotice(`cannot write ${what}: ${messageOf(thrown)}; the run goes on without it`);
+    }
+  }
+
+  #rowOf({ report, status, consumed }: UpdateRecorded): MetricsRow {
+    const actors = { actors: this.#ctx.system.stats(), hostsReplaced: this.#init.hostsReplaced() };
+    this.#earlier = earlierRows(this.#earlier, status.elapsedMs);
+    const row = updateRow(report, consumed, status, actors, this.#earlier[0]);
+    this.#earlier.push({ rollout: status, actors });
+    return row;
+  }
 }
 
 /** Groups remembered at most: those that are never trained on (stale, filtered) must not pile up. */

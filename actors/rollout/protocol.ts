@@ -2,6 +2,7 @@
  * Messages of the rollout actor, which plays the groups it is told: it opens their episodes on the env hosts, sends
  * their turns to the policy, applies the horizon, and reports their outcomes to the scheduler.
  */
+import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { RolloutTotals } from '../../src/record/run-status.ts';
@@ -108,18 +109,13 @@ export interface EnvObserved {
 }
 
 /** Init of the rollout actor; plain data. */
-export interface RolloutInit {
+export interface RolloutInit extends Pick<RunConfig['rollout'], 'envThreads' | 'maxAttempts' | 'maxFailures'> {
   /** Id of the view the policy reads through, for the record. */
   readonly view: string | undefined;
   /** True when the policy has a thread of its own: messages to it are packed. */
   readonly policyInThread: boolean;
-  /** Episodes that may run at once, and threads of the env hosts: for the account of where time goes. */
+  /** Episodes that may run at once, for the account of where time goes. */
   readonly slots: number;
-  readonly envThreads: number;
-  /** Attempts at one episode, ≥ 1, before its group is given up. */
-  readonly maxAttempts: number;
-  /** Failed episodes in a row, none finished in between, that end the run. */
-  readonly maxFailures: number;
   /** True in serial mode: episodes come to rest when training ends. */
   readonly barrier: boolean;
   /** Start of the counters. */

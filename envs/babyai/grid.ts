@@ -5,7 +5,6 @@
  * A cell's *code* packs what Minigrid encodes in three bytes: `type | colour << 8 | state << 16`.
  */
 
-export const UNSEEN = 0;
 export const EMPTY = 1;
 export const WALL = 2;
 export const DOOR = 4;
@@ -17,7 +16,6 @@ export const BOX = 7;
 export const TYPE_NAMES: readonly string[] = ['unseen', 'empty', 'wall', 'floor', 'door', 'key', 'ball', 'box'];
 /** Names by colour number, as observations encode them. */
 export const COLOR_NAMES = ['red', 'green', 'blue', 'purple', 'yellow', 'grey'] as const;
-export type ColorName = (typeof COLOR_NAMES)[number];
 /** Colour numbers in the order of their sorted names, which is the order the level generator draws from. */
 export const SORTED_COLORS: readonly number[] = [2, 1, 5, 3, 0, 4];
 export const [RED, GREEN, BLUE, PURPLE, YELLOW, GREY] = [0, 1, 2, 3, 4, 5];

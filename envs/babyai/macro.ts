@@ -30,7 +30,7 @@ const MOVE_FORWARD = plain('move forward', FORWARD);
 const PUT_DOWN = plain('drop', DROP);
 const TOGGLE_IT = plain('toggle', TOGGLE);
 /** Answers with the list and costs a turn. */
-export const CHECK = plain('check available actions');
+const CHECK = plain('check available actions');
 
 const face = (action: string, target: Thing, ending: readonly number[]): Macro => ({
   action,
@@ -189,7 +189,7 @@ export function correctedMacros(scene: Scene, world: World): Macro[] {
 }
 
 /** True when toggling changes what is ahead. */
-export function canToggle(ahead: number, carried: number): boolean {
+function canToggle(ahead: number, carried: number): boolean {
   const type = ahead & 0xff;
   return type === BOX || (type === DOOR && (ahead >>> 16 !== LOCKED || fits(carried, ahead)));
 }

@@ -11,9 +11,9 @@ import { FIRST_OBJECT, type World } from './world.ts';
 
 /** Verdict of an instruction after an action. */
 export type Status = 0 | 1 | 2;
-export const CONTINUE = 0;
+const CONTINUE = 0;
 export const SUCCESS = 1;
-export const FAILURE = 2;
+const FAILURE = 2;
 
 export type Location = 'left' | 'right' | 'front' | 'behind';
 export const LOCATIONS: readonly Location[] = ['left', 'right', 'front', 'behind'];

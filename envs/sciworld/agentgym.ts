@@ -19,6 +19,7 @@ function replayed({ index, actions }: AgentGymSession): Simulator {
     simulator.step(action);
     simulator.drawValid();
   }
+  simulator.settle();
   return simulator;
 }
 

@@ -26,7 +26,7 @@ export function genesShowing(table: string, trait: string, asked: Expression, ra
 }
 
 /** Dominance of `trait` as seen: it shows recessive only where both sets are. */
-export function isDominant(genes: Genes, trait: string): boolean {
+function isDominant(genes: Genes, trait: string): boolean {
   const at = genes.traits.indexOf(trait);
   return genes.first[at]! || genes.second[at]!;
 }

@@ -133,7 +133,7 @@ function head(line: string): string {
 const STATES = /\b(?:solid|liquid|gaseous|burned|melted) /g;
 
 /** Name without its state: "liquid tin" → "tin", "ice" → "water". */
-export function stateless(name: string): string {
+function stateless(name: string): string {
   const bare = plain(name).replace(STATES, '');
   return bare === 'ice' || bare === 'steam' ? 'water' : bare;
 }

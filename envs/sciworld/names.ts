@@ -20,7 +20,7 @@ export function plain(text: string): string {
 const PORTAL_AS_CONTAINER = ['ERROR: SHOULD USE OVERRIDE FOR PORTAL.'];
 
 /** Names of a thing by itself, without its container. @param viewer place they are used in; only doors look at it */
-export function ownNames(thing: Thing, viewer: Thing | null): string[] {
+function ownNames(thing: Thing, viewer: Thing | null): string[] {
   if (thing.portal) return portalNames(thing, viewer);
   const names = new Set<string>(thing.kind.references);
   const described = describedName(thing);

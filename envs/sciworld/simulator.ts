@@ -1,5 +1,6 @@
 /** One episode of ScienceWorld: loading a variation, and steps. */
 import { type Action, inventoryText, type Stage } from './actions.ts';
+import { deferTicks, settleAll, tickWorld } from './deferral.ts';
 import { type Done, Goals } from './goals.ts';
 import { buildHouse } from './house.ts';
 import { JavaRandom } from './java-random.ts';
@@ -9,7 +10,7 @@ import { FIRST_HOUSE_ID, REGISTRY, type Registered } from './tasks/index.ts';
 import { Site } from './tasks/task.ts';
 import { detailed } from './text.ts';
 import { descendants, type Thing, World } from './thing.ts';
-import { fill, tickWorld } from './ticks.ts';
+import { fill } from './ticks.ts';
 import { availableActions, validActions } from './valid.ts';
 
 export const SIMPLIFICATIONS = [
@@ -64,6 +65,12 @@ export class Simulator implements Stage {
       !this.#simplifications.has('noElectricalAction'),
     );
     this.#simplify();
+    deferTicks(this.world);
+  }
+
+  /** Makes up for all ticks that were put off, before the world is looked at from outside. */
+  settle(): void {
+    settleAll(this.world);
   }
 
   #simplify(): void {
@@ -112,6 +119,7 @@ export class Simulator implements Stage {
    * further step, it is of no meaning
    */
   drawValid(): () => string[] {
+    this.settle();
     this.#valid = this.#pending ? () => this.#pending!.map((_, i) => `${i}`).sort() : validActions(this, this.actions);
     return this.#valid;
   }
@@ -169,6 +177,7 @@ export class Simulator implements Stage {
     for (const action of this.actions) {
       const words = action.pattern[0]!;
       if (!words.some((word) => text.startsWith(word))) continue;
+      if (action.when === 'teleport') this.settle();
       const things = action.when === 'teleport' ? nameable([...descendants(this.world.universe)], agent.parent!) : near;
       for (const tuple of match(action.pattern, text, things)) readings.push({ action, things: tuple });
     }
@@ -196,6 +205,7 @@ export class Simulator implements Stage {
       if (queued) {
         const { action, things } = queued;
         const [x, y] = things as [Thing, Thing];
+        for (const thing of things) this.world.settle(thing);
         this.#history.push({ action, things });
         output = action.refuse(this, x, y) ?? action.run(this, x, y);
         time = !action.free;
@@ -216,6 +226,7 @@ export class Simulator implements Stage {
   }
 
   #lookAtGoals(): void {
+    if (this.focus) this.world.settle(this.focus);
     this.focus = this.goals.tick(this.focus);
   }
 

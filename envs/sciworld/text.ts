@@ -39,7 +39,7 @@ function sorted(things: readonly Thing[]): Thing[] {
 }
 
 /** "a, b, c", or "nothing". */
-export function inline(things: readonly Thing[], viewer: Thing | null): string {
+function inline(things: readonly Thing[], viewer: Thing | null): string {
   const texts = sorted(things).map((thing) => cursory(thing, viewer));
   return texts.length === 0 ? 'nothing' : texts.join(', ');
 }

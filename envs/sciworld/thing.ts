@@ -219,6 +219,8 @@ export class Thing {
   deleted = false;
   /** Tick this thing has had its turn in. */
   ticked = -1;
+  /** Places: ticks that have been put off (`deferral.ts`); −1 where they are taken as they come. */
+  owed = -1;
   moveable: boolean;
   edible: boolean;
   matter: Substance | null;
@@ -329,6 +331,8 @@ export class World {
   /** Ticks so far; a thing that has had its turn carries this number. */
   clock = 0;
   readonly changes: Changes = { count: 0, walks: 0 };
+  /** Catch-up of the place a thing is in, called before that is looked at or changed; see `deferral.ts`. */
+  settle: (thing: Thing) => void = () => {};
   universe!: Thing;
   agent!: Thing;
   inventory!: Thing;
@@ -367,6 +371,7 @@ export class World {
   /** Puts `thing` into `into`, out of wherever it was. Into itself: nothing happens. */
   move(thing: Thing, into: Thing): void {
     if (thing === into) return;
+    this.settle(into);
     this.take(thing);
     into.contents = inserted(into.contents, thing);
     into.known = null;
@@ -378,6 +383,7 @@ export class World {
   take(thing: Thing): void {
     const from = thing.parent;
     if (!from) return;
+    this.settle(thing);
     from.contents = from.contents.filter((other) => other !== thing);
     from.known = null;
     thing.parent = null;

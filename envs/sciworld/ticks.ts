@@ -121,9 +121,3 @@ export function tick(thing: Thing, world: World): void {
   for (const portal of thing.portals) tick(portal, world);
   thing.ticked = world.clock;
 }
-
-/** One tick of everything. */
-export function tickWorld(world: World): void {
-  world.clock++;
-  tick(world.universe, world);
-}

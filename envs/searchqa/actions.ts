@@ -64,12 +64,12 @@ const IS_NUMBER = /^\d+$/;
 const IS_CLOSED_QUESTION = /^(?:Is|Are|Was|Were|Do|Does|Did|Has|Have|Can) /;
 
 /** True of a question that is answered with yes or no. */
-export function isClosedQuestion(question: string): boolean {
+function isClosedQuestion(question: string): boolean {
   return IS_CLOSED_QUESTION.test(question) && !isComparison(question);
 }
 
 /** True of a question that offers its answers itself: `…, A or B?` */
-export function isComparison(question: string): boolean {
+function isComparison(question: string): boolean {
   return question.includes(' or ');
 }
 

@@ -43,7 +43,7 @@ export function fileQuestions(files: DataFiles, train: readonly string[] | undef
 }
 
 /** The rows of a file. @throws {UserError} */
-export function readRows(file: string): Row[] {
+function readRows(file: string): Row[] {
   let values: readonly unknown[];
   try {
     values = /\.parquet$/.test(file) ? parquetRows(file) : jsonRows(readFileSync(file));

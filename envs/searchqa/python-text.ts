@@ -28,7 +28,7 @@ export function split(text: string): string[] {
 }
 
 /** Python's `str.isspace` of a UTF-16 unit. */
-export function isSpace(code: number): boolean {
+function isSpace(code: number): boolean {
   if (code < 128) return code === 32 || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
   return (
     code === 0x85 ||

@@ -1,5 +1,4 @@
 /** Every sentence of the world: the two originals' word for word, and the few that are ours. */
-import type { Command } from './grammar.ts';
 import { strip } from './python-text.ts';
 
 /** `agentgym`: a dialogue of turns. `search-r1`: one long answer into which results are inserted. */
@@ -129,9 +128,4 @@ export function readPassages(observation: string): ReadPassage[] {
 export function conversation(said: string, question?: string): string {
   const prompt = question === undefined ? '' : `<|im_start|>user\n${opening('search-r1', question)}<|im_end|>\n`;
   return `${prompt}<|im_start|>assistant\n${said}`;
-}
-
-/** An action in a few words, for people. */
-export function inShort(command: Command | undefined): string {
-  return command ? `${command.type}: ${command.content}` : 'no action';
 }

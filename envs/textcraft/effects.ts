@@ -42,9 +42,9 @@ export interface Taken {
 export type Fidelity = 'corrected' | 'original';
 
 /** The corrected world does not read an action longer than this (UTF-16 units) … */
-export const MAX_ACTION_CHARS = 1000;
+const MAX_ACTION_CHARS = 1000;
 /** … nor one that writes a number with more digits than this. */
-export const MAX_DIGITS = 30;
+const MAX_DIGITS = 30;
 
 const REMEMBERED = 8192;
 

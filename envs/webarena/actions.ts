@@ -1,11 +1,12 @@
 /**
  * Actions as lists, for a policy that chooses: at most 64 texts a stage. First what can be clicked, what a field may be
- * given (the objective's slots, and links followed on another site), scrolling, going back and ending; an objective that
- * asks something has its answers in a stage of their own: the texts in view that are of the type it asks for.
+ * given (the objective's slots, and links followed on another site), scrolling and ending; `more` lists what is left: long
+ * navigations, going back, home, tabs. An objective that asks something has its answers in a stage of their own: the texts
+ * in view that are of the type it asks for.
  */
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { Snapshot } from './drivers/driver.ts';
-import { type AxNode, type PrintedTree, placeOf } from './tree.ts';
+import { type AxNode, type PrintedTree, placeOf, type Rect } from './tree.ts';
 import { PUBLIC } from './urls.ts';
 
 const CLICKABLE = new Set(['link', 'button', 'checkbox', 'radio', 'combobox', 'option', 'tab', 'menuitem', 'switch']);
@@ -65,11 +66,13 @@ export class Stage {
     if (this.#chosen === ANSWER) return [...answers(choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
     const field = FIELD.exec(this.#chosen ?? '')?.[1];
     if (field !== undefined) return [...typings(field, choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
-    const first = onPage(choices).filter((text) => mayStage || !FIELD.test(text));
-    const rest = [...others(choices), ...ends(choices, mayStage)];
-    const room = ACTIONS_PER_STAGE - rest.length - 1;
-    if (this.#chosen === MORE) return [...first.slice(room), ...back];
-    return [...first.slice(0, room), ...(first.length > room && mayStage ? [MORE] : []), ...rest];
+    const { near, far } = onPage(choices);
+    const rest = [...scrolls(choices), ...ends(choices, mayStage)];
+    const room = mayStage ? ACTIONS_PER_STAGE - rest.length - 1 : ACTIONS_PER_STAGE;
+    const later = [...near.slice(room), ...far, ...others(choices)];
+    if (this.#chosen === MORE) return [...later.slice(0, ACTIONS_PER_STAGE - 1), ...back];
+    const first = [...near.slice(0, room), ...(mayStage ? [MORE] : others(choices)), ...rest];
+    return mayStage ? first : first.filter((text) => !FIELD.test(text));
   }
 }
 
@@ -77,28 +80,52 @@ function isStage(text: string): boolean {
   return text === ANSWER || text === MORE || text === CANCEL || FIELD.test(text);
 }
 
+/** A navigation with more links than this is listed under `more`. */
+const LONG_NAVIGATION = 8;
+
 /** Clicks and typings in the page's order; of an opened select its options, and the select that closes it. */
-function onPage(choices: Choices): string[] {
+function onPage(choices: Choices): { near: string[]; far: string[] } {
   const { tree, expanded } = choices;
   const { ids, nodes } = tree;
   if (expanded !== undefined && nodes.some(({ role }) => role === 'option')) {
-    return ids.filter((_, i) => nodes[i]!.role === 'option' || nodes[i]!.id === expanded).map((id) => `click [${id}]`);
+    const listed = ids.filter((_, i) => nodes[i]!.role === 'option' || nodes[i]!.id === expanded);
+    return { near: listed.map((id) => `click [${id}]`), far: [] };
   }
   const typable = nodes.reduce((sum, { role = '' }) => sum + Number(TYPABLE.has(role)), 0);
   const given = typable === 0 ? [] : typed(choices);
   const inStages = typable * given.length > MAX_TYPINGS;
-  const texts: string[] = [];
+  const long = longNavigations(nodes);
+  const [near, far]: [string[], string[]] = [[], []];
   for (let i = 0; i < nodes.length; i++) {
     const role = nodes[i]!.role ?? '';
-    if (CLICKABLE.has(role)) texts.push(`click [${ids[i]}]`);
+    if (CLICKABLE.has(role))
+      (long.some((place) => isInside(nodes[i]!.rect, place)) ? far : near).push(`click [${ids[i]}]`);
     else if (!TYPABLE.has(role)) continue;
-    else if (inStages) texts.push(`type [${ids[i]}]`);
+    else if (inStages) near.push(`type [${ids[i]}]`);
     else {
       const enter = role === 'searchbox' || isBeforeButton(nodes, i) ? 1 : 0;
-      for (const text of given) texts.push(`type [${ids[i]}] [${text}] [${enter}]`);
+      for (const text of given) near.push(`type [${ids[i]}] [${text}] [${enter}]`);
     }
   }
-  return texts;
+  return { near, far };
+}
+
+/** Places of navigations with many links. */
+function longNavigations(nodes: readonly AxNode[]): Rect[] {
+  const places = nodes.flatMap(({ role, rect }) => (role === 'navigation' && rect ? [rect] : []));
+  return places.filter(
+    (place) => nodes.filter(({ role, rect }) => role === 'link' && isInside(rect, place)).length > LONG_NAVIGATION,
+  );
+}
+
+function isInside(rect: Rect | null, [x, y, width, height]: Rect): boolean {
+  return (
+    rect !== null &&
+    rect[0] >= x &&
+    rect[1] >= y &&
+    rect[0] + rect[2] <= x + width + 1 &&
+    rect[1] + rect[3] <= y + height + 1
+  );
 }
 
 /** True for a field with a button right of it in the same line: Enter there presses that button. */
@@ -108,7 +135,7 @@ function isBeforeButton(nodes: readonly AxNode[], at: number): boolean {
   return next?.role === 'button' && rect !== null && next.rect?.[1] === rect[1];
 }
 
-function others({ snapshot, screen, hasHome }: Choices): string[] {
+function scrolls({ snapshot, screen }: Choices): string[] {
   const texts: string[] = [];
   let [top, bottom] = [0, 0];
   for (const node of snapshot.nodes) {
@@ -119,13 +146,12 @@ function others({ snapshot, screen, hasHome }: Choices): string[] {
   }
   if (bottom > screen[1] + 1) texts.push('scroll [down]');
   if (top < -1) texts.push('scroll [up]');
-  texts.push('go_back');
-  if (hasHome) texts.push(HOME);
-  if (snapshot.titles.length > 1) {
-    for (const i of snapshot.titles.keys()) if (i !== snapshot.current) texts.push(`tab_focus [${i}]`);
-    texts.push('close_tab');
-  }
   return texts;
+}
+
+function others({ snapshot, hasHome }: Choices): string[] {
+  const tabs = snapshot.titles.flatMap((_, i) => (i === snapshot.current ? [] : [`tab_focus [${i}]`]));
+  return ['go_back', ...(hasHome ? [HOME] : []), ...tabs, ...(tabs.length > 0 ? ['close_tab'] : [])];
 }
 
 /** Types of answers that an objective may ask for; `nothing` where it tells to do something. */

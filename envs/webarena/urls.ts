@@ -4,7 +4,7 @@
  */
 
 /** The seven sites, under the labels of the original's task files. */
-export const SITES = ['reddit', 'shopping', 'shopping_admin', 'gitlab', 'wikipedia', 'map', 'homepage'] as const;
+const SITES = ['reddit', 'shopping', 'shopping_admin', 'gitlab', 'wikipedia', 'map', 'homepage'] as const;
 export type SiteId = (typeof SITES)[number];
 /** Base address by site, without a slash at the end; a site without one is left out. */
 export type SiteBases = Readonly<Partial<Record<SiteId, string>>>;

@@ -296,12 +296,18 @@ function placeOfAnswer(action: string, { elements, slots }: Reading): readonly s
   let inside: Element | undefined;
   for (const element of elements.values()) {
     if (element.name === given && element.place.length > 0) return element.place;
-    if (!inside && element.name.includes(given)) inside = element;
+    if (!inside && standsAlone(given, element.name)) inside = element;
   }
   if (!inside) return [];
   if (inside.name === given) return [inside.role === 'heading' ? 'heading' : 'link'];
   const at = (inside.name.slice(0, inside.name.indexOf(given)).match(/\d+/g) ?? []).length;
   return ['of', ...sayName(inside.name, slots), String(at + 1)];
+}
+
+/** True if a text has another in it, and not as a piece of a longer number or word. */
+function standsAlone(part: string, text: string): boolean {
+  const at = text.indexOf(part);
+  return at >= 0 && !/[\w.$-]/.test(text[at - 1] ?? '') && !/[\w-]/.test(text[at + part.length] ?? '');
 }
 
 function candidate(action: string, memory: Memory): string {
@@ -318,7 +324,7 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
   const put = (...words: readonly string[]) => segments.push(` | ${words.join(' ')}`);
   put('at', ...title);
   if (notices.length > 0) put('note', ...notices);
-  const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && holds.length > 0);
+  const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && (holds[0] ?? 'off') !== 'off');
   for (const { said, holds } of fields.slice(0, MAX_FIELDS)) put('holds', ...said, ...holds);
   for (const text of memory.trail) put('did', text);
   if (memory.inStage) put('choose');

@@ -23,7 +23,7 @@ import { type Client, type LoadResult, load } from './http-load.ts';
  * AgentGym's own servers (FastAPI) on the same machine, requests per second. Measured with Python `requests` and
  * keep-alive, which by itself tops out near 1500/s.
  */
-export const ORIGINAL_REQUESTS_PER_SECOND = { textcraft: 1538, babyai: 470 } as const;
+const ORIGINAL_REQUESTS_PER_SECOND = { textcraft: 1538, babyai: 470 } as const;
 
 const CLIENTS = [1, 4, 32] as const;
 const WARM_SECONDS = 1.5;
@@ -94,7 +94,7 @@ export interface RemotePolicyCost {
  * Cost to its client of a turn of a rollout with the remote policy: a server in a process of its own answers every chat
  * completion at once, and the CPU time of this process is divided by the turns. Needs a folder for the runs.
  */
-export async function remotePolicyCost(
+async function remotePolicyCost(
   dir: string,
   { rounds = 3, episodes = 300, concurrency = 64 } = {},
 ): Promise<RemotePolicyCost> {

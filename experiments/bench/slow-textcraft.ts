@@ -20,7 +20,7 @@ const MOST_MS = 1000;
 const TAIL = 1.5;
 
 /** @returns milliseconds */
-export function latencyOf({ index, seed }: Task, turn: number, action: string): number {
+function latencyOf({ index, seed }: Task, turn: number, action: string): number {
   const u = Rng.fromSeed(seedFrom('latency', index, seed, turn, action)).float();
   return Math.min(MOST_MS, LEAST_MS * (1 - u) ** (-1 / TAIL));
 }

@@ -51,7 +51,7 @@ export interface Filtering {
   readonly estimator: EstimatorConfig;
   /** Leaves out groups whose members all scored the same when true. */
   readonly filterGroups: boolean;
-  readonly kl?: { readonly in: 'loss' | 'reward' };
+  readonly kl?: { readonly in: 'loss' | 'reward' } | undefined;
 }
 
 /**

@@ -2,12 +2,12 @@
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
 /** Exit code: 2 for a user's mistake, 1 for everything else. */
-export function exitCodeOf(thrown: unknown): number {
+function exitCodeOf(thrown: unknown): number {
   return isUserMistake(thrown) ? 2 : 1;
 }
 
 /** Failure text for stderr. A bug of ours keeps its stack, which a bug report needs; a full disk is no bug. */
-export function failureText(thrown: unknown): string {
+function failureText(thrown: unknown): string {
   if (thrown instanceof LongplayError) return `longplay: ${thrown.message}`;
   if (isSystemError(thrown)) return `longplay: the system refused: ${messageOf(thrown)}`;
   return thrown instanceof Error

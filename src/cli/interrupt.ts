@@ -1,7 +1,7 @@
 /** Interrupts, by Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once. */
 
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
-export const DRAIN_SECONDS = 60;
+const DRAIN_SECONDS = 60;
 
 export interface Interrupt {
   /** Signal that the first interrupt aborts. */

@@ -294,7 +294,9 @@ export const runConfigSchema = z.strictObject({
     maxBatch: held.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
     maxWaitMs: millisecondsFrom0.default(2),
+    /** Milliseconds that one action may take, from the call of the env. */
     stepDeadlineMs: milliseconds.default(10_000),
+    /** The same for opening; each action of a replay adds `stepDeadlineMs`. */
     openDeadlineMs: milliseconds.default(30_000),
     /** Times a failing episode is issued before its task is dropped. */
     maxAttempts: repeats.default(3),

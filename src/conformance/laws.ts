@@ -58,7 +58,7 @@ export interface Law {
 }
 
 /** Broken law: an error that says what was seen instead of what the law asks for. */
-export class BrokenLaw extends Error {}
+class BrokenLaw extends Error {}
 
 function requireThat(holds: boolean, seen: () => string): void {
   if (!holds) throw new BrokenLaw(seen());

@@ -38,10 +38,10 @@ export function episodeFrame(
 
 /** Lines of a whole episode, one turn after the other. */
 export function episodeLines(episode: TraceLine, width: number): Line[] {
-  const lines: Line[] = [title(episode, undefined)];
+  const lines: Line[] = [title(episode, undefined), ...openingLines(episode, width)];
   episode.turns.forEach((turn, t) => {
     lines.push([], [span(`turn ${t + 1}`, 'bold'), span(`  ${turnFacts(turn)}`, 'dim')]);
-    lines.push(...wrapped(turn.observation, width));
+    lines.push(...wrapped(turn.observation, width), ...answerLines(turn, width));
     lines.push([
       span('> ', 'cyan'),
       span(turn.action, 'bold'),
@@ -72,7 +72,7 @@ function outcome(episode: TraceLine): Line {
 }
 
 /** Facts of a turn: latencies, and the judgement of policy and learner. */
-export function turnFacts(turn: TraceTurn): string {
+function turnFacts(turn: TraceTurn): string {
   const { decision, actMs, envMs, stages, advantage } = turn;
   const facts: string[] = [];
   if (decision) {
@@ -90,9 +90,25 @@ export function turnFacts(turn: TraceTurn): string {
   return facts.join(' · ');
 }
 
+/** Instructions that a language model read first. */
+function openingLines({ turns }: TraceLine, width: number): Line[] {
+  const opening = turns[0]?.response?.opening;
+  if (!opening) return [];
+  const text = opening.system === undefined ? opening.instructions : `${opening.system}\n\n${opening.instructions}`;
+  return [[], [span('INSTRUCTIONS', 'dim')], ...wrapped(text, width)];
+}
+
+/** Whole answer of a language model, and why no action could be read from it. */
+function answerLines({ response, action }: TraceTurn, width: number): Line[] {
+  if (!response || (response.text === action && response.formatError === undefined)) return [];
+  const why = response.formatError === undefined ? [] : [[span(`not understood: ${response.formatError}`, 'red')]];
+  return [[span('ANSWER', 'dim')], ...wrapped(response.text, width), ...why];
+}
+
 function decisionLines(episode: TraceLine, turn: TraceTurn, width: number): Line[] {
   const listed = [...turn.actions].map((at) => episode.actionTable[at] ?? '');
   return [
+    ...answerLines(turn, width),
     [span('ACTION', 'dim'), span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green')],
     [span('> ', 'cyan'), span(turn.action, 'bold')],
     ...wrapped(turnFacts(turn), width).map((line): Line => line.map(({ text }) => span(text, 'dim'))),
@@ -137,7 +153,7 @@ function panelLines(panel: Panel, width: number): Line[] {
 /**
  * Wraps text at blanks; longer words break where the line ends. Linear in the text: widths are summed up, never asked again.
  */
-export function wrapped(text: string, width: number): Line[] {
+function wrapped(text: string, width: number): Line[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';

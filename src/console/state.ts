@@ -32,7 +32,7 @@ export interface ConsoleConfig {
 /** State of the run between updates. */
 export interface Progress extends RunStatus {
   /** Usage of a policy behind a server. */
-  readonly remote?: RemoteUsage;
+  readonly remote?: RemoteUsage | undefined;
 }
 
 /** Line of an actor, or of the env hosts as one. */

@@ -18,6 +18,15 @@ export const systemClock: Clock = {
   },
 };
 
+/** The same, for what watches from aside: its timers keep no process alive. */
+export const backgroundClock: Clock = {
+  now: systemClock.now,
+  after(ms, fn) {
+    const timer = setTimeout(fn, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
 interface PendingTimer {
   readonly at: number;
   readonly order: number;

@@ -51,6 +51,18 @@ export interface ModelResponse {
   readonly formatError?: string;
   readonly promptTokens: number;
   readonly completionTokens: number;
+  /** Beginning of the conversation, on the episode's first turn. */
+  readonly opening?: ConversationOpening;
+}
+
+/** Beginning of an episode's conversation with a language model; with it and the turns the whole can be told again. */
+export interface ConversationOpening {
+  /** Content of a system message, where there was one. */
+  readonly system?: string;
+  /** Instructions, which the model read before the first observation. */
+  readonly instructions: string;
+  /** True when each observation was followed by the list of actions. */
+  readonly listed: boolean;
 }
 
 /** Turn: one observation and the action that answers it. */

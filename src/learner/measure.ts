@@ -15,9 +15,9 @@ export interface Measuring {
   readonly model: ModelConfig;
   readonly codec: Codec;
   readonly decoder: DecoderKind;
-  readonly masked?: boolean;
+  readonly masked?: boolean | undefined;
   /** Tokens of one pass, padding included; absent: there are as many passes as asked for. */
-  readonly maxTokens?: number;
+  readonly maxTokens?: number | undefined;
   /** A compiled `logprobsGraph`. */
   readonly program: Program;
 }

@@ -40,13 +40,13 @@ export interface TrainerOptions {
   readonly codec: Codec;
   readonly decoder: DecoderKind;
   /** Masked decisions: true (the default) where each says which ids were possible; false: all of them were. */
-  readonly masked?: boolean;
+  readonly masked?: boolean | undefined;
   /** Parts that decisions over a frozen vocabulary are computed in; 1 by default. */
-  readonly chunks?: number;
+  readonly chunks?: number | undefined;
   /** Compute a layer's activations again in the backward pass instead of keeping them. Off by default. */
-  readonly recompute?: boolean;
+  readonly recompute?: boolean | undefined;
   /** Tokens of one pass, padding included; a minibatch that is larger is summed up over several passes. */
-  readonly maxTokens?: number;
+  readonly maxTokens?: number | undefined;
   readonly estimator: EstimatorConfig;
   /** Passes over an update's groups, ≥ 1. */
   readonly epochs: number;
@@ -57,9 +57,9 @@ export interface TrainerOptions {
   /**
    * Foreign decisions: their log-probabilities are another engine's, and the learner measures its own for every one.
    */
-  readonly foreign?: boolean;
+  readonly foreign?: boolean | undefined;
   /** KL to the reference policy; absent: there is none. */
-  readonly kl?: ReferenceKl;
+  readonly kl?: ReferenceKl | undefined;
   readonly learningRate: LearningRate;
   /** Norm that the gradients are scaled down to, globally. */
   readonly maxGradNorm: number;
@@ -83,7 +83,7 @@ export function passOptions(
   const { maxTokens, recompute } = learner;
   // A table that is trained needs its own gradient, which the parts do not have.
   const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
-  return { decoder, masked, chunks, recompute, ...(maxTokens === undefined ? {} : { maxTokens }) };
+  return { decoder, masked, chunks, recompute, maxTokens };
 }
 
 /** Trainer options of a run's configuration. */
@@ -112,8 +112,8 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
     filterGroups: learner.filterGroups,
     offPolicy: learner.offPolicy,
-    ...(learner.kl ? { kl: learner.kl } : {}),
-    ...(config.policy.kind === 'server' ? { foreign: true } : {}),
+    kl: learner.kl,
+    foreign: config.policy.kind === 'server',
     seed,
   };
 }

@@ -31,10 +31,10 @@ export type { Moments } from './weights.ts';
 /** Start of a trainer; a fresh one has only `params`. */
 export interface TrainerStart {
   readonly params: ParamSet;
-  readonly moments?: Moments;
+  readonly moments?: Moments | undefined;
   /** The reference policy's weights; by default `params`. */
-  readonly reference?: ParamSet;
-  readonly state?: TrainerState;
+  readonly reference?: ParamSet | undefined;
+  readonly state?: TrainerState | undefined;
 }
 
 /** State of a trainer; plain JSON, kept in the checkpoint. */
@@ -112,12 +112,7 @@ export class Trainer {
     if (objective === 'likelihood' && kl) {
       throw new UserError('BAD_CONFIG', 'learner.kl: agent_evol imitates and has no KL term; leave kl out');
     }
-    const decoding = {
-      decoder,
-      ...(masked === undefined ? {} : { masked }),
-      ...(chunks === undefined ? {} : { chunks }),
-      ...(recompute === undefined ? {} : { recompute }),
-    };
+    const decoding = { decoder, masked, chunks, recompute };
     const program = await engine.compile(
       maxTokens === undefined
         ? trainGraph(model, { ...decoding, objective, adamW })

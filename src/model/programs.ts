@@ -114,11 +114,11 @@ export interface Decoding {
    * Masked token decisions, which could only draw some of the ids, say which: `decisions.mask` [R, V], 0 or −1e9, is
    * fed. True by default; where every id was possible it is a large array of zeros.
    */
-  readonly masked?: boolean;
+  readonly masked?: boolean | undefined;
   /** Parts that token decisions over a frozen, unmasked vocabulary are computed in, so that [R, V] is never kept; 1. */
-  readonly chunks?: number;
+  readonly chunks?: number | undefined;
   /** True when a layer's activations are computed again in the backward pass instead of being kept. */
-  readonly recompute?: boolean;
+  readonly recompute?: boolean | undefined;
 }
 
 export interface TrainOptions extends Decoding {

@@ -9,11 +9,12 @@
  * Cached of an episode are its prompt (once per group, where the group shares it) and the tokens after it. A transcript
  * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over.
  */
+import type { RunConfig } from '../config/run-config.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { actionFeeds, promptFeeds } from '../model/feeds.ts';
 import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
-import { actionsGraph, chooseGraph, type DecoderKind, decodeGraph, prefillGraph } from '../model/programs.ts';
+import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import { OutsideTranscript } from '../reading/outside.ts';
@@ -25,18 +26,12 @@ import { KvCache } from './kv-cache.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
 
 /** Model, codec and limits of a cached policy. */
-export interface CachedPolicyOptions {
+export interface CachedPolicyOptions
+  extends Pick<RunConfig['policy'], 'decoder' | 'masked' | 'maxTokens' | 'cacheOnUpdate'> {
   readonly config: ModelConfig;
   readonly codec: Codec;
-  readonly decoder: DecoderKind;
-  /** With the tokens decoder: sample only spellings of listed actions. Ignored where an env lists none. */
-  readonly masked: boolean;
-  /** Longest run of tokens of one turn. */
-  readonly maxTokens: number;
   /** Turns per engine call, at most. */
   readonly maxBatch: number;
-  /** Effect of a weight update on running episodes: keep their cache (cheap, a little off-policy) or recompute it. */
-  readonly cacheOnUpdate: 'keep' | 'recompute';
   /** Milliseconds, for the stages of a turn; without it turns carry none. */
   readonly now?: () => number;
 }

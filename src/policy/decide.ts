@@ -1,6 +1,6 @@
 /** Decisions from a call's scores: a whole action, or the next token of a run. */
 import { Rng, seedFrom } from '../core/rng.ts';
-import { type Decision, versionsKept } from '../core/trajectory.ts';
+import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
 import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
 import type { MemberState } from './episode-state.ts';
@@ -89,7 +89,13 @@ function answered(
   if (text === undefined) return { episode, turn, action, decision };
   const completionTokens = run.tokens.length;
   const promptTokens = transcript.prompt.tokens.length + transcript.tokens.length - completionTokens;
-  const response = { text, promptTokens, completionTokens, ...(formatError === undefined ? {} : { formatError }) };
+  const response: ModelResponse = {
+    text,
+    promptTokens,
+    completionTokens,
+    ...(formatError === undefined ? {} : { formatError }),
+    ...(turn === 0 && codec.opening ? { opening: codec.opening } : {}),
+  };
   return { episode, turn, action, decision, response };
 }
 

@@ -1,11 +1,11 @@
 /** Opens policies from their specifications: the one place that maps each kind to its class. */
+import type { RunConfig } from '../config/run-config.ts';
 import type { Clock } from '../core/clock.ts';
 import type { EngineOptions } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
 import { timed } from '../engine/timed.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParamSet } from '../model/parameters.ts';
-import type { DecoderKind } from '../model/programs.ts';
 import { type ChatReading, openChatCodec } from '../reading/chat-codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import { type GenerationOptions, openGenerationClient } from '../remote/generation/generation-client.ts';
@@ -28,19 +28,16 @@ export interface ServerPolicySpec extends Omit<ServerPolicyOptions, 'codec' | 'c
 }
 
 /** Policy with weights of its own. */
-export interface LocalPolicySpec {
+export interface LocalPolicySpec
+  extends Pick<RunConfig['policy'], 'decoder' | 'masked' | 'maxTokens' | 'cacheOnUpdate'> {
   readonly kind: 'local';
   readonly engine: EngineOptions;
   readonly model: ModelConfig;
   /** URL of the world's module; the policy reads through its view, unless `chat` is given. */
   readonly envModule: string;
-  readonly chat?: ChatReading;
-  readonly decoder: DecoderKind;
-  readonly masked: boolean;
-  readonly maxTokens: number;
-  readonly cacheOnUpdate: 'keep' | 'recompute';
+  readonly chat?: ChatReading | undefined;
   /** True when requests bring prompts that their clients rendered (`ActRequest.given`). */
-  readonly givenPrompts?: boolean;
+  readonly givenPrompts?: boolean | undefined;
   readonly params: ParamSet;
 }
 

@@ -11,7 +11,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'n
 import { join } from 'node:path';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
-import type { Decision } from '../core/trajectory.ts';
+import type { Decision, ModelResponse } from '../core/trajectory.ts';
 import type { LoraConfig, ModelConfig } from '../model/config.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { ADAPTER_WEIGHTS, writeAdapter } from '../pretrained/adapter.ts';
@@ -227,7 +227,13 @@ export class ServerPolicy implements Policy {
     };
     transcript.write(tokens);
     const { action, ...said } = codec.answer(tokens);
-    const response = { ...said, text: said.text ?? action, promptTokens, completionTokens: tokens.length };
+    const response: ModelResponse = {
+      ...said,
+      text: said.text ?? action,
+      promptTokens,
+      completionTokens: tokens.length,
+      ...(turn === 0 && codec.opening ? { opening: codec.opening } : {}),
+    };
     // Servers tell log-probabilities before the temperature (vLLM's default) or after it: they agree at 1 alone, so what
     // was sampled otherwise is played and not kept for training.
     return { episode, turn, action, response, ...(temperature === 1 ? { decision } : {}) };

@@ -13,7 +13,7 @@ import { readJson } from './folder.ts';
 import type { Json } from './model-config.ts';
 import { readShard, readWeight } from './shards.ts';
 
-export const ADAPTER_CONFIG = 'adapter_config.json';
+const ADAPTER_CONFIG = 'adapter_config.json';
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
 export interface StoredAdapter {

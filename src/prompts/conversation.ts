@@ -1,6 +1,7 @@
 /** Conversation of an episode: instructions, the world's observations, the model's answers. */
 
 import type { WorldPrompt } from '../core/prompt.ts';
+import type { Trajectory } from '../core/trajectory.ts';
 import type { PromptFormat } from './formats.ts';
 import { estimateTokens, type HistoryPolicy, keptTurns } from './history.ts';
 
@@ -62,5 +63,39 @@ export function conversation(
     messages.push({ role: 'user', content: turn.told }, { role: 'assistant', content: turn.answer });
   }
   messages.push({ role: 'user', content: told });
+  return messages;
+}
+
+/** Message of a recorded episode. */
+export interface RecordedMessage extends Message {
+  /** Reward of the step that an answer led to; absent on other messages. */
+  readonly reward?: number;
+  /** Reason why no action could be read from an answer. */
+  readonly formatError?: string;
+}
+
+/**
+ * Conversation of a recorded episode, whole, whatever part of it the history policy showed in each turn: instructions,
+ * then what the model was told and what it answered, reasoning included. Of a policy that is no language model:
+ * observations and actions.
+ */
+export function recordedConversation({
+  turns,
+  actionTable,
+}: Pick<Trajectory, 'turns' | 'actionTable'>): RecordedMessage[] {
+  const opening = turns[0]?.response?.opening;
+  const messages: RecordedMessage[] = [];
+  if (opening?.system !== undefined) messages.push({ role: 'system', content: opening.system });
+  if (opening) {
+    messages.push({ role: 'user', content: opening.instructions }, { role: 'assistant', content: ACKNOWLEDGEMENT });
+  }
+  let error: string | undefined;
+  for (const { observation, actions, action, reward, response } of turns) {
+    const listed = opening?.listed ? Array.from(actions, (index) => actionTable[index]!) : undefined;
+    messages.push({ role: 'user', content: tell(observation, error, listed) });
+    error = response?.formatError;
+    const answer = { role: 'assistant', content: response?.text ?? action, reward } as const;
+    messages.push(error === undefined ? answer : { ...answer, formatError: error });
+  }
   return messages;
 }

@@ -10,6 +10,7 @@
 import { createHash } from 'node:crypto';
 import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
+import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
 import { openText } from '../pretrained/folder.ts';
 import type { BpeTokenizer } from '../pretrained/tokenizer.ts';
@@ -70,6 +71,7 @@ export class ChatCodec implements Codec {
   readonly vocabSize: number;
   readonly sampled: { readonly from: number; readonly to: number };
   readonly end: number;
+  readonly opening: ConversationOpening;
   readonly #options: ChatCodecOptions;
   readonly #format: PromptFormat;
   readonly #start: string;
@@ -85,6 +87,8 @@ export class ChatCodec implements Codec {
     this.#options = options;
     this.#format = FORMATS[format === 'world' ? world.format : format];
     this.#start = instructions(world, this.#format);
+    const { system, listActions } = options;
+    this.opening = { ...(system === undefined ? {} : { system }), instructions: this.#start, listed: listActions };
     this.#special = specialPattern(tokenizer);
     this.vocabSize = vocabSize;
     this.sampled = { from: 0, to: vocabSize };

@@ -6,6 +6,7 @@
  * World text is never a control token: whatever an observation spells, `<act>` and `<|im_end|>` included, is encoded as
  * plain text.
  */
+import type { ConversationOpening } from '../core/trajectory.ts';
 import type { Observed, Transcript } from './transcript.ts';
 
 /** Codec: renders, tokenises and reads back; stateless but for bounded memoisation. */
@@ -24,6 +25,8 @@ export interface Codec {
   readonly rendersAnew: boolean;
   /** Token id that ends an answer written by the framework: in spellings of listed actions and in demonstrations. */
   readonly end: number;
+  /** Beginning of the conversation that a language model reads; absent where the codec makes none. */
+  readonly opening?: ConversationOpening;
 
   /** Transcript of a new episode. @throws {RangeError} for an opening that the view cannot read */
   open(first: Observed): Transcript;

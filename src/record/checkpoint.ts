@@ -49,8 +49,8 @@ export type SaveResult =
 
 export interface SaveOptions {
   /** Number of newest checkpoints to keep, ≥ 1; default 3. */
-  readonly keep?: number;
-  readonly disk?: Disk;
+  readonly keep?: number | undefined;
+  readonly disk?: Disk | undefined;
 }
 
 interface Manifest {

@@ -35,7 +35,7 @@ export interface ConsumedFacts {
   readonly top: { readonly action: string; readonly count: number } | undefined;
 }
 
-export const noEpisodes: EpisodeSums = { episodes: 0, successes: 0, truncated: 0, returns: 0, turns: 0 };
+const noEpisodes: EpisodeSums = { episodes: 0, successes: 0, truncated: 0, returns: 0, turns: 0 };
 
 export function groupFacts(trajectories: readonly Trajectory[], label: string): GroupFacts {
   const actions = new Map<string, number>();

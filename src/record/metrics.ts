@@ -125,7 +125,6 @@ export const metricTable = [
 type Entry = (typeof metricTable)[number];
 export type SplitName = Extract<Entry, { readonly by: SplitBy }>['name'];
 export type PlainName = Exclude<Entry['name'], SplitName>;
-export type MetricName = PlainName | SplitName;
 
 /** Row of metrics, of one update. A metric that does not apply is absent; a split one has a value per key. */
 export type MetricsRow = Readonly<

@@ -31,7 +31,7 @@ export interface RunState<R, H> {
   readonly params: ParamSet;
   readonly moments: Moments;
   /** Reference policy's weights, where the run has one. */
-  readonly reference?: ParamSet;
+  readonly reference?: ParamSet | undefined;
   readonly learner: LearnerState;
   readonly rollout: R;
   readonly horizon: H;

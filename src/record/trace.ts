@@ -8,7 +8,7 @@ import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
 import { creditLineSchema, episodeLineSchema, firstIssue } from './trajectory-schema.ts';
 
-export const TRACE_FORMAT = 1;
+const TRACE_FORMAT = 1;
 
 /** First line of every trace file. */
 export interface TraceHeader {
@@ -139,7 +139,7 @@ export function damaged(path: string, at: string, fault: string): UserError {
 }
 
 /** Puts advantages on the turns they belong to: the k-th decision of a member has the k-th number. */
-export function withCredit(episodes: readonly TraceLine[], credits: readonly CreditLine[]): TraceLine[] {
+function withCredit(episodes: readonly TraceLine[], credits: readonly CreditLine[]): TraceLine[] {
   const byGroup = new Map(credits.flatMap(({ groups }) => groups.map((one) => [one.group, one.advantages] as const)));
   const members = new Map<number, number>();
   return episodes.map((episode) => {

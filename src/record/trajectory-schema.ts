@@ -49,6 +49,9 @@ const turnSchema = z.looseObject({
       formatError: z.string().optional(),
       promptTokens: measured,
       completionTokens: measured,
+      opening: z
+        .looseObject({ system: z.string().optional(), instructions: z.string(), listed: z.boolean() })
+        .optional(),
     })
     .optional(),
   reward: z.number(),

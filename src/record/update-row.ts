@@ -40,7 +40,7 @@ export interface RowBefore {
 }
 
 /** Milliseconds that rates are taken over, at least, where the run is old enough: updates may come in bursts. */
-export const RATE_MS = 1000;
+const RATE_MS = 1000;
 
 /**
  * Earlier rows, without those that no rate will be taken from: of the rows at least `RATE_MS` old, all but the newest.
@@ -191,7 +191,7 @@ function keyed({ actors }: ActorFacts, value: (actor: OneActor) => number): Reco
 }
 
 /** Name of an actor: `/inference` as `inference`. */
-export function actorName(path: string): string {
+function actorName(path: string): string {
   return path.replace(/^\//, '');
 }
 

@@ -17,7 +17,7 @@ export interface Found {
 }
 
 /** Tokens of a query that count, Lucene's bound too; it keeps sums exact. */
-export const MAX_QUERY_TOKENS = 1024;
+const MAX_QUERY_TOKENS = 1024;
 /** Tolerance: sums this close below the k-th best may be equal to it once rounded to float32. */
 const NEARLY = 1 - 2 ** -22;
 const REMEMBERED_TERMS = 65_536;

@@ -32,7 +32,7 @@ export interface IndexArrays {
 }
 export type ArrayName = keyof IndexArrays;
 
-export const ARRAY_TYPES = {
+const ARRAY_TYPES = {
   rows: Uint8Array,
   rowStart: Float64Array,
   passages: Uint32Array,

@@ -25,7 +25,7 @@ export interface FoundWorld {
 }
 
 /** True for an env id that is the path of a module: ids have neither slashes nor dots. */
-export function isModulePath(id: string): boolean {
+function isModulePath(id: string): boolean {
   return /[\\/.:]/.test(id);
 }
 

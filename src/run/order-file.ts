@@ -7,7 +7,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Begun, OrderSink } from '../runtime/message-order.ts';
 
-export const ORDER_FORMAT = 2;
+const ORDER_FORMAT = 2;
 
 /** First words of the file; the second is that of files written before the name changed. */
 const FORMATS = ['longplay-order', 'longplay-schedule'];

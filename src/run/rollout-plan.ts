@@ -15,7 +15,7 @@ export interface RolloutPlan {
   readonly temperature: number;
   readonly seed: number;
   /** Folder of the run whose newest checkpoint plays; absent for other policies. */
-  readonly policyRun?: string;
+  readonly policyRun?: string | undefined;
 }
 
 /**

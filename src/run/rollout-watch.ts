@@ -85,7 +85,7 @@ export class RolloutWatch {
       progress: Math.min(1, episodes / total),
       envSteps: inference.turns,
       tokens: inference.tokens,
-      ...(inference.remote ? { remote: inference.remote } : {}),
+      remote: inference.remote,
     };
     display.progress(progress);
     if ((!last && now - this.#rowAt < ROW_MS) || this.#finished.length === 0) return;

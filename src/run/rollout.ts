@@ -88,7 +88,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
     horizon,
     temperature,
     seed,
-    ...(policyRun ? { policyRun } : {}),
+    policyRun,
   };
   const prepared = { dir, config, plan };
   startFolder(prepared);
@@ -177,8 +177,8 @@ export async function playRollout(
       onProgress: (latest) => {
         status = latest;
       },
-      ...(metrics$ ? { metrics$ } : {}),
-      ...(checkpoint ? { checkpoint } : {}),
+      metrics$,
+      checkpoint,
     });
     const shown = display ?? { progress() {}, watch() {} };
     shown.watch(() => actorLines(run, status, config.rollout.envThreads));

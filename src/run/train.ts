@@ -63,7 +63,7 @@ export interface TrainOutcome {
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
   /** Faults injected, detected and lost, under chaos. */
-  readonly chaos?: ChaosReport;
+  readonly chaos?: ChaosReport | undefined;
 }
 
 /** Training run. */
@@ -179,18 +179,18 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     learn: true,
     metrics$,
     onEpisodes: (trajectories, purpose) => watchEpisodes(streams, trajectories, purpose),
-    ...(record ? { record } : {}),
-    ...(replay ? { replay } : {}),
+    record,
+    replay,
     onNotice,
     evaluation: {
       plans: (env) => evaluationPlans(env, config),
       onRecord: (version, record, env) => recordEvaluation(request, version, summarise(record, env.tasks)),
     },
-    ...(checkpoint ? { checkpoint } : {}),
-    ...(initial ? { initial } : {}),
+    checkpoint,
+    initial,
     sinks: await openSinks(config.metrics, dir, onNotice),
-    ...(request.onProgress ? { onProgress: request.onProgress } : {}),
-    ...(request.chaos ? { chaos: request.chaos } : {}),
+    onProgress: request.onProgress,
+    chaos: request.chaos,
   });
   try {
     evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
@@ -218,7 +218,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       return all;
     });
     const chaos = run.chaos();
-    const outcome = { ended, evaluations, ...(chaos ? { chaos } : {}) };
+    const outcome: TrainOutcome = { ended, evaluations, chaos };
     try {
       writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
     } catch (thrown) {

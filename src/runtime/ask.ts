@@ -80,7 +80,7 @@ export type Describe = (path: string) => string;
  * Chain of actors that wait for each other, from `wait` on: the oldest open ask of each asked actor is the next link.
  * @returns the paths in order; the last repeats an earlier one when they wait in a circle
  */
-export function chain(wait: Wait, waits: Iterable<Wait>): Wait[] {
+function chain(wait: Wait, waits: Iterable<Wait>): Wait[] {
   const oldest = new Map<string, Wait>();
   for (const other of waits) {
     const known = oldest.get(other.from);

@@ -5,11 +5,12 @@
 import { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message, Restart, SpawnOptions, StopReason } from './actor.ts';
 import type { Runnable } from './dispatcher.ts';
-import { type AskTag, type Envelope, recordError, toError } from './envelope.ts';
+import { type Envelope, recordError, toError } from './envelope.ts';
 import { Mailbox } from './mailbox.ts';
+import { Owed } from './owed.ts';
+import type { SystemPort } from './port.ts';
 import { wantsRestart } from './supervision.ts';
 import type { Child, Supervisor } from './supervisor.ts';
-import type { System } from './system.ts';
 
 /** Executor of one incarnation, here or in a thread. */
 export interface Executor {
@@ -51,10 +52,8 @@ export class ActorCell implements Child, Runnable {
   handled = 0;
   busyMs = 0;
   incarnation = 0;
-  /** Asks that were received and not yet answered. */
-  readonly owed = new Map<string, AskTag & { readonly expires: number }>();
-  #owedLimit = 256;
-  readonly #system: System;
+  readonly owed = new Owed();
+  readonly #port: SystemPort;
   readonly #launch: Launch;
   readonly #control: ReadonlySet<string>;
   #stalled = false;
@@ -64,8 +63,8 @@ export class ActorCell implements Child, Runnable {
   /** Called after each message handled here; a thread acknowledges by it. */
   onHandled: ((cell: ActorCell, envelope: Envelope, busyMs: number) => void) | undefined;
 
-  constructor(system: System, path: string, options: SpawnOptions, supervisor: Supervisor, launch: Launch) {
-    this.#system = system;
+  constructor(port: SystemPort, path: string, options: SpawnOptions, supervisor: Supervisor, launch: Launch) {
+    this.#port = port;
     this.#launch = launch;
     this.path = path;
     this.options = options;
@@ -84,7 +83,7 @@ export class ActorCell implements Child, Runnable {
     const executor = this.#executor;
     if (this.state !== 'running' || !executor) return false;
     const { mailbox } = this;
-    const { replay } = this.#system;
+    const { replay } = this.#port;
     if (replay) {
       const next = replay.next(this.path);
       return next !== undefined && executor.accepts(false) && mailbox.has(({ message }) => message.type === next.type);
@@ -103,16 +102,16 @@ export class ActorCell implements Child, Runnable {
 
   /** @param force past the capacity (timers) */
   receive(envelope: Envelope, force = false): void | Promise<void> {
-    if (this.state === 'stopped') return this.#system.router.deadLetter(this.path, envelope, 'the actor has stopped');
+    if (this.state === 'stopped') return this.#port.deadLetter(this.path, envelope, 'the actor has stopped');
     let waiting: Promise<void> | undefined;
     if (this.#control.has(envelope.message.type)) this.mailbox.force(envelope, 'control');
     else if (force) this.mailbox.force(envelope, 'data');
     else {
       const offered = this.mailbox.offer(envelope);
-      if (offered instanceof Promise) waiting = this.#system.waiting(offered);
+      if (offered instanceof Promise) waiting = this.#port.dispatcher.wait(offered);
       else if (offered) for (const one of offered.dropped) this.#dropped(one);
     }
-    this.#system.dispatcher.wake(this);
+    this.#port.dispatcher.wake(this);
     return waiting;
   }
 
@@ -120,16 +119,16 @@ export class ActorCell implements Child, Runnable {
     const envelope = this.#next();
     if (!envelope) return;
     if (this.#executor!.placement === 'local') {
-      this.#system.begun?.(this.path, { type: envelope.message.type, self: envelope.self === true });
+      this.#port.record?.(this.path, { type: envelope.message.type, self: envelope.self === true });
     }
-    if (envelope.ask) this.#owe(envelope.ask);
+    if (envelope.ask) this.owed.add(envelope.ask, this.#port.clock.now());
     this.onBegin?.(this, envelope);
     this.#executor!.deliver(envelope);
   }
 
   /** Next message: the first in line, or in a replay the recorded one. */
   #next(): Envelope | undefined {
-    const { replay } = this.#system;
+    const { replay } = this.#port;
     const next = replay?.next(this.path);
     if (!next) return replay ? undefined : this.mailbox.shift();
     replay!.took(this.path);
@@ -140,7 +139,7 @@ export class ActorCell implements Child, Runnable {
   progressed(executor: Executor, count: number, busyMs: number): void {
     this.handled += count;
     this.busyMs += busyMs;
-    if (executor === this.#executor) this.#system.dispatcher.wake(this);
+    if (executor === this.#executor) this.#port.dispatcher.wake(this);
   }
 
   /**
@@ -174,8 +173,8 @@ export class ActorCell implements Child, Runnable {
       throw toError(thrown);
     }
     this.state = 'running';
-    this.#system.emit({ type: 'started', path: this.path, incarnation: this.incarnation });
-    this.#system.dispatcher.wake(this);
+    this.#port.emit({ type: 'started', path: this.path, incarnation: this.incarnation });
+    this.#port.dispatcher.wake(this);
   }
 
   async stop(reason: StopReason): Promise<void> {
@@ -201,7 +200,7 @@ export class ActorCell implements Child, Runnable {
     // After a kill it is unknown which messages had been begun: at most once means none of them again.
     const left = executor.unhandled();
     if (done) this.#putBack(left);
-    else for (const envelope of left) this.#system.router.deadLetter(this.path, envelope, 'killed with its actor');
+    else for (const envelope of left) this.#port.deadLetter(this.path, envelope, 'killed with its actor');
     this.#afterEnd(end, false);
   }
 
@@ -215,13 +214,12 @@ export class ActorCell implements Child, Runnable {
     if (!executor || this.state !== 'running') return;
     if (this.options.killable === false) {
       this.#stalled = true;
-      this.#system.fatal(this.path, error);
+      this.#port.fatal(this.path, error);
       return;
     }
     executor.kill();
     // At most once: what may have been begun is not given to the next one.
-    for (const envelope of executor.unhandled())
-      this.#system.router.deadLetter(this.path, envelope, 'killed with its actor');
+    for (const envelope of executor.unhandled()) this.#port.deadLetter(this.path, envelope, 'killed with its actor');
     this.ended(executor, { kind: 'crashed', error });
   }
 
@@ -229,11 +227,11 @@ export class ActorCell implements Child, Runnable {
     if (this.state === 'stopped') return;
     this.state = 'stopped';
     for (const envelope of this.mailbox.drain()) {
-      this.#system.router.deadLetter(this.path, envelope, 'the actor has stopped');
+      this.#port.deadLetter(this.path, envelope, 'the actor has stopped');
     }
     this.#rejectOwed(reason);
-    this.#system.emit({ type: 'stopped', path: this.path, reason, final: true });
-    this.#system.forget(this, reason);
+    this.#port.emit({ type: 'stopped', path: this.path, reason, final: true });
+    this.#port.forget(this, reason);
   }
 
   stats(): ActorStats {
@@ -248,62 +246,50 @@ export class ActorCell implements Child, Runnable {
       handled: this.handled,
       busyMs: this.busyMs,
       restarts: Math.max(0, this.incarnation - 1),
-      oldestMs: oldest ? this.#system.clock.now() - oldest.at : 0,
+      oldestMs: oldest ? this.#port.clock.now() - oldest.at : 0,
       message: oldest?.message.type,
-      waitingFor: this.#system.waitingFor(this.path),
+      waitingFor: this.#port.waitingFor(this.path),
       silentMs: executor?.silentMs ?? 0,
     };
   }
 
   #putBack(envelopes: readonly Envelope[]): void {
-    for (const { ask } of envelopes) if (ask) this.owed.delete(`${ask.path}#${ask.id}`);
+    for (const { ask } of envelopes) if (ask) this.owed.settle(ask);
     this.mailbox.unshift(envelopes);
   }
 
   #afterEnd(reason: StopReason, restarting: boolean): void {
     this.#rejectOwed(reason);
-    this.#system.emit({ type: 'stopped', path: this.path, reason, final: false });
-    if (restarting) this.#system.down({ path: this.path, reason, final: false });
-  }
-
-  #owe(ask: AskTag): void {
-    const now = this.#system.clock.now();
-    // Asks that another actor answers on its behalf stay until they expire.
-    if (this.owed.size >= this.#owedLimit) {
-      for (const [key, { expires }] of this.owed) if (expires < now) this.owed.delete(key);
-      this.#owedLimit = Math.max(256, 2 * this.owed.size);
-    }
-    this.owed.set(`${ask.path}#${ask.id}`, { ...ask, expires: now + ask.deadlineMs });
+    this.#port.emit({ type: 'stopped', path: this.path, reason, final: false });
+    if (restarting) this.#port.down({ path: this.path, reason, final: false });
   }
 
   #rejectOwed(reason: StopReason): void {
     const cause = reason.kind === 'crashed' ? `: ${reason.error.message}` : '';
     const error = new LongplayError('ACTOR_STOPPED', `${this.path} ended (${reason.kind}) before it answered${cause}`);
-    const owed = [...this.owed.values()];
-    this.owed.clear();
-    for (const ask of owed) this.#system.router.answer(ask, { ok: false, error: recordError(error) });
+    for (const ask of this.owed.drain()) this.#port.answer(ask, { ok: false, error: recordError(error) });
   }
 
   #dropped(envelope: Envelope): void {
-    this.#system.emit({ type: 'dropped', path: this.path, message: envelope.message.type });
+    this.#port.emit({ type: 'dropped', path: this.path, message: envelope.message.type });
     if (!envelope.ask) return;
     const error = new LongplayError('MAILBOX_FULL', `${this.path} dropped ${envelope.message.type}: mailbox full`);
-    this.#system.router.answer(envelope.ask, { ok: false, error: recordError(error) });
+    this.#port.answer(envelope.ask, { ok: false, error: recordError(error) });
   }
 
   #refusedToStop(executor: Executor): void {
     const oldest = executor.unhandled()[0];
     const what = oldest
-      ? `its handler of ${oldest.message.type} has run for ${Math.round(this.#system.clock.now() - oldest.at)} ms`
+      ? `its handler of ${oldest.message.type} has run for ${Math.round(this.#port.clock.now() - oldest.at)} ms`
       : 'no handler is known to run';
     const error = new LongplayError('STALLED', `${this.path} did not stop within ${this.shutdownMs} ms; ${what}`);
-    this.#system.fatal(this.path, error);
+    this.#port.fatal(this.path, error);
   }
 
   /** Awaits `work`, or gives undefined after `ms`. */
   #within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
-      const cancel = this.#system.clock.after(ms, () => resolve(undefined));
+      const cancel = this.#port.clock.after(ms, () => resolve(undefined));
       work.then(
         (value) => {
           cancel();

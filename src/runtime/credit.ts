@@ -1,5 +1,5 @@
-/** Credit-based flow control between threads: bounds the messages under way to an address in another thread. */
-import type { Link } from './router.ts';
+/** Credit between threads: what bounds the messages under way to an address that lives elsewhere. */
+import type { Link } from './wire.ts';
 
 /** Messages to one address in another thread that may be under way before the sender must wait. */
 const CREDIT = 256;

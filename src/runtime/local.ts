@@ -1,16 +1,32 @@
-/** Executor in this thread: calls the behavior's handlers, one at a time. */
-import type { Behavior, BehaviorFactory, Message, StopReason } from './actor.ts';
+/** An incarnation in this thread: calls the behavior's handlers, one at a time. */
+import type { ActorSystem, Behavior, BehaviorFactory, Message, StopReason } from './actor.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
+import { actorContext, type Life } from './context.ts';
 import { type Envelope, toError } from './envelope.ts';
-import type { System } from './system.ts';
+import type { SystemPort } from './port.ts';
 
-/** Launches `factory` here. */
-export function launchLocal<M extends Message>(system: System, factory: BehaviorFactory<M>): Launch {
+/** A life with children: those end before it does, and it crashes when they break beyond repair. */
+export interface Parent extends Life {
+  readonly cell: ActorCell;
+  /** Ends the children; undefined while there are none. */
+  stopChildren: (() => Promise<void>) | undefined;
+  fail(error: Error): void;
+}
+
+/**
+ * Launches `factory` here.
+ * @param scoped makes the system as one life sees it: what it spawns becomes its child
+ */
+export function launchLocal<M extends Message>(
+  port: SystemPort,
+  factory: BehaviorFactory<M>,
+  scoped: (parent: Parent) => ActorSystem,
+): Launch {
   return async (cell, incarnation) => {
-    const executor = new LocalExecutor<M>(system, cell);
-    const ctx = system.context<M>(cell, incarnation, executor);
+    const executor = new LocalExecutor<M>(port, cell);
+    const ctx = actorContext<M>(port, cell, incarnation, executor, scoped(executor));
     try {
-      executor.behavior = await system.track(cell.path, () => factory(ctx));
+      executor.behavior = await port.dispatcher.track(cell.path, () => factory(ctx));
     } catch (thrown) {
       executor.release();
       throw thrown;
@@ -19,23 +35,21 @@ export function launchLocal<M extends Message>(system: System, factory: Behavior
   };
 }
 
-export class LocalExecutor<M extends Message> implements Executor {
+class LocalExecutor<M extends Message> implements Executor, Parent {
   readonly placement = 'local';
   behavior: Behavior<M> | undefined;
-  /** Cleanups that run when the incarnation ends: timers, watches. */
   readonly cleanups = new Set<() => void>();
-  /** Ends the children. */
   stopChildren: (() => Promise<void>) | undefined;
-  readonly #system: System;
-  readonly #cell: ActorCell;
+  readonly cell: ActorCell;
+  readonly #port: SystemPort;
   #current: Envelope | undefined;
   #dead = false;
   #wantsStop = false;
   #idle: (() => void) | undefined;
 
-  constructor(system: System, cell: ActorCell) {
-    this.#system = system;
-    this.#cell = cell;
+  constructor(port: SystemPort, cell: ActorCell) {
+    this.#port = port;
+    this.cell = cell;
   }
 
   get dead(): boolean {
@@ -55,16 +69,16 @@ export class LocalExecutor<M extends Message> implements Executor {
     const handlers = this.behavior!.handlers as Readonly<Record<string, unknown>>;
     const handler = handlers[message.type];
     if (typeof handler !== 'function') {
-      this.#system.router.unhandled(this.#cell.path, envelope);
-      this.#cell.onHandled?.(this.#cell, envelope, 0);
-      this.#cell.progressed(this, 1, 0);
+      this.#port.unhandled(this.cell.path, envelope);
+      this.cell.onHandled?.(this.cell, envelope, 0);
+      this.cell.progressed(this, 1, 0);
       return;
     }
     this.#current = envelope;
-    const began = this.#system.clock.now();
+    const began = this.#port.clock.now();
     let result: unknown;
     try {
-      result = this.#system.track(`${this.#cell.path} ${message.type}`, () => handler.call(handlers, message));
+      result = this.#port.dispatcher.track(`${this.cell.path} ${message.type}`, () => handler.call(handlers, message));
     } catch (thrown) {
       this.#crash(thrown);
       return;
@@ -77,13 +91,11 @@ export class LocalExecutor<M extends Message> implements Executor {
     } else this.#done(envelope, began);
   }
 
-  /** Stops the actor at its own request. */
   requestStop(): void {
     this.#wantsStop = true;
     if (!this.#current) queueMicrotask(() => this.#endIfWished());
   }
 
-  /** Fails the actor: its children broke beyond repair. */
   fail(error: Error): void {
     this.#crash(error);
   }
@@ -112,10 +124,10 @@ export class LocalExecutor<M extends Message> implements Executor {
   #done(envelope: Envelope, began: number): void {
     this.#current = undefined;
     if (this.#dead) return;
-    const { clock } = this.#system;
+    const { clock } = this.#port;
     const busyMs = clock.now() - began;
-    this.#cell.onHandled?.(this.#cell, envelope, busyMs);
-    this.#cell.progressed(this, 1, busyMs);
+    this.cell.onHandled?.(this.cell, envelope, busyMs);
+    this.cell.progressed(this, 1, busyMs);
     if (this.#idle) this.#idle();
     else if (this.#wantsStop) this.#endIfWished();
   }
@@ -130,13 +142,13 @@ export class LocalExecutor<M extends Message> implements Executor {
       return;
     }
     const reason: StopReason = { kind: 'crashed', error: toError(thrown) };
-    void this.#end(reason).then(() => this.#cell.ended(this, reason));
+    void this.#end(reason).then(() => this.cell.ended(this, reason));
   }
 
   #endIfWished(): void {
     if (this.#dead || this.#current) return;
     const reason: StopReason = { kind: 'normal' };
-    void this.#end(reason).then(() => this.#cell.ended(this, reason));
+    void this.#end(reason).then(() => this.cell.ended(this, reason));
   }
 
   async #end(reason: StopReason): Promise<void> {
@@ -144,11 +156,11 @@ export class LocalExecutor<M extends Message> implements Executor {
     this.release();
     await this.stopChildren?.();
     try {
-      await this.#system.track(`${this.#cell.path} stopped`, () => this.behavior?.stopped?.(reason));
+      await this.#port.dispatcher.track(`${this.cell.path} stopped`, () => this.behavior?.stopped?.(reason));
     } catch (thrown) {
-      this.#system.emit({
+      this.#port.emit({
         type: 'dead-letter',
-        path: this.#cell.path,
+        path: this.cell.path,
         message: 'stopped',
         why: toError(thrown).message,
       });

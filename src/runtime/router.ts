@@ -17,38 +17,25 @@ import {
   toError,
 } from './envelope.ts';
 import { plainDown } from './plain.ts';
-import type { System } from './system.ts';
+import type { SystemPort } from './port.ts';
 import { WaitGraph } from './wait-graph.ts';
-import type { Frame } from './wire.ts';
-
-/** Link to another thread. */
-export interface Link {
-  post(frame: Frame, transfer?: readonly ArrayBuffer[]): void;
-}
-
-/** Side of a thread other than the main one. */
-export interface ThreadSide {
-  /** Path of the one actor this thread was made for; addresses below it are here. */
-  readonly root: string;
-  /** Uplink to every other address. */
-  readonly uplink: Link;
-}
+import type { Frame, Link, ThreadSide } from './wire.ts';
 
 export class Router {
   /** Cells of this thread's actors, by path. */
   readonly cells = new Map<string, ActorCell>();
   readonly waits: WaitGraph;
-  readonly #system: System;
+  readonly #port: SystemPort;
   readonly #asks: AskTable;
   readonly #thread: ThreadSide | undefined;
   readonly #links = new Map<string, Link>();
   readonly #credits = new Credits();
 
-  constructor(system: System, asks: AskTable, thread: ThreadSide | undefined) {
-    this.#system = system;
+  constructor(port: SystemPort, asks: AskTable, thread: ThreadSide | undefined) {
+    this.#port = port;
     this.#asks = asks;
     this.#thread = thread;
-    this.waits = new WaitGraph(system.clock, asks, thread?.uplink, (path) => this.cells.get(path)?.stats());
+    this.waits = new WaitGraph(port.clock, asks, thread?.uplink, (path) => this.cells.get(path)?.stats());
   }
 
   /** Routes a message. @returns and throws as `ActorRef.tell` */
@@ -59,12 +46,12 @@ export class Router {
     ask: AskTag | undefined,
   ): void | Promise<void> {
     const cell = this.cells.get(path);
-    if (cell) return cell.receive({ message, ask, transfer, at: this.#system.clock.now() });
+    if (cell) return cell.receive({ message, ask, transfer, at: this.#port.clock.now() });
     const link = this.linkTo(path);
     if (!link) return this.deadLetter(path, { message, ask, transfer, at: 0 }, 'nobody lives there');
     link.post(['tell', path, message, ask], transfer);
     const gate = this.#credits.spend(path);
-    return gate && this.#system.waiting(gate);
+    return gate && this.#port.dispatcher.wait(gate);
   }
 
   answer(to: Address, answer: Answer, transfer?: readonly ArrayBuffer[]): void {
@@ -72,21 +59,21 @@ export class Router {
     const link = this.linkTo(to.path);
     if (link) link.post(['answer', { path: to.path, id: to.id }, answer], transfer);
     else if (!this.#asks.settle(to.id, answer)) {
-      this.#system.emit({ type: 'dead-letter', path: to.path, message: 'reply', why: 'nobody waits for it any more' });
+      this.#port.emit({ type: 'dead-letter', path: to.path, message: 'reply', why: 'nobody waits for it any more' });
     }
   }
 
   deadLetter(path: string, { message, ask, windowed }: Envelope, why: string): void {
     if (windowed) return; // the main thread still holds it
-    this.#system.emit({ type: 'dead-letter', path, message: message.type, why });
+    this.#port.emit({ type: 'dead-letter', path, message: message.type, why });
     if (!ask) return;
-    this.cells.get(path)?.owed.delete(`${ask.path}#${ask.id}`);
+    this.cells.get(path)?.owed.settle(ask);
     const error = new LongplayError('ACTOR_STOPPED', `${message.type} did not reach ${path}: ${why}`);
     this.answer(ask, { ok: false, error: recordError(error) });
   }
 
   unhandled(path: string, { message, ask }: Envelope): void {
-    this.#system.emit({ type: 'unhandled', path, message: message.type });
+    this.#port.emit({ type: 'unhandled', path, message: message.type });
     if (!ask) return;
     const error = new LongplayError('BAD_ARGUMENT', `${path} has no handler for ${message.type}`);
     this.answer(ask, { ok: false, error: recordError(error) });
@@ -121,7 +108,7 @@ export class Router {
       case 'answer':
         // The proxy of a thread's actor no longer owes what its thread has answered.
         for (const [path, link] of this.#links) {
-          if (link === from) this.cells.get(path)?.owed.delete(`${frame[1].path}#${frame[1].id}`);
+          if (link === from) this.cells.get(path)?.owed.settle(frame[1]);
         }
         this.answer(frame[1], frame[2]);
         break;
@@ -129,10 +116,10 @@ export class Router {
         this.#credits.restore(frame[1], frame[2]);
         break;
       case 'watch':
-        this.#system.watch(frame[1], (down) => from.post(['down', plainDown(down)]));
+        this.#port.watch(frame[1], (down) => from.post(['down', plainDown(down)]));
         break;
       case 'down':
-        this.#system.down(frame[1]);
+        this.#port.down(frame[1]);
         break;
       case 'chain': {
         const [, id, wait, waitedMs] = frame;
@@ -145,7 +132,7 @@ export class Router {
       case 'event':
         // The life of the thread's own actor is told by its proxy.
         if (frame[1].type === 'dead-letter' || frame[1].type === 'unhandled' || !this.#links.has(frame[1].path)) {
-          this.#system.emit(frame[1]);
+          this.#port.emit(frame[1]);
         }
         break;
       default:

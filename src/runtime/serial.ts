@@ -62,7 +62,6 @@ export class SerialDispatcher implements Dispatcher {
     this.#replay = replay;
   }
 
-  /** Reorders: from here on the order follows from `rng`. */
   reorder(rng: Rng): void {
     this.#rng = rng;
   }
@@ -87,7 +86,6 @@ export class SerialDispatcher implements Dispatcher {
     });
   }
 
-  /** Marks a wait whose end lies inside the system. */
   wait<T>(work: Promise<T>): Promise<T> {
     const activity = current.getStore();
     if (activity?.owner !== this) return work;
@@ -103,7 +101,6 @@ export class SerialDispatcher implements Dispatcher {
     return work;
   }
 
-  /** Waits for work whose end lies outside the system. */
   outside<T>(work: Promise<T>): Promise<T> {
     this.#outside++;
     const end = () => {
@@ -112,6 +109,10 @@ export class SerialDispatcher implements Dispatcher {
     };
     work.then(end, end);
     return work;
+  }
+
+  outsideDone(): Promise<void> {
+    return this.#settle();
   }
 
   /** Delivers messages and moves time until `until` settles; without it, until nothing is left to do. */

@@ -15,7 +15,7 @@ let begun: Begun[] = [];
 
 const outbox = new Outbox(
   port,
-  (frame, error) => system.router.unsendable(frame, error),
+  (frame, error) => system.kernel.router.unsendable(frame, error),
   () => {
     if (begun.length > 0) {
       outbox.post(['begun', begun]);
@@ -27,7 +27,7 @@ const outbox = new Outbox(
     outbox.post(['handled', plain, control, busyMs]);
   },
 );
-const system = new System({ mode: 'async', seed: data.seed, root: data.path, uplink: outbox });
+const system = new System({ mode: 'async', seed: data.seed }, { root: data.path, uplink: outbox });
 
 let root: ActorCell | undefined;
 
@@ -42,7 +42,7 @@ function receive(frame: Frame): void {
     root?.receive({ message, ask, transfer: undefined, at: system.clock.now(), windowed: true });
   } else if (frame[0] === 'stop') void stop(frame[1]);
   else if (frame[0] === 'ping') outbox.post(['pong']);
-  else system.router.receiveFrame(frame, outbox);
+  else system.kernel.router.receiveFrame(frame, outbox);
 }
 
 async function start(): Promise<void> {
@@ -95,7 +95,7 @@ async function stop(reason: StopReason): Promise<void> {
 /** Exits the thread, never inside a native call: a thread ended there takes the process along. */
 async function exit(): Promise<void> {
   outbox.flush();
-  await system.outsideDone();
+  await system.kernel.dispatcher.outsideDone();
   outbox.flush();
   process.exit(0);
 }

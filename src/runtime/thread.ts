@@ -10,9 +10,9 @@ import type { ModuleSpec, StopReason } from './actor.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, reviveError } from './envelope.ts';
 import { Deque } from './mailbox.ts';
-import type { Link } from './router.ts';
-import type { System } from './system.ts';
-import { type Frame, Outbox } from './wire.ts';
+import type { SystemPort } from './port.ts';
+import type { Router } from './router.ts';
+import { type Frame, type Link, Outbox } from './wire.ts';
 
 const here = import.meta.url;
 export const packageRoot = new URL(here.endsWith('.ts') ? '../../' : '../../../', here);
@@ -57,10 +57,10 @@ export interface ThreadData {
   readonly record: boolean;
 }
 
-/** Launches the actor that a module exports, in a thread of its own. */
-export function launchThread(system: System, spec: ModuleSpec<unknown>): Launch {
+/** Launches the actor a module exports in a thread of its own. */
+export function launchThread(port: SystemPort, router: Router, spec: ModuleSpec<unknown>): Launch {
   return async (cell, incarnation, gaveUp) => {
-    const executor = new ThreadExecutor(system, cell, spec, incarnation);
+    const executor = new ThreadExecutor(port, router, cell, spec, incarnation);
     gaveUp.addEventListener('abort', () => executor.kill());
     await executor.started;
     return executor;
@@ -69,7 +69,8 @@ export function launchThread(system: System, spec: ModuleSpec<unknown>): Launch 
 
 class ThreadExecutor implements Executor, Link {
   readonly placement = 'thread';
-  readonly #system: System;
+  readonly #port: SystemPort;
+  readonly #router: Router;
   readonly #cell: ActorCell;
   readonly #worker: Worker;
   readonly #outbox: Outbox;
@@ -87,8 +88,9 @@ class ThreadExecutor implements Executor, Link {
   /** Time of the first `ping` without an answer. */
   #pingedAt: number | undefined;
 
-  constructor(system: System, cell: ActorCell, spec: ModuleSpec<unknown>, incarnation: number) {
-    this.#system = system;
+  constructor(port: SystemPort, router: Router, cell: ActorCell, spec: ModuleSpec<unknown>, incarnation: number) {
+    this.#port = port;
+    this.#router = router;
     this.#cell = cell;
     this.started = new Promise((resolve, reject) => {
       this.#started = { resolve, reject };
@@ -98,16 +100,16 @@ class ThreadExecutor implements Executor, Link {
       path: cell.path,
       url: workerUrl(spec.url).href,
       init: spec.init,
-      seed: system.seed,
+      seed: port.seed,
       incarnation,
       control: cell.options.control ?? [],
-      record: system.begun !== undefined,
+      record: port.record !== undefined,
     };
     this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
       workerData: data,
       transferList: incarnation === 1 ? [...((spec.transfer ?? []) as (ArrayBuffer | NodePort)[])] : [],
       name: cell.path,
-      ...(spec.resourceLimits ? { resourceLimits: spec.resourceLimits } : {}),
+      resourceLimits: spec.resourceLimits ?? {},
     });
     this.#outbox = new Outbox(this.#worker, (frame, error) => this.#unsendable(frame, error));
     this.#worker.on('message', (frames: readonly Frame[]) => {
@@ -122,7 +124,7 @@ class ThreadExecutor implements Executor, Link {
         this.#onExit(code);
       });
     });
-    system.router.addLink(cell.path, this);
+    router.addLink(cell.path, this);
   }
 
   accepts(control: boolean): boolean {
@@ -140,12 +142,12 @@ class ThreadExecutor implements Executor, Link {
   }
 
   get silentMs(): number {
-    return this.#pingedAt === undefined ? 0 : this.#system.clock.now() - this.#pingedAt;
+    return this.#pingedAt === undefined ? 0 : this.#port.clock.now() - this.#pingedAt;
   }
 
   ping(): void {
     if (this.#pingedAt !== undefined) return;
-    this.#pingedAt = this.#system.clock.now();
+    this.#pingedAt = this.#port.clock.now();
     this.#outbox.post(['ping']);
   }
 
@@ -179,7 +181,7 @@ class ThreadExecutor implements Executor, Link {
         return;
       }
       case 'begun':
-        for (const begun of frame[1]) this.#system.begun?.(this.#cell.path, begun);
+        for (const begun of frame[1]) this.#port.record?.(this.#cell.path, begun);
         return;
       case 'pong':
         this.#pingedAt = undefined;
@@ -202,7 +204,7 @@ class ThreadExecutor implements Executor, Link {
         this.#ending({ kind: 'normal' });
         return;
       default:
-        this.#system.router.receiveFrame(frame, this);
+        this.#router.receiveFrame(frame, this);
     }
   }
 
@@ -210,12 +212,12 @@ class ThreadExecutor implements Executor, Link {
   #ending(end: StopReason): void {
     this.#end = end;
     if (this.#cell.options.killable === false) return;
-    const cancel = this.#system.clock.after(this.#cell.shutdownMs, () => this.kill());
+    const cancel = this.#port.clock.after(this.#cell.shutdownMs, () => this.kill());
     void this.#exited.then(cancel);
   }
 
   #onExit(code: number): void {
-    this.#system.router.removeLink(this.#cell.path, this);
+    this.#router.removeLink(this.#cell.path, this);
     const error = this.#broke ?? new LongplayError('ACTOR_STOPPED', `thread of ${this.#cell.path} exited with ${code}`);
     this.#started?.reject(error);
     if (this.#end) {
@@ -223,7 +225,7 @@ class ThreadExecutor implements Executor, Link {
       this.#cell.ended(this, this.#end, this.unhandled());
     } else if (!this.#stopping) {
       for (const envelope of this.unhandled()) {
-        this.#system.router.deadLetter(this.#cell.path, envelope, 'lost with its thread');
+        this.#router.deadLetter(this.#cell.path, envelope, 'lost with its thread');
       }
       this.#cell.ended(this, { kind: 'crashed', error });
     }
@@ -235,6 +237,6 @@ class ThreadExecutor implements Executor, Link {
       const lane = this.#cell.isControl(frame[1]) ? this.#control : this.#data;
       lane.remove((envelope) => envelope.message === frame[1]);
     }
-    this.#system.router.unsendable(frame, error);
+    this.#router.unsendable(frame, error);
   }
 }

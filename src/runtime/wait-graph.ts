@@ -4,7 +4,7 @@ import type { LongplayError } from '../core/errors.ts';
 import type { ActorStats, Message } from './actor.ts';
 import { type AskTable, askTimeout, type Wait } from './ask.ts';
 import type { Address, AskTag } from './envelope.ts';
-import type { Link } from './router.ts';
+import type { Link } from './wire.ts';
 
 /** Milliseconds that the main thread gets to send a thread the chain of waiting actors. */
 const CHAIN_MS = 250;

@@ -3,6 +3,7 @@
  * an event loop that lags, and a run in which nothing happens at all. A stall names the actor, the message and its age;
  * an actor that may be killed is restarted by its supervisor, any other stall ends the run.
  */
+import { backgroundClock, type Clock } from '../core/clock.ts';
 import type { ActorStats, ActorSystem } from './actor.ts';
 
 export interface Stall {
@@ -26,6 +27,8 @@ export interface WatchdogOptions {
    * no actor has anything in hand and nothing grows is a stall too (a message was lost).
    */
   readonly run?: () => { readonly expected: boolean; readonly progress: number };
+  /** Default: the machine's, whatever clock the actors have: this is about the machine. */
+  readonly clock?: Clock | undefined;
 }
 
 /** State of an actor at the last look. */
@@ -69,16 +72,16 @@ const LAG_QUIET_MS = 10_000;
 /** Starts the watchdog of an async system (a serial one has no time of its own). @returns ends it */
 export function startWatchdog(system: ActorSystem, options: WatchdogOptions): () => void {
   if (system.mode === 'serial') return () => {};
-  const { stallMs, lagMs } = options;
+  const { stallMs, lagMs, clock = backgroundClock } = options;
   const everyMs = Math.max(5, Math.min(MOST_MS, stallMs / LOOKS));
-  // Real time on purpose: this is about the machine, not about what actors see.
-  let lookedAt = performance.now();
+  let lookedAt = clock.now();
   let laggedAt = Number.NEGATIVE_INFINITY;
   let seen: ReadonlyMap<string, Seen> = new Map();
   let progress = -1;
   let quietSince = lookedAt;
-  const timer = setInterval(() => {
-    const now = performance.now();
+  const lookNow = (): void => {
+    cancel = clock.after(everyMs, lookNow);
+    const now = clock.now();
     const late = now - lookedAt - everyMs;
     lookedAt = now;
     if (late > lagMs && now - laggedAt > LAG_QUIET_MS) {
@@ -110,9 +113,9 @@ export function startWatchdog(system: ActorSystem, options: WatchdogOptions): ()
       options.onStall(text, { path: '/', message: undefined, ageMs: stallMs });
       system.breakOff('/', text);
     }
-  }, everyMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  };
+  let cancel = clock.after(everyMs, lookNow);
+  return () => cancel();
 }
 
 function stallText({ path, message, ageMs }: Stall): string {

@@ -34,6 +34,19 @@ export type Frame =
   | readonly ['chained', id: number, error: ErrorRecord]
   | readonly ['event', event: SystemEvent];
 
+/** The way to another thread. */
+export interface Link {
+  post(frame: Frame, transfer?: readonly ArrayBuffer[]): void;
+}
+
+/** Present in a thread other than the main one. */
+export interface ThreadSide {
+  /** Path of the one actor this thread was made for; addresses below it are here. */
+  readonly root: string;
+  /** Leads to every other address. */
+  readonly uplink: Link;
+}
+
 interface Port {
   postMessage(value: unknown, transfer?: readonly ArrayBuffer[]): void;
 }
@@ -41,8 +54,8 @@ interface Port {
 /** Most frames in one message. */
 const MAX_BATCH = 1024;
 
-/** Outbox that collects frames until the current turn ends. */
-export class Outbox {
+/** Collects frames until the current turn ends. */
+export class Outbox implements Link {
   readonly #port: Port;
   readonly #unsendable: (frame: Frame, error: Error) => void;
   /** Called first in a flush, to add the acknowledgements counted so far. */

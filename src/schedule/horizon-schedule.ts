@@ -217,7 +217,7 @@ function enter(rung: number, success: number, regain: number, best: readonly num
 }
 
 /** Defaults of `adaptive` for keys that are not given. */
-export const ADAPTIVE_DEFAULTS = {
+const ADAPTIVE_DEFAULTS = {
   smoothing: 0.2,
   growTruncation: 0.2,
   growSuccess: 0.7,

@@ -10,9 +10,11 @@ export interface DecisionRequest {
 }
 
 export interface Decisions {
-  /** Decides a turn. @param gone gives it up @throws {LongplayError} when the policy is down or late */
+  /** Decides a turn. @param gone gives it up @throws {LongplayError} when the policy is down, late, or has no room for the turn */
   decide(request: DecisionRequest, gone: AbortSignal): Promise<Acted>;
   readonly healthy: boolean;
   /** Turns that wait for their decision. */
   readonly waiting: number;
+  /** Bytes held for them. */
+  readonly waitingBytes: number;
 }

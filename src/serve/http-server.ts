@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { Access, type Refusal, requireToken } from './http-access.ts';
 import { Connections } from './http-connections.ts';
@@ -58,6 +59,8 @@ export interface ListenOptions extends HttpLimits {
   readonly token?: string | undefined;
   /** WebSockets; without it there are none. */
   readonly upgrade?: UpgradeHandler;
+  /** Clock of rates and times counted; the waits of connections are node's own. Default: the machine's. */
+  readonly clock?: Clock | undefined;
 }
 
 export interface HttpServer {
@@ -99,7 +102,7 @@ export function json(value: unknown, status = 200): HttpAnswer {
  * @throws {UserError} BAD_ARGUMENT for an address off loopback without a token, or one that cannot be had
  */
 export async function listen(handler: HttpHandler, options: ListenOptions): Promise<HttpServer> {
-  const { host = '127.0.0.1', port, token, receiveMs = 30_000 } = options;
+  const { host = '127.0.0.1', port, token, receiveMs = 30_000, clock = systemClock } = options;
   requireToken(host, token);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new UserError('BAD_ARGUMENT', `cannot listen on port ${port}: expected a whole number from 0 to 65535`);
@@ -107,7 +110,8 @@ export async function listen(handler: HttpHandler, options: ListenOptions): Prom
   const counts: HttpCounts = { requests: 0, busyMs: 0, refused: 0, byStatus: new Map() };
   const connections = new Connections(options.maxConnections ?? 1024);
   const access = new Access(host, token, options.requestsPerSecond ?? 100_000);
-  const front = new Front(handler, access, connections, counts, options.maxBodyBytes ?? 1024 * 1024);
+  const { maxBodyBytes = 1024 * 1024 } = options;
+  const front = new Front(handler, access, connections, { counts, maxBodyBytes, clock });
   const server = createServer({
     noDelay: true,
     maxHeaderSize: MAX_HEAD_BYTES,
@@ -151,6 +155,7 @@ class Front {
   readonly #connections: Connections;
   readonly #counts: HttpCounts;
   readonly #maxBodyBytes: number;
+  readonly #clock: Clock;
   /** Last answer of a connection that has one under way: requests sent ahead wait for it. */
   readonly #last = new WeakMap<Socket, Promise<void>>();
   /** Requests of a connection that are not answered yet. */
@@ -158,17 +163,23 @@ class Front {
   /** Connections whose request has not sent its whole body. */
   readonly #reading = new WeakSet<Socket>();
 
-  constructor(handler: HttpHandler, access: Access, connections: Connections, counts: HttpCounts, maxBody: number) {
+  constructor(
+    handler: HttpHandler,
+    access: Access,
+    connections: Connections,
+    { counts, maxBodyBytes, clock }: { counts: HttpCounts; maxBodyBytes: number; clock: Clock },
+  ) {
     this.#handler = handler;
     this.#access = access;
     this.#connections = connections;
     this.#counts = counts;
-    this.#maxBodyBytes = maxBody;
+    this.#maxBodyBytes = maxBodyBytes;
+    this.#clock = clock;
   }
 
   /** Answers a request; never throws. */
   take(request: IncomingMessage, response: ServerResponse): void {
-    const now = performance.now();
+    const now = this.#clock.now();
     const refusal = badForm(request) ?? this.#access.refusalOf(request, now) ?? this.#tooLong(request);
     if (refusal) {
       this.#refuse(request, response, refusal, now);
@@ -195,7 +206,7 @@ class Front {
 
   /** Hands a connection over to a WebSocket; it counts as one with a request under way until it closes. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer, handler: UpgradeHandler): void {
-    const now = performance.now();
+    const now = this.#clock.now();
     socket.on('error', () => socket.destroy());
     const refuse = ({ status, message }: Refusal) => {
       this.#count(status, now, true);
@@ -228,7 +239,7 @@ class Front {
       return;
     }
     const { status, message } = unread(error);
-    this.#count(status, performance.now(), true);
+    this.#count(status, this.#clock.now(), true);
     sendRefusal(socket, status, message);
   }
 
@@ -245,7 +256,7 @@ class Front {
       body = await readBody(request, this.#maxBodyBytes);
       this.#reading.delete(request.socket);
     } else request.resume();
-    const began = performance.now();
+    const began = this.#clock.now();
     if (body === undefined) {
       const message = `a body may have ${this.#maxBodyBytes} bytes`;
       this.#refuse(request, response, { status: 413, message }, began);
@@ -280,7 +291,7 @@ class Front {
   #count(status: number, began: number, isRefusal: boolean): void {
     const counts = this.#counts;
     counts.requests++;
-    counts.busyMs += performance.now() - began;
+    counts.busyMs += this.#clock.now() - began;
     if (isRefusal) counts.refused++;
     counts.byStatus.set(status, (counts.byStatus.get(status) ?? 0) + 1);
   }

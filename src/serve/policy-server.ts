@@ -107,7 +107,7 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
         return json({ status: decisions.healthy ? 'ok' : 'the policy is down' }, decisions.healthy ? 200 : 503);
       }
       if (path === '/metrics') {
-        const gauges = { decisions_waiting: decisions.waiting };
+        const gauges = { decisions_waiting: decisions.waiting, decisions_waiting_bytes: decisions.waitingBytes };
         return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
       }
       if (path === '/v1/models') return json({ object: 'list', data: [completions.described] });

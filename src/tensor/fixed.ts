@@ -100,7 +100,7 @@ export function readFixed(shape: readonly number[], source: FixedSource): Float3
  * Reads a stretch of a file.
  * @throws {LongplayError} BAD_CHECKPOINT where the file ends before the stretch does
  */
-export function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayBuffer> {
+function readBytes({ file, offset, bytes }: FileBytes): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(bytes);
   const fd = openSync(file, 'r');
   try {

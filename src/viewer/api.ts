@@ -1,5 +1,6 @@
 /** API of the viewer's page: types of requests and answers, shared by server and page. */
 import type { Drawing } from '../core/draw.ts';
+import type { RecordedMessage } from '../prompts/conversation.ts';
 import type { TraceLine } from '../record/trace.ts';
 
 /** Run as the page lists it. */
@@ -60,6 +61,8 @@ export interface EpisodeView {
   readonly drawings: readonly (Drawing | null)[];
   /** Text of every token id that occurs in a decision; empty where the vocabulary is not known. */
   readonly spelling: Readonly<Record<number, string>>;
+  /** Whole conversation with a language model; empty where none played. */
+  readonly conversation: readonly RecordedMessage[];
 }
 
 /** Members of a group, in order. */

@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import { recordedConversation } from '../prompts/conversation.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import type { TraceLine } from '../record/trace.ts';
 import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
@@ -97,6 +98,7 @@ export class RunSource {
       episode: plain(episode),
       drawings: drawings(tools.draw, episode, this.#envOptions()),
       spelling: spelling(tools.spell, episode),
+      conversation: episode.turns.some(({ response }) => response) ? recordedConversation(episode) : [],
     };
   }
 

@@ -44,6 +44,9 @@ pre, .mono { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; white-spac
 .turns button { min-width: 2.1rem; padding: .15rem .3rem; }
 .turns button[aria-current=step] { outline: 2px solid var(--accent); outline-offset: 0; font-weight: 700; }
 .turns .reward { box-shadow: inset 0 -3px 0 var(--good); }
+.conversation { list-style: none; margin: .5rem 0 0; padding: 0; }
+.conversation li { border-left: 3px solid var(--line); margin: .5rem 0; padding: .1rem .7rem; }
+.conversation .assistant { border-left-color: var(--accent); } .conversation .system { border-left-color: var(--warn); }
 .action { font-weight: 600; }
 .token { border-radius: 3px; white-space: pre-wrap; }
 .candidates { margin: 0; padding-left: 1.2rem; max-height: 16rem; overflow: auto; }

@@ -69,7 +69,7 @@ export function describeEnv(world: World, name: string, options: EnvOptions = {}
 }
 
 /** Label of a task whose own label throws. */
-export const UNLABELLED = 'unlabelled';
+const UNLABELLED = 'unlabelled';
 
 /** Labelled table: its labels are texts whatever the world does, so that one task without a label ends no run. */
 function labelled(tasks: TaskTable): TaskTable {

@@ -37,7 +37,10 @@ function handles(): string[] {
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
-const settled = () => new Promise((resolve) => setTimeout(resolve, 300));
+/** Waits for threads and handles to go, which they do a moment after their owner says so. */
+async function until(holds: () => boolean): Promise<void> {
+  for (let looks = 0; looks < 1000 && !holds(); looks++) await new Promise((resolve) => setTimeout(resolve, 10));
+}
 
 /** A pool that was used once, and a young generation as large as it gets: all beginnings are behind us. */
 async function warmUp(): Promise<void> {
@@ -47,7 +50,7 @@ async function warmUp(): Promise<void> {
   const bench = await rolloutBench({ updates: 1 });
   await bench.train();
   await bench.stop();
-  await settled();
+  await new Promise((resolve) => setTimeout(resolve, 300)); // what is left then is the beginning, whatever it is
 }
 
 describe('a long run in a world where 5 % of the steps break', () => {
@@ -94,7 +97,7 @@ describe('a long run in a world where 5 % of the steps break', () => {
       expect(counts?.lost ?? 0).toBe(0);
     }
     expect(unexplained).toEqual({});
-    await settled();
+    await until(() => threads() <= before.threads && handles().length <= before.handles.length);
     expect(threads()).toBeLessThanOrEqual(before.threads);
     expect(handles()).toEqual(before.handles);
     if (long) console.log(JSON.stringify({ kinds, rssEarly: median(early), rssLate: median(late) }));
@@ -134,10 +137,10 @@ describe('hung environments, one after the other', () => {
         expect(await failed).toBe('timeout');
       }
       expect(pool.stats()).toMatchObject({ open: 0, failed: { timeout: count }, hosts: [{ replaced: count }] });
-      await settled();
+      await until(() => threads() <= up);
       expect(threads()).toBeLessThanOrEqual(up);
       await pool.close();
-      await settled();
+      await until(() => threads() <= before);
       expect(threads()).toBeLessThanOrEqual(before);
     },
     600_000,

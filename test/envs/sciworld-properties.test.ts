@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createEnv, type SciWorldSession } from '../../envs/sciworld/index.ts';
 import { registered, type Simplification, Simulator } from '../../envs/sciworld/simulator.ts';
+import type { Thing } from '../../envs/sciworld/thing.ts';
 import { Rng } from '../../src/core/rng.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -100,6 +101,45 @@ describe('an episode played again up to any point', () => {
       }),
       { numRuns: long ? 1000 : 60 },
     );
+  });
+});
+
+describe('ticks that are put off', () => {
+  /** Everything in the world, with what a tick may change of it. */
+  const census = ({ simulator }: SciWorldSession): string[] => {
+    simulator.settle();
+    const rows: string[] = [];
+    const walk = (thing: Thing, path: string) => {
+      const { id, name, matter, life, device, count } = thing;
+      rows.push(
+        [path, id, name, matter?.temperature, matter?.burnTicks, life?.stage, life?.ticks, device?.on, count].join(' '),
+      );
+      for (const inside of thing.contents) walk(inside, `${path}/${name}`);
+    };
+    walk(simulator.world.universe, '');
+    return rows;
+  };
+
+  it('end as if they had been taken as they came', { timeout: 300_000 }, () => {
+    let slept = 0;
+    fc.assert(
+      fc.property(episodes, ({ index, seed }) => {
+        const rng = Rng.fromSeed(seed);
+        const [late, prompt] = [open(index), open(index)];
+        // Where something is wired, no tick is put off.
+        for (const place of prompt.simulator.world.universe.contents) place.plugged = true;
+        for (let t = 0; t < 60; t++) {
+          const listed = late.actions();
+          const action = listed.length === 0 || rng.int(4) === 0 ? 'wait' : rng.pick(listed);
+          const step = late.step(action);
+          expect(prompt.step(action)).toEqual(step);
+          slept += late.simulator.world.universe.contents.filter(({ owed }) => owed > 0).length;
+        }
+        expect(census(late)).toEqual(census(prompt));
+      }),
+      { numRuns: long ? 1000 : 40 },
+    );
+    expect(slept).toBeGreaterThan(1000);
   });
 });
 

@@ -3,6 +3,7 @@
  * fields and learns nothing must not do better, by more than five points, than players without a view.
  */
 import { describe, expect, it } from 'vitest';
+import { type Answer, accepts } from '../../envs/webarena/answers.ts';
 import { createEnv, createOracle, view } from '../../envs/webarena/index.ts';
 import { drawTask, templateOf, templates } from '../../envs/webarena/tasks.ts';
 import type { Session, TimeStep } from '../../src/core/env.ts';
@@ -93,6 +94,64 @@ describe('a rule on the view’s fields, without learning', () => {
     expect(Math.max(...rules.values())).toBeLessThanOrEqual(blind.all + (long ? 5 : 12)); // an episode of the short run is six points
     if (long) expect(Math.max(...blind.bySite.values())).toBeLessThanOrEqual(5);
   });
+});
+
+/** True for an answer of the list that the task accepts. */
+function isRight(text: string, answer: Answer): boolean {
+  return text.startsWith('stop [') && accepts(answer, text.slice('stop ['.length, -1));
+}
+
+/** Plays a task by its oracle through the lists alone: are its actions listed, and read differently from the others? */
+async function throughLists(index: number): Promise<{ listed: boolean; toldApart: boolean }> {
+  const task = { env: env.id, index, seed: 0 };
+  const { answer } = drawTask(task).instance;
+  const session = await env.open(task);
+  const next = createOracle()(task);
+  let memory = track.begin(session.first);
+  let step: TimeStep = session.first;
+  let toldApart = true;
+  const stage = async (text: string): Promise<readonly string[]> => {
+    const { observation, kind, ...rest } = await session.step(text);
+    expect([kind, rest]).toMatchObject(['mid', { partial: true }]);
+    memory = track.after(memory, { action: text, observation, partial: true });
+    return session.actions();
+  };
+  while (step.kind !== 'terminated') {
+    const action = next(step)!;
+    let listed = session.actions();
+    let wanted: (text: string) => boolean = (text) => text === action;
+    if (action.startsWith('stop') && answer) {
+      if (listed.includes('answer')) listed = await stage('answer');
+      wanted = (text) => isRight(text, answer);
+    } else if (action.startsWith('stop')) wanted = (text) => text === 'stop []';
+    else if (action.startsWith('goto')) wanted = (text) => text.startsWith('goto');
+    else if (action.startsWith('type')) wanted = (text) => text.slice(0, -3) === action.slice(0, -3); // with Enter or without
+    if (!listed.some(wanted) && listed.includes('more')) listed = await stage('more');
+    const own = listed.filter(wanted);
+    if (own.length === 0) return { listed: false, toldApart: false };
+    const read = new Set(own.map((text) => view.candidate!(text, memory)));
+    if (listed.some((text) => !own.includes(text) && read.has(view.candidate!(text, memory)))) toldApart = false;
+    step = await session.step(action);
+    memory = track.after(memory, { action, observation: step.observation });
+  }
+  return { listed: true, toldApart };
+}
+
+it('the lists hold a way through nearly all tasks, and the view tells it from others', {
+  timeout: 120_000,
+}, async () => {
+  const test = env.tasks.split('test');
+  const train = env.tasks.split('train').filter((index) => long || index % 6 === 0);
+  const count = async (indices: readonly number[]) => {
+    const all: { listed: boolean; toldApart: boolean }[] = [];
+    for (const index of indices) all.push(await throughLists(index));
+    const share = (key: 'listed' | 'toldApart') => all.filter((one) => one[key]).length / all.length;
+    return { listed: share('listed'), toldApart: share('toldApart') };
+  };
+  const [ofTest, ofTrain] = [await count(test), await count(train)];
+  console.log(`ways through the lists: test ${JSON.stringify(ofTest)}, train ${JSON.stringify(ofTrain)}`);
+  expect(Math.min(ofTest.listed, ofTest.toldApart)).toBeGreaterThanOrEqual(0.96);
+  expect(Math.min(ofTrain.listed, ofTrain.toldApart)).toBeGreaterThanOrEqual(0.88);
 });
 
 describe('what the policy reads', () => {

@@ -13,18 +13,26 @@ const script = fileURLToPath(new URL('../../dist/test/support/save-forever.js', 
 const built = existsSync(script);
 if (!built) console.log('checkpoint-kill: skipped, dist/ is not built (npm run build)');
 
-/** Starts the child, lets it save for `ms` after it is ready, kills it. @returns the numbers it said, in order */
-async function saveAndKill(dir: string, first: number, ms: number): Promise<number[]> {
+/**
+ * Starts the child, lets `saves` of its saves return, kills it at a random instant of the next ones.
+ * @param share of the time that a save took it, ≥ 0
+ * @returns the numbers it said, in order
+ */
+async function saveAndKill(dir: string, first: number, saves: number, share: number): Promise<number[]> {
   const child: ChildProcess = spawn(process.execPath, [script, dir, String(first)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let said = '';
   let complaint = '';
   let timer: NodeJS.Timeout | undefined;
+  let readyAt: number | undefined;
   child.stderr!.on('data', (chunk) => (complaint += chunk));
   child.stdout!.on('data', (chunk) => {
     said += chunk;
-    timer ??= setTimeout(() => child.kill('SIGKILL'), ms);
+    readyAt ??= performance.now();
+    if (said.split('\n').length < saves + 2) return;
+    const saveMs = (performance.now() - readyAt) / saves; // this machine's own measure, whatever its load
+    timer ??= setTimeout(() => child.kill('SIGKILL'), share * saveMs);
   });
   const signal = await new Promise((resolve) => child.on('close', (_, by) => resolve(by)));
   clearTimeout(timer);
@@ -42,9 +50,8 @@ describe.skipIf(!built)('kill -9 during saves', () => {
     let inside = 0; // kills that left something unfinished behind
     try {
       for (let kill = 0; kill < kills; kill++) {
-        const said = await saveAndKill(dir, newest + 1, rng.float() * 60);
-        const returned = said.at(-1) ?? newest;
-        if (returned === 0) continue; // killed before the first save of all had returned: nothing is promised yet
+        const said = await saveAndKill(dir, newest + 1, 1 + rng.int(3), 2 * rng.float());
+        const returned = said.at(-1)!;
         if (readdirSync(dir).some((name) => name.startsWith('.'))) inside++;
         const loaded = loadNewest(dir);
         expect(loaded.warnings).toEqual([]);

@@ -216,6 +216,7 @@ describe('an export', () => {
         { from: 'gpt', loss: true, value: 'go' },
       ],
       reward: 1,
+      rewards: [0, 1],
       success: true,
     });
     expect(chatRecord(episode).messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);

@@ -64,7 +64,7 @@ async function play(seed: number, programs: readonly (readonly Op[])[], sabotage
       },
     });
     await system.spawn(`t${target}`, factory, { mailbox: { capacity: 3, overflow: 'wait' } });
-    sabotage?.(system.router.cells.get(`/t${target}`)!, system);
+    sabotage?.(system.kernel.router.cells.get(`/t${target}`)!, system);
   }
   for (const [from, program] of programs.entries()) {
     await system.spawn<{ type: 'go' }>(`s${from}`, (ctx) => ({
@@ -188,9 +188,9 @@ describe('actors that talk, break and ask', () => {
     [
       'an ask without a deadline',
       (_, system) => {
-        const { askFrom } = system;
-        system.askFrom = ((from, ref, make, options) =>
-          askFrom.call(system, from, ref, make as never, { ...options, deadlineMs: 1e6 })) as typeof askFrom;
+        const { ask } = system.kernel;
+        system.kernel.ask = ((from, ref, make, options) =>
+          ask.call(system.kernel, from, ref, make as never, { ...options, deadlineMs: 1e6 })) as typeof ask;
       },
     ],
   ])('are found out with %s', async (_, sabotage) => {

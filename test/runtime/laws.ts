@@ -1,5 +1,6 @@
 /** Laws that every placement of an actor obeys. */
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
 import type { ActorRef, ActorSystem, ReplyTo, SpawnOptions, SystemEvent } from '../../src/runtime/actor.ts';
 import { createSystem } from '../../src/runtime/system.ts';
 import type { CounterInit, CounterMessage, CounterState } from '../support/counter-actor.ts';
@@ -15,9 +16,10 @@ export interface Bench {
   state(ref: ActorRef<CounterMessage>, deadlineMs?: number): Promise<CounterState>;
 }
 
-export function bench(placement: Placement, seed = 1): Bench {
+export function bench(placement: Placement, clock?: Clock): Bench {
   const backoff = { minMs: 1, maxMs: 10, jitter: 0.5 };
-  const system = createSystem({ mode: placement === 'serial' ? 'serial' : 'async', seed, supervision: { backoff } });
+  const mode = placement === 'serial' ? 'serial' : 'async';
+  const system = createSystem({ mode, seed: 1, supervision: { backoff }, clock });
   const events: SystemEvent[] = [];
   system.inspect$.subscribe((event) => events.push(event));
   const thread = placement === 'thread' ? 'thread' : 'local';

@@ -50,15 +50,13 @@ describe('serial mode', () => {
     const system = createSystem({ mode: 'serial', seed: 1 });
     const at: number[] = [];
     const ref = await system.spawn<{ type: 'tick' }>('a', (ctx) => ({
-      handlers: { tick: () => void (at.push(ctx.clock.now()) < 4 && ctx.after(1000, { type: 'tick' })) },
+      handlers: { tick: () => void (at.push(ctx.clock.now()) < 4 && ctx.after(1e9, { type: 'tick' })) },
     }));
     ref.tell({ type: 'tick' });
     await realTime(20);
     expect(at).toEqual([]);
-    const began = performance.now();
-    await system.run();
-    expect(at).toEqual([0, 1000, 2000, 3000]);
-    expect(performance.now() - began).toBeLessThan(1000);
+    await system.run(); // 35 days
+    expect(at).toEqual([0, 1e9, 2e9, 3e9]);
   });
 
   it('calls a run stalled when nothing is left to do and its end has not come', async () => {

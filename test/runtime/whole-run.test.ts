@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InferenceCommand } from '../../actors/inference/protocol.ts';
+import { listCheckpoints, loadNewest } from '../../src/record/checkpoint.ts';
 import { OrderRecorder, readOrder } from '../../src/run/order-file.ts';
 import { smallRun } from '../support/whole-run.ts';
 
@@ -67,6 +68,32 @@ describe('an asynchronous run', () => {
     // The order is what does it: the same run in the order of a seed goes elsewhere, where anything is learnt at all.
     expect(elsewhere).toBeGreaterThan(0);
   }, 120_000);
+
+  it.each([
+    ['/learner', { type: 'group', group: null }, /of null/],
+    ['/scheduler', { type: 'played', groups: [] }, /failed is not iterable/],
+    ['/rollout', { type: 'acted', turns: null }, /heads.* of .*null/],
+  ])(
+    'ends with the error of %s when it crashes, and its newest checkpoint stands',
+    async (path, poison, message) => {
+      let kept: number[] = [];
+      const set = ['stop.updates=1000000', 'checkpoint.everyUpdates=1'];
+      const run = smallRun(set, { mode: 'async' }, async (started, dir) => {
+        const wait = () => new Promise((resolve) => setTimeout(resolve, 5));
+        while ((await started.status()).version < 3) await wait();
+        started.tell(path, poison);
+        const asking = async () => {
+          for (;;) await started.status().then(wait);
+        };
+        await expect(asking()).rejects.toThrow(message);
+        kept = listCheckpoints(join(dir, 'checkpoints'));
+        expect(loadNewest(join(dir, 'checkpoints'))).toMatchObject({ update: kept[0], warnings: [] });
+      });
+      await expect(run).rejects.toThrow(message);
+      expect(kept[0]).toBeGreaterThanOrEqual(2);
+    },
+    60_000,
+  );
 
   it('goes on with the newest weights after its policy crashed', async () => {
     const { ended, rows } = await smallRun(['stop.updates=12'], { mode: 'async' }, async (run) => {

@@ -1,11 +1,12 @@
 /** An actor for tests of the runtime: counts, answers, relays and breaks on demand. Runs in any placement. */
 import type { BehaviorFactory, ReplyTo } from '../../src/runtime/actor.ts';
+import { type Gate, standAt } from './gate.ts';
 
 export type CounterMessage =
   | { readonly type: 'add'; readonly n: number }
   | { readonly type: 'get'; readonly replyTo: ReplyTo<CounterState> }
   | { readonly type: 'boom'; readonly how: 'throw' | 'reject' | 'exit' }
-  | { readonly type: 'spin'; readonly ms: number }
+  | { readonly type: 'spin'; readonly gate: Gate }
   | { readonly type: 'nap'; readonly ms: number }
   | { readonly type: 'relay'; readonly to: string; readonly message: CounterMessage; readonly times: number }
   | { readonly type: 'askOther'; readonly to: string; readonly deadlineMs: number; readonly replyTo: ReplyTo<string> }
@@ -45,10 +46,7 @@ export default function counter(init: CounterInit): BehaviorFactory<CounterMessa
           if (how === 'reject') return Promise.reject(new Error('boom'));
           throw new Error('boom');
         },
-        spin({ ms }) {
-          const end = performance.now() + ms;
-          while (performance.now() < end);
-        },
+        spin: ({ gate }) => standAt(gate),
         nap: ({ ms }) => ctx.sleep(ms),
         async relay({ to, message, times }) {
           const other = ctx.resolve<CounterMessage>(to);

@@ -32,6 +32,8 @@ export interface BenchOptions {
   readonly placement?: 'local' | 'thread';
   /** Milliseconds an update takes. */
   readonly updateMs?: number;
+  /** Updates after which the learner makes none until `stalled` is set to false. */
+  readonly stallsAfter?: number;
   /** Sees every finished group, which is then not kept. */
   readonly onGroup?: (group: Group) => void;
 }
@@ -101,7 +103,7 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
   });
   await system.spawn<LearnerMessage>(
     'learner',
-    countingLearner(options.onGroup ?? ((group) => groups.push(group)), flags, options.updateMs ?? 0),
+    countingLearner(options.onGroup ?? ((group) => groups.push(group)), flags, options),
   );
   const { learner, rollout } = runConfigSchema.parse({ env: { id: 'faulty' }, horizon: HORIZON });
   await spawnScheduler(
@@ -193,8 +195,8 @@ const soon = () => new Promise<void>((resolve) => setTimeout(resolve, 200));
 /** Takes an update's worth of groups at a time and says that it trained on them. */
 function countingLearner(
   keep: (group: Group) => void,
-  flags: { readonly stalled: boolean },
-  updateMs: number,
+  flags: { stalled: boolean },
+  { updateMs = 0, stallsAfter }: BenchOptions,
 ): BehaviorFactory<LearnerMessage> {
   return (ctx) => {
     const waiting: Group[] = [];
@@ -203,6 +205,7 @@ function countingLearner(
       while (!flags.stalled && waiting.length >= GROUPS_PER_UPDATE) {
         const batch = waiting.splice(0, GROUPS_PER_UPDATE);
         if (updateMs > 0) await ctx.sleep(updateMs);
+        if (version + 1 === stallsAfter) flags.stalled = true;
         const report = { version: ++version, trained: batch.map(({ group }) => group), filtered: [], stale: [] };
         const updated = { ...report, consumed: { byHorizon: [] } } as unknown as UpdateReport;
         await ctx.resolve<SchedulerCommand>('/scheduler').tell({ type: 'updated', report: updated });

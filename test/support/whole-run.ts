@@ -26,7 +26,7 @@ export interface SmallRun {
 export async function smallRun(
   set: readonly string[],
   options: Partial<RunOptions>,
-  during?: (run: Run) => Promise<void>,
+  during?: (run: Run, dir: string) => Promise<void>,
 ): Promise<SmallRun> {
   const config = loadRunConfig(readFileSync(yaml, 'utf8'), 'small-run.yaml', set);
   const dir = mkdtempSync(join(tmpdir(), 'longplay-run-'));
@@ -43,7 +43,7 @@ export async function smallRun(
     run.metrics$.subscribe((row) => rows.push(row));
     const training = run.train();
     training.catch(() => {});
-    await during?.(run);
+    await during?.(run, dir);
     const ended = await training;
     const { update } = await run.save();
     await run.stop();

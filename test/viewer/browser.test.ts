@@ -181,6 +181,10 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       if (hash === '#/episodes/3/0/0') {
         expect(await live.locator('pre').first().textContent()).toContain('<script>window.pwned=1</script>');
         expect(await live.locator('pre').first().textContent()).toContain('␛[2J');
+        await live.getByText(/^whole conversation, /).click();
+        const messages = live.locator('.conversation li');
+        expect(await messages.count()).toBe(3 + 2 * 2);
+        expect(await messages.nth(4).textContent()).toContain('not understood: <script>window.pwned=1</script>');
         await shot(live, 'hostile');
       }
     }
@@ -247,10 +251,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   });
 
   it('opens a big run and shows it while it grows', async () => {
-    const start = performance.now();
     const page = await open('#/episodes/4');
     await page.getByText(/of [\d,]+ episodes/).waitFor();
-    expect(performance.now() - start).toBeLessThan(10_000); // a loaded machine; the bench has the figure
     const before = sources[4]!.rows.length;
     const traces = new TraceFiles({ dir: join(root, 'big', 'traces'), config: {}, rotateBytes: 1e9, keepFiles: 99 });
     traces.episodes([trajectoryOf({ episode: 999_999, group: 999_999 })], 'train', 'new');
@@ -346,7 +348,10 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const dir = folder(`hostile`, `env: { id: "${'<script>window.pwned=1</script>'}" }\n# ${JSON.stringify(evil)}\n`);
     const traces = tracesOf(dir);
     const actions = [evil, `${evil}2`];
-    traces.episodes([trajectoryOf({ env: evil, actions, observation: evil, kind: 'tokens' })], evil, evil);
+    const plain = trajectoryOf({ env: evil, actions, observation: evil, kind: 'tokens' });
+    const opening = { system: evil, instructions: evil, listed: true };
+    const response = { text: evil, formatError: evil, promptTokens: 1, completionTokens: 1, opening };
+    traces.episodes([{ ...plain, turns: plain.turns.map((turn) => ({ ...turn, response })) }], evil, evil);
     traces.close();
     const row = { update: 1, success: 0.5, successByLabel: { [evil]: 0.5 } };
     writeFileSync(join(dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`);

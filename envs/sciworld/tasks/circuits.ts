@@ -26,7 +26,7 @@ function wireGoals(name: string, connect: string, source: (name: string) => Goal
 
 const PARTIAL = 'ask object is at least partially connected to power source through wire';
 
-export const POWER = (
+const POWER = (
   [
     ['power-component', '3-1', false],
     ['power-component-renewable-vs-nonrenewable-energy', '3-2', true],

@@ -100,7 +100,7 @@ export class Site {
 }
 
 /** Answer boxes in pairs, as most tasks offer them. */
-export const BOX_PAIRS: readonly (readonly [string, string])[] = [
+const BOX_PAIRS: readonly (readonly [string, string])[] = [
   ['red', 'green'],
   ['green', 'blue'],
   ['blue', 'orange'],

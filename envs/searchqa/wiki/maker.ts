@@ -58,7 +58,7 @@ function hopsAt(set: SetName, shape: Shape, n: number): number {
 const KEPT_OUT = 8;
 
 /** True where two relations that follow each other on the path are joined in tests only. */
-export function joinsAnew(path: readonly string[]): boolean {
+function joinsAnew(path: readonly string[]): boolean {
   return path.some((name, i) => {
     const before = path[i - 1];
     if (before === undefined || (before === 'father' && name === 'father')) return false; // a set of its own

@@ -18,7 +18,7 @@ const COUNTS: Readonly<Record<SetName, readonly [test: number, train: number]>> 
 };
 
 /** Test questions first, as AgentGym numbers them, then those for training. */
-export const WIKI_RUNS: readonly SetRun[] = (['test', 'train'] as const).flatMap((split) =>
+const WIKI_RUNS: readonly SetRun[] = (['test', 'train'] as const).flatMap((split) =>
   SETS.map((set) => ({ set, count: COUNTS[set][split === 'test' ? 0 : 1], split })),
 );
 

@@ -78,8 +78,11 @@ export class ChromiumDriver implements Driver {
     return this.#context.newPage();
   }
 
+  /** The current tab's page. @throws {Error} where the browser has closed it */
   get page(): BrowserPage {
-    return this.#pages[this.#current]!;
+    const page = this.#pages[this.#current];
+    if (!page) throw new Error('webarena: the browser has closed the episode’s tabs');
+    return page;
   }
 
   #cdp(page: BrowserPage): Promise<CDPSession> {

@@ -38,6 +38,11 @@ export class EmbeddedBrowser implements Resources {
     return this.#browser.contexts().length;
   }
 
+  /** Episodes that are served, for the same. */
+  get episodes(): number {
+    return this.#loopback.size;
+  }
+
   readonly openDriver = (episode: Episode, focusesOpened: boolean): Promise<Driver> =>
     this.#open(episode, focusesOpened);
 

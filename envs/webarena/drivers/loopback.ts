@@ -15,6 +15,8 @@ export interface Loopback {
   /** Serves an episode. @returns its name, for the header */
   add(episode: Episode): string;
   remove(name: string): void;
+  /** Episodes that are served. */
+  readonly size: number;
   close(): Promise<void>;
 }
 
@@ -38,6 +40,9 @@ export async function startLoopback(): Promise<Loopback> {
       return name;
     },
     remove: (name) => void episodes.delete(name),
+    get size() {
+      return episodes.size;
+    },
     close: () => closed(server),
   };
 }

@@ -6,7 +6,7 @@ import type { TaskConfig } from '../server-episode.ts';
 import type { SiteBases, SiteId } from '../urls.ts';
 
 /** Variables that name the sites, as in the original. */
-export const VARIABLES: Readonly<Record<SiteId, string>> = {
+const VARIABLES: Readonly<Record<SiteId, string>> = {
   reddit: 'REDDIT',
   shopping: 'SHOPPING',
   shopping_admin: 'SHOPPING_ADMIN',

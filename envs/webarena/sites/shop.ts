@@ -38,7 +38,7 @@ import {
 } from './site.ts';
 
 const NAME = 'Harbour Store';
-export const SORTS = ['Position', 'Price ascending', 'Price descending', 'Name', 'Rating'] as const;
+const SORTS = ['Position', 'Price ascending', 'Price descending', 'Name', 'Rating'] as const;
 
 export const shop: Site = {
   get: (world, ...request) => get(world.shop, ...request),

@@ -63,7 +63,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: (line) => process.stderr.write(`${line}\n`),
-    ...(checkpoint ? { checkpoint } : {}),
+    checkpoint,
   });
   try {
     const summaries = await evaluateRun(run, config, kinds(flags));

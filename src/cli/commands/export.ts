@@ -2,16 +2,17 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { pairUp } from '../../offline/preference.ts';
 import { exportPolicy } from '../../policy/export-policy.ts';
-import { agentTraj, chatRecord } from '../../record/export.ts';
+import { agentTraj, chatRecord, preferenceRecord } from '../../record/export.ts';
 import { writeParquet } from '../../record/parquet.ts';
 import type { TraceLine } from '../../record/trace.ts';
-import { TraceStore } from '../../record/trace-store.ts';
+import { type StoredEpisode, TraceStore } from '../../record/trace-store.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 
 interface ExportFlags {
-  readonly format: 'agenttraj' | 'chatml' | 'parquet';
+  readonly format: 'agenttraj' | 'chatml' | 'dpo' | 'parquet';
   readonly to?: 'hf' | 'adapter';
   readonly out: string;
   readonly purpose?: string;
@@ -25,8 +26,11 @@ export function exportTraces(program: Command): void {
     .description('write recorded episodes, or a trained language model, for other trainers and tools')
     .argument('<trace>', 'a run, its traces folder, or a trace file')
     .addOption(
-      new Option('--format <format>', 'AgentTraj JSON, ChatML JSONL, or Parquet with a row per turn')
-        .choices(['agenttraj', 'chatml', 'parquet'])
+      new Option(
+        '--format <format>',
+        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn',
+      )
+        .choices(['agenttraj', 'chatml', 'dpo', 'parquet'])
         .default('agenttraj'),
     )
     .addOption(
@@ -58,6 +62,11 @@ function exportCommand(path: string, flags: ExportFlags): void {
     const purposes = [...new Set(store.episodes.map(({ purpose }) => purpose))].join(', ');
     throw new UserError('BAD_ARGUMENT', `${path}: no episode matches; it holds ${store.size} of purpose ${purposes}`);
   }
+  if (flags.format === 'dpo') {
+    const pairs = writing(flags.out, () => writePairs(flags.out, store, chosen));
+    process.stdout.write(`${pairs} pairs of ${chosen.length} episodes → ${flags.out}\n`);
+    return;
+  }
   let turns = 0;
   const episodes = function* (): Generator<TraceLine> {
     for (const { at } of chosen) {
@@ -66,14 +75,54 @@ function exportCommand(path: string, flags: ExportFlags): void {
       yield episode;
     }
   };
+  const { format } = flags;
+  writing(flags.out, () =>
+    format === 'parquet' ? writeParquet(flags.out, episodes()) : writeText(flags.out, format, episodes()),
+  );
+  process.stdout.write(`${chosen.length} episodes, ${turns} turns → ${flags.out}\n`);
+}
+
+/** Runs `write`. @throws {UserError} NO_PERMISSION where the file cannot be written */
+function writing<T>(path: string, write: () => T): T {
   try {
-    if (flags.format === 'parquet') writeParquet(flags.out, episodes());
-    else writeText(flags.out, flags.format, episodes());
+    return write();
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
-    throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
+    throw new UserError('NO_PERMISSION', `cannot write ${path}: ${messageOf(thrown)}`);
   }
-  process.stdout.write(`${chosen.length} episodes, ${turns} turns → ${flags.out}\n`);
+}
+
+/**
+ * Writes the best episode of each task with its worst, the second best with the second worst, and so on.
+ * @returns the pairs written
+ * @throws {UserError} BAD_ARGUMENT where no two episodes of a task differ in their return
+ */
+function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpisode[]): number {
+  const scored = chosen.map(({ at, env, index, seed, return: score }) => ({
+    at,
+    score,
+    task: `${env} ${index} ${seed}`,
+  }));
+  const pairs = pairUp(scored);
+  if (pairs.length === 0) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${path}: no two of ${chosen.length} episodes are of one task and differ in return`,
+    );
+  }
+  const file = openSync(path, 'w');
+  let written = 0;
+  try {
+    for (const pair of pairs) {
+      const record = preferenceRecord(store.read(pair.chosen.at), store.read(pair.rejected.at));
+      if (!record) continue;
+      writeSync(file, `${JSON.stringify(record)}\n`);
+      written++;
+    }
+  } finally {
+    closeSync(file);
+  }
+  return written;
 }
 
 /** Writes text forms episode by episode: AgentTraj as one JSON list, ChatML as one object per line. */

@@ -105,12 +105,7 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /** Draws the state before turn `turn` of an episode; nothing where the world draws nothing or the drawing fails. */
-export function drawingOf(
-  draw: Draw | undefined,
-  episode: TraceLine,
-  turn: number,
-  options: EnvOptions,
-): Drawing | undefined {
+function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number, options: EnvOptions): Drawing | undefined {
   if (!draw) return undefined;
   const { turns, finalObservation, task } = episode;
   const first = { kind: 'first', observation: turns[0]?.observation ?? finalObservation } as const;

@@ -142,7 +142,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     horizon: flags.horizon,
     temperature: flags.temperature,
     seed: flags.seed,
-    ...(policyRun === undefined ? {} : { policyRun }),
+    policyRun,
   };
   startFolder({ dir, config, plan });
   return { dir, config, plan };

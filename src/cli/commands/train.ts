@@ -88,9 +88,9 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     ...prepared,
     mode: flags.serial || replayOrder !== undefined ? 'serial' : 'async',
     json: flags.json === true,
-    ...(recordOrder === undefined ? {} : { recordOrder }),
-    ...(replayOrder === undefined ? {} : { replayOrder }),
-    ...(chaos ? { chaos } : {}),
+    recordOrder,
+    replayOrder,
+    chaos,
   });
 }
 
@@ -135,9 +135,9 @@ export async function trainAndReport(request: {
   readonly resume: boolean;
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
-  readonly chaos?: ChaosSpec;
-  readonly recordOrder?: string;
-  readonly replayOrder?: string;
+  readonly chaos?: ChaosSpec | undefined;
+  readonly recordOrder?: string | undefined;
+  readonly replayOrder?: string | undefined;
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const display = openConsole(metrics$, {

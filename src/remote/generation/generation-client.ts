@@ -39,7 +39,7 @@ export interface GenerationOptions {
   readonly url: string;
   /** Base model, as the server calls it. */
   readonly model: string;
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** Milliseconds of one request. */
   readonly attemptMs: number;
 }

@@ -2,7 +2,7 @@
 import type { OpenAIConfig } from '../../config/run-config.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { seedFrom } from '../../core/rng.ts';
-import type { Decision, ModelResponse } from '../../core/trajectory.ts';
+import type { ConversationOpening, Decision, ModelResponse } from '../../core/trajectory.ts';
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import { renderChat } from '../../prompts/chat-template.ts';
 import { conversation, instructions, type Message, type ToldTurn, tell } from '../../prompts/conversation.ts';
@@ -31,6 +31,7 @@ export class ChatPrompting implements Prompting {
   readonly #world: WorldPrompt;
   readonly #format: PromptFormat;
   readonly #start: string;
+  readonly #opening: ConversationOpening;
   readonly #talks = new Map<number, Talk>();
 
   constructor(config: OpenAIConfig, model: string, world: WorldPrompt) {
@@ -39,6 +40,8 @@ export class ChatPrompting implements Prompting {
     this.#world = world;
     this.#format = FORMATS[config.format === 'world' ? world.format : config.format];
     this.#start = instructions(world, this.#format);
+    const { system, listActions } = config;
+    this.#opening = { ...(system === undefined ? {} : { system }), instructions: this.#start, listed: listActions };
   }
 
   ask(request: ActRequest): Prompt {
@@ -78,6 +81,7 @@ export class ChatPrompting implements Prompting {
       promptTokens,
       completionTokens,
       ...(formatError === undefined ? {} : { formatError }),
+      ...(turn === 0 ? { opening: this.#opening } : {}),
     };
     const decision = decisionOf(talk, completion);
     const action = 'action' in parsed ? parsed.action : '';

@@ -24,7 +24,7 @@ export interface Line {
 /** Palette whose colours differ in light and dark, also for most colour-blind people. */
 const PALETTE = ['#3b82d8', '#d9772b', '#2f9e6e', '#b34fb8', '#c9a227', '#d14b5a', '#4fb0c6', '#7d8590'];
 
-export function colorOf(index: number): string {
+function colorOf(index: number): string {
   return PALETTE[index % PALETTE.length]!;
 }
 
@@ -51,7 +51,7 @@ export type XAxis = 'update' | 'elapsed' | 'envSteps';
 const X_NAMES: Readonly<Record<XAxis, string>> = { update: 'update', elapsed: 'seconds', envSteps: 'env steps' };
 
 /** Lines of one metric: a run each, or one with a band for runs that differ by their seed alone. */
-export function linesOf(runs: readonly RunCurves[], name: string, x: XAxis, bands: boolean): Line[] {
+function linesOf(runs: readonly RunCurves[], name: string, x: XAxis, bands: boolean): Line[] {
   const families = new Map<string, RunCurves[]>();
   for (const run of runs) {
     if (!run.curves.series[name]) continue;
@@ -116,7 +116,7 @@ function smoothed(values: readonly (number | null)[], span: number): (number | n
 }
 
 /** Changes of the horizon: x of each phase's start, and its turns. */
-export function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
+function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
   const horizon = run?.curves.series.horizon ?? [];
   const xs = numbers(run && along(run.curves, x));
   const phases: { at: number; turns: number }[] = [];

@@ -9,7 +9,7 @@ type ViewTurn = Plain<TraceTurn>;
 /** Shade: the meaning of a turn's or token's colour. */
 export type Shade = 'advantage' | 'logprob' | 'none';
 
-export const SHADES: readonly (readonly [Shade, string])[] = [
+const SHADES: readonly (readonly [Shade, string])[] = [
   ['advantage', 'advantage'],
   ['logprob', 'log-probability'],
   ['none', 'none'],
@@ -88,7 +88,8 @@ export function episodeElement(view: EpisodeView, options: EpisodeOptions): HTML
         drawings.length === 0 ? 'This world draws nothing; the text is all there is.' : 'No drawing of this state.',
       );
   const left = turn < turns.length ? turnElement(view, turns[turn]!, options) : endElement(view);
-  return h('div', {}, head, turnStrip(turns, options), h('div', { class: 'episode' }, left, right));
+  const pages = h('div', { class: 'episode' }, left, right);
+  return h('div', {}, head, turnStrip(turns, options), pages, conversationElement(view, options));
 }
 
 function turnStrip(turns: readonly ViewTurn[], { turn, shade, go }: EpisodeOptions): HTMLElement {
@@ -138,6 +139,7 @@ function turnElement(view: EpisodeView, turn: ViewTurn, options: EpisodeOptions)
     { class: 'card' },
     h('h3', {}, `Turn ${options.turn + 1} of ${episode.turns.length}: observation`),
     h('pre', {}, visible(turn.observation)),
+    answerElement(turn),
     h('h3', { style: { 'margin-top': '.8rem' } }, turn.partial ? 'Stage of an action' : 'Action'),
     actionElement(turn, spelling, options.shade),
     factsElement(turn),
@@ -148,6 +150,46 @@ function turnElement(view: EpisodeView, turn: ViewTurn, options: EpisodeOptions)
     listed.length > 0 ? h('details', {}, h('summary', {}, `${listed.length} admissible actions`), candidates) : null,
     turn.decision ? contextElement(turn.decision.context, spelling) : null,
   );
+}
+
+/** Answer of a language model, whole, and why no action could be read from it. */
+function answerElement({ response, action }: ViewTurn): HTMLElement | null {
+  if (!response || (response.text === action && response.formatError === undefined)) return null;
+  const { text, formatError, promptTokens, completionTokens } = response;
+  return h(
+    'div',
+    { class: 'answer' },
+    h('h3', { style: { 'margin-top': '.8rem' } }, 'Answer of the model'),
+    h('pre', {}, visible(text)),
+    formatError === undefined ? null : h('p', { class: 'bad' }, visible(`not understood: ${formatError}`)),
+    h('p', { class: 'muted' }, `${promptTokens} tokens read, ${completionTokens} written`),
+  );
+}
+
+/** Whole conversation of an episode on one page; each answer leads to its turn. */
+function conversationElement({ conversation }: EpisodeView, { go }: EpisodeOptions): HTMLElement | null {
+  if (conversation.length === 0) return null;
+  const list = h('ol', { class: 'conversation' });
+  let turn = 0;
+  for (const { role, content, reward, formatError } of conversation) {
+    const at = reward === undefined ? undefined : turn++;
+    const name = at === undefined ? h('span', {}, role) : turnButton(at, go);
+    const earned = reward ? h('strong', { class: 'good' }, ` +${numberText(reward)}`) : '';
+    list.append(
+      h(
+        'li',
+        { class: role },
+        h('div', { class: 'muted' }, name, earned),
+        h('pre', {}, visible(content)),
+        formatError === undefined ? null : h('p', { class: 'bad' }, visible(`not understood: ${formatError}`)),
+      ),
+    );
+  }
+  return h('details', { class: 'card' }, h('summary', {}, `whole conversation, ${conversation.length} messages`), list);
+}
+
+function turnButton(turn: number, go: (turn: number) => void): HTMLElement {
+  return h('button', { type: 'button', on: { click: () => go(turn) } }, `assistant, turn ${turn + 1}`);
 }
 
 /** Action element: tokens one by one where the policy wrote them, the whole action where it chose it. */

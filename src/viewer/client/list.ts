@@ -43,10 +43,28 @@ const COLUMNS: readonly (readonly [key: string, title: string, numeric: boolean]
 export function listElement(
   page: EpisodePage,
   state: ListState,
-  set: (change: Partial<ListState>) => void,
+  set: Change,
   hrefOf: (at: number) => string,
   open: (row: EpisodeRow) => void,
 ): HTMLElement {
+  const body = h('tbody');
+  body.append(...page.rows.map((row, i) => rowElement(row, i === state.selected, hrefOf, () => open(row))));
+  const table = h('table', { aria: { 'aria-label': 'episodes' } }, h('thead', {}, headElement(state, set)), body);
+  const nothing = page.total === 0 ? 'No episode has been recorded yet.' : 'No episode matches.';
+  return h(
+    'div',
+    {},
+    filtersElement(page, state, set),
+    h('div', { class: 'scroll' }, table),
+    page.rows.length === 0 ? h('p', { class: 'muted' }, nothing) : null,
+    pagesElement(page, state, set),
+  );
+}
+
+/** Change of what the list shows. */
+type Change = (change: Partial<ListState>) => void;
+
+function filtersElement(page: EpisodePage, state: ListState, set: Change): HTMLElement {
   const all = (names: readonly string[]): (readonly [string, string])[] => [
     ['', 'all'],
     ...names.map((name): [string, string] => [name, visible(name)]),
@@ -59,7 +77,7 @@ export function listElement(
     aria: { 'aria-label': 'search' },
     on: { change: (event) => set({ text: (event.target as HTMLInputElement).value, offset: 0 }) },
   });
-  const filters = h(
+  return h(
     'form',
     { class: 'row', role: 'search', on: { submit: (event) => event.preventDefault() } },
     choice('purpose', state.purpose, all(page.purposes), (purpose) => set({ purpose, offset: 0 })),
@@ -72,60 +90,33 @@ export function listElement(
       `${numberText(page.matching)} of ${numberText(page.total)} episodes`,
     ),
   );
+}
+
+/** Heads of the columns; a click sorts by one, a second click the other way round. */
+function headElement(state: ListState, set: Change): HTMLElement {
   const head = h('tr');
   for (const [key, title, numeric] of COLUMNS) {
     const sorted = state.sort === key;
+    const order = state.descending ? 'descending' : 'ascending';
     const mark = sorted ? (state.descending ? ' ↓' : ' ↑') : '';
-    head.append(
-      h(
-        'th',
-        {
-          scope: 'col',
-          class: numeric ? 'n' : '',
-          aria: { 'aria-sort': sorted ? (state.descending ? 'descending' : 'ascending') : undefined },
-        },
-        h(
-          'button',
-          {
-            type: 'button',
-            on: { click: () => set({ sort: key, descending: sorted ? !state.descending : numeric, offset: 0 }) },
-          },
-          title + mark,
-        ),
-      ),
-    );
+    const sort = () => set({ sort: key, descending: sorted ? !state.descending : numeric, offset: 0 });
+    const button = h('button', { type: 'button', on: { click: sort } }, title + mark);
+    const aria = { 'aria-sort': sorted ? order : undefined };
+    head.append(h('th', { scope: 'col', class: numeric ? 'n' : '', aria }, button));
   }
   head.append(h('th', { scope: 'col' }, 'outcome'));
-  const body = h('tbody');
-  body.append(...page.rows.map((row, i) => rowElement(row, i === state.selected, hrefOf, () => open(row))));
-  const last = state.offset + PAGE >= page.matching;
+  return head;
+}
+
+function pagesElement(page: EpisodePage, state: ListState, set: Change): HTMLElement {
+  const turn = (title: string, disabled: boolean, offset: number) =>
+    h('button', { type: 'button', disabled, on: { click: () => set({ offset }) } }, title);
   return h(
     'div',
-    {},
-    filters,
-    h('div', { class: 'scroll' }, h('table', { aria: { 'aria-label': 'episodes' } }, h('thead', {}, head), body)),
-    page.rows.length === 0
-      ? h('p', { class: 'muted' }, page.total === 0 ? 'No episode has been recorded yet.' : 'No episode matches.')
-      : null,
-    h(
-      'div',
-      { class: 'row', style: { 'margin-top': '.7rem' } },
-      h(
-        'button',
-        {
-          type: 'button',
-          disabled: state.offset === 0,
-          on: { click: () => set({ offset: Math.max(0, state.offset - PAGE) }) },
-        },
-        'previous page',
-      ),
-      h(
-        'button',
-        { type: 'button', disabled: last, on: { click: () => set({ offset: state.offset + PAGE }) } },
-        'next page',
-      ),
-      h('span', { class: 'muted' }, 'keys: j k move, Enter opens, / searches'),
-    ),
+    { class: 'row', style: { 'margin-top': '.7rem' } },
+    turn('previous page', state.offset === 0, Math.max(0, state.offset - PAGE)),
+    turn('next page', state.offset + PAGE >= page.matching, state.offset + PAGE),
+    h('span', { class: 'muted' }, 'keys: j k move, Enter opens, / searches'),
   );
 }
 

@@ -1,0 +1,134 @@
+/**
+ * Dispatch of commands to hosts: with the others of one turn of the event loop, or, while it is unknown whose code ends a
+ * slot's hosts, one at a time, so that the next end has one suspect.
+ */
+import type { Clock } from '../../src/core/clock.ts';
+import type { Host } from './hosts.ts';
+import type { EnvCommand, Open, Step } from './protocol.ts';
+import type { OpenEpisode, Slot } from './slot.ts';
+
+/** Commands under way up to which a command leaves at once. */
+const FEW_ASKED = 8;
+/** Milliseconds that a host on trial gets to say that it lives; its deadlines go on beside. */
+const SETTLE_MS = 1000;
+
+export class Dispatch {
+  readonly #slots: readonly Slot[];
+  readonly #episodes: ReadonlyMap<number, OpenEpisode>;
+  readonly #clock: Clock;
+  readonly #inline: boolean;
+  #flushing = false;
+  /** About how many commands wait for their answer. */
+  #asked = 0;
+
+  /**
+   * @param episodes those that are open; a command that has waited for its turn is sent for them only
+   * @param inline hosts run in this thread
+   */
+  constructor(slots: readonly Slot[], episodes: ReadonlyMap<number, OpenEpisode>, clock: Clock, inline: boolean) {
+    this.#slots = slots;
+    this.#episodes = episodes;
+    this.#clock = clock;
+    this.#inline = inline;
+  }
+
+  /** Sends a command that is answered. */
+  ask(record: OpenEpisode, command: Open | Step): void {
+    const { slot } = record;
+    if (slot.careful === 0) {
+      this.#askNow(record, command);
+      return;
+    }
+    record.ordinal = Number.POSITIVE_INFINITY;
+    slot.queue.push({ record, command });
+    this.#tryNext(slot);
+  }
+
+  send(slot: Slot, command: EnvCommand): void {
+    slot.sent++;
+    slot.outbox.push(command);
+    if (this.#flushing || !slot.host) return;
+    this.#flushing = true;
+    // In a thread's case not a microtask: what other code of this turn tells should go along. Where few are under way
+    // each leaves at once instead, so that the host works on one while the next is being told.
+    if (!this.#inline && this.#asked > FEW_ASKED) setImmediate(() => this.#flush());
+    else queueMicrotask(() => this.#flush());
+  }
+
+  /** Sends what has waited for the slot's host. */
+  started(slot: Slot): void {
+    if (slot.outbox.length > 0) this.#flush();
+    if (slot.careful > 0) this.#tryNext(slot);
+  }
+
+  /** Counts an answer. */
+  answered(record: OpenEpisode): void {
+    this.#asked--;
+    this.settled(record);
+  }
+
+  /** The episode's command is answered, or of no interest any more: one on trial makes room for the next. */
+  settled(record: OpenEpisode): void {
+    const { slot } = record;
+    if (slot.trial?.record === record) void this.#survived(slot, slot.host);
+  }
+
+  /** Counts anew what waits for an answer. */
+  recount(): void {
+    this.#asked = 0;
+    for (const { pending, restoring } of this.#episodes.values()) if (pending || restoring) this.#asked++;
+  }
+
+  /** Gives a careful slot's host the next command, once the last one has been survived. */
+  #tryNext(slot: Slot): void {
+    while (!slot.trial && slot.host) {
+      const next = slot.queue.shift();
+      if (!next) return;
+      if (!this.#isOpen(next.record)) continue; // closed meanwhile
+      slot.trial = { record: next.record };
+      this.#askNow(next.record, next.command);
+    }
+  }
+
+  /** The command on trial was answered: when the host has outlived it, the next one may come. */
+  async #survived(slot: Slot, host: Host | undefined): Promise<void> {
+    const { trial } = slot;
+    const alive = await Promise.race([
+      host?.settled?.().then(
+        () => true,
+        () => false,
+      ) ?? true,
+      new Promise<boolean>((resolve) => this.#clock.after(SETTLE_MS, () => resolve(false))),
+    ]);
+    if (slot.host !== host || slot.trial !== trial) return; // it ended meanwhile: `died` has seen to it
+    slot.trial = undefined;
+    slot.careful = alive ? slot.careful - 1 : slot.careful;
+    if (slot.careful > 0) {
+      this.#tryNext(slot);
+      return;
+    }
+    for (const { record, command } of slot.queue.splice(0)) if (this.#isOpen(record)) this.#askNow(record, command);
+  }
+
+  #isOpen(record: OpenEpisode): boolean {
+    return this.#episodes.get(record.open.episode) === record;
+  }
+
+  #askNow(record: OpenEpisode, command: Open | Step): void {
+    this.#asked++;
+    record.ordinal = record.slot.sent + 1;
+    record.begunAt = undefined;
+    record.suspect = false;
+    this.send(record.slot, command);
+  }
+
+  #flush(): void {
+    this.#flushing = false;
+    for (const slot of this.#slots) {
+      if (!slot.host || slot.outbox.length === 0) continue;
+      const commands = slot.outbox;
+      slot.outbox = [];
+      slot.host.send(commands);
+    }
+  }
+}

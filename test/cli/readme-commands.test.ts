@@ -1,0 +1,59 @@
+/** Every command line of the README: the command, its flags, the files it names and the keys it sets are there. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { commandLine } from '../../src/cli/program.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
+import { packageRoot } from '../../src/runtime/thread.ts';
+
+const root = fileURLToPath(packageRoot);
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const lines = [...readme.matchAll(/^npx longplay (.*?)(?: {2,}#.*)?$/gm)].map(([, line]) => line!.replace(/ #.*$/, ''));
+
+/** Words of a command line, quotes taken off. */
+function words(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!);
+}
+
+/** Reads a command line as the program does. @throws what the program would exit with */
+function read(line: string): { readonly name: string; readonly operands: string[]; readonly command: Command } {
+  const [name = '', ...args] = words(line);
+  const command = commandLine().commands.find((one) => one.name() === name);
+  if (!command) throw new Error(`no command ${name}`);
+  const { operands, unknown } = command.exitOverride().parseOptions(args);
+  if (unknown.length > 0) throw new Error(`${name} has no ${unknown.join(' ')}`);
+  return { name, operands, command };
+}
+
+describe('the README', () => {
+  it('types commands and flags that are there', () => {
+    expect(lines.length).toBeGreaterThan(20);
+    for (const line of lines) expect(() => read(line), line).not.toThrow();
+    expect(() => read('train a.yaml --horizn 3')).toThrow('train has no --horizn 3');
+    expect(() => read('trian a.yaml')).toThrow('no command trian');
+  });
+
+  it('names every command at least once', () => {
+    const named = new Set(lines.map((line) => read(line).name));
+    const missing = commandLine()
+      .commands.map((one) => one.name())
+      .filter((name) => !named.has(name) && !readme.includes(`npx longplay ${name} `));
+    expect(missing).toEqual([]);
+  });
+
+  it('trains from configurations that are there, by keys that are there', () => {
+    let checked = 0;
+    for (const line of lines) {
+      const { operands, command } = read(line);
+      const [config = ''] = operands;
+      if (!config.endsWith('.yaml')) continue;
+      expect(existsSync(join(root, config)), line).toBe(true);
+      const { set = [] } = command.opts<{ set?: readonly string[] }>();
+      expect(() => loadRunConfig(readFileSync(join(root, config), 'utf8'), config, set), line).not.toThrow();
+      checked++;
+    }
+    expect(checked).toBeGreaterThan(7);
+  });
+});
