@@ -248,6 +248,9 @@ it(`${COUNT} mutated requests are answered, or their connection is closed`, { ti
       for (const status of came) answers.set(status, (answers.get(status) ?? 0) + 1);
       if (came.length === 0) silent++;
       if (whole) expect(came, what).toHaveLength(1);
+      // AgentGym's own servers answer some mistakes with a bare 500, and so do we; 505 is another version of HTTP.
+      const ours = came.filter((status) => status >= 500 && status !== 505);
+      if (!/Internal Server Error$/.test(heard)) expect(ours, what).toEqual([]);
       expect(heard, what).not.toMatch(/"type":"internal"|\n\s+at /);
     }
   };
