@@ -25,9 +25,8 @@ export function solve(knowledge: Knowledge, form: Form): ReadonlyMap<string, str
 }
 
 /** Things that bear a name, of the job if one is named. */
-export function bearers({ things }: Knowledge, { name, qualifier }: Reference): Thing[] {
-  return things.filter((thing) => {
-    if (thing.name !== name && thing.alias !== name) return false;
+export function bearers({ named }: Knowledge, { name, qualifier }: Reference): Thing[] {
+  return (named.get(name) ?? []).filter((thing) => {
     const job = thing.facts.get('job');
     return qualifier === undefined || (job !== undefined && 'text' in job && job.text === qualifier);
   });
