@@ -38,7 +38,7 @@ export async function retrievalBench(args: readonly string[]): Promise<void> {
     const json = args.includes('--json');
     const at = args.indexOf('--passages');
     const served = await servers(folder);
-    const large = at < 0 ? undefined : await largeIndex(folder, number(1, 100_000_000)(args[at + 1] ?? ''));
+    const large = at < 0 ? undefined : await largeIndex(folder, number(1)(args[at + 1] ?? ''));
     if (json) process.stdout.write(`${JSON.stringify({ servers: served, index: large })}\n`);
     else {
       const rows = served.map(({ clients, requests, empty, ratio, p99 }) => [

@@ -5,10 +5,11 @@ import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { reportLines } from '../../conformance/report.ts';
 import { checkWatched } from '../../conformance/watch.ts';
+import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, wholeNumber } from '../flags.ts';
+import { again, MOST, wholeNumber } from '../flags.ts';
 
 interface CheckFlags {
   readonly cases: number;
@@ -36,7 +37,7 @@ export function checkEnv(program: Command): void {
       wholeNumber(1, MOST.seconds),
       30,
     )
-    .option('--option <key=value...>', 'options of the env, e.g. fidelity=original', [])
+    .option('--option <key=value>', 'an option of the env, e.g. fidelity=original; give it once for each', again, [])
     .option('--json', 'one JSON object')
     .action((target: string, flags: CheckFlags) => runCommand(() => checkCommand(target, flags)));
 }
@@ -46,7 +47,8 @@ async function checkCommand(target: string, flags: CheckFlags): Promise<void> {
   const options = Object.fromEntries(flags.option.map(keyValue));
   const url = worldUrl(target, options).href;
   const report = await checkWatched({ url, options, cases, seed, episodes, horizon }, flags.deadline * 1000);
-  process.stdout.write(`${flags.json ? JSON.stringify(report) : reportLines(report).join('\n')}\n`);
+  if (flags.json) out.json(report);
+  else out.line(reportLines(report).join('\n'));
   if (!report.ok) process.exitCode = 1;
 }
 
