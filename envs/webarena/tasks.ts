@@ -1,7 +1,7 @@
 /**
- * The table of tasks on the sites of our own, in the paper's columns: 372 to train on, 50 to test with, and held-out
- * ones for intervals. An index names a template, (index, seed) its slots and world; the worlds of held-out tasks are
- * never those of training.
+ * Table of tasks on the sites of our own, in the paper's columns: 372 to train on, 50 to test with, and held-out ones
+ * for intervals. An index names a template, (index, seed) its slots and world; the worlds of held-out tasks are never
+ * those of training.
  */
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Split, Task, TaskTable } from '../../src/core/task.ts';
@@ -196,7 +196,9 @@ export interface Ending {
 export function judge(instance: Instance, ending: Ending, fidelity: Fidelity): boolean {
   const { answer, url, changes = {} } = instance;
   if (answer && !(fidelity === 'original' ? acceptsOriginal : accepts)(answer, ending.answer)) return false;
-  if (url !== undefined && !isAt(url, ending.url, fidelity)) return false;
+  // `N/A` pays where one has looked; under `original` it pays anywhere.
+  const isAnywhere = fidelity === 'original' && answer?.type === 'none';
+  if (url !== undefined && !isAnywhere && !isAt(url, ending.url, fidelity)) return false;
   const wanted = Object.entries(changes);
   if (fidelity === 'corrected' && Object.keys(ending.changes).length !== wanted.length) return false;
   return wanted.every(([key, value]) => ending.changes[key] === value);
