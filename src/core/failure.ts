@@ -16,6 +16,7 @@ export type FailureCause =
   | 'policy' // the policy could not decide
   | 'injected-drop'; // chaos mode lost the message
 
+/** Failure of an episode: its cause, and a line that tells it. */
 export interface Failure {
   readonly cause: FailureCause;
   /** Path of the actor that noticed it, e.g. `/env-hosts/2`. */

@@ -2,12 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { messageOf, UserError } from '../../core/errors.ts';
-import type { World } from '../../core/world.ts';
-import { codecOf } from '../../reading/codec-of.ts';
-import { findWorld } from '../../run/find-world.ts';
+import { runSources, viewRuns } from '../../run/view-runs.ts';
 import { reportHtml } from '../../viewer/report.ts';
-import { RunSource, type WorldsOf, type WorldTools } from '../../viewer/run-source.ts';
-import { serveViewer } from '../../viewer/server.ts';
 import { runCommand } from '../fail.ts';
 
 interface ViewFlags {
@@ -29,10 +25,8 @@ export function view(program: Command): void {
 }
 
 async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<void> {
-  const worlds = worldTools();
-  const sources = paths.map((path, id) => new RunSource(path, id, worlds));
   if (flags.out !== undefined) {
-    const html = await reportHtml(sources, { episodes: count(flags.episodes, '--episodes') });
+    const html = await reportHtml(runSources(paths), { episodes: count(flags.episodes, '--episodes') });
     try {
       writeFileSync(flags.out, html);
     } catch (thrown) {
@@ -41,7 +35,7 @@ async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<
     process.stdout.write(`${flags.out} (${(Buffer.byteLength(html) / 1e6).toFixed(1)} MB)\n`);
     return;
   }
-  const server = await serveViewer(sources, count(flags.port, '--port'));
+  const server = await viewRuns(paths, count(flags.port, '--port'));
   process.stdout.write(`${server.url}  (Ctrl-C ends it)\n`);
   const end = () => void server.close();
   process.once('SIGINT', end);
@@ -53,28 +47,4 @@ function count(text: string, flag: string): number {
   if (!Number.isSafeInteger(n) || n < 0)
     throw new UserError('BAD_ARGUMENT', `${flag}: expected a whole number, got '${text}'`);
   return n;
-}
-
-/** Drawings and spellings of worlds, each loaded once; one that is not installed draws nothing. */
-export function worldTools(): WorldsOf {
-  const known = new Map<string, Promise<WorldTools>>();
-  const load = async (env: string): Promise<WorldTools> => {
-    let world: World;
-    try {
-      ({ world } = await findWorld(env));
-    } catch {
-      return {};
-    }
-    const { draw } = world;
-    const codec = codecOf(world);
-    return {
-      ...(draw ? { draw } : {}),
-      spell: (id: number) => codec.decode([id]),
-    };
-  };
-  return (env) => {
-    let tools = known.get(env);
-    if (!tools) known.set(env, (tools = load(env)));
-    return tools;
-  };
 }
