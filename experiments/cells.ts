@@ -3,13 +3,15 @@
  * goes on after any interruption and in any clone that has the file; an unfinished one goes on from its newest checkpoint.
  */
 import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { startRun } from '../actors/tree.ts';
+import { onInterrupt } from '../src/cli/interrupt.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
-import type { TimeStep } from '../src/core/env.ts';
+import type { Env, Oracle, TimeStep } from '../src/core/env.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
+import type { Task } from '../src/core/task.ts';
 import { evaluatedTasks } from '../src/evaluation/tasks.ts';
 import { type LoadedCheckpoint, listCheckpoints, loadCheckpoint, loadNewest } from '../src/record/checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
@@ -29,14 +31,25 @@ export interface Cell extends CellKey {
   readonly config: RunConfig;
   /** `commonHash` of its configuration file. */
   readonly common: string;
+  /** Evaluations of the last weights; the first one, with one episode a task, is made along the way too. */
+  readonly evaluations: readonly [Evaluation, ...Evaluation[]];
+  /** A player that is not trained. */
+  readonly player?: 'random' | 'planner';
 }
 
-/** One evaluation of a whole list of tasks. */
-export interface Evaluated {
-  /** `h24 sampled`, `h24 greedy` */
-  readonly name: string;
+/** Evaluation of a whole list of tasks. */
+export interface Evaluation {
+  /** A split or a named set of the world. */
+  readonly set: string;
+  /** Turns. */
+  readonly horizon: number;
+  readonly kind: 'sampled' | 'greedy' | 'planner';
   /** Episodes of each task. */
   readonly episodes: number;
+}
+
+/** Outcome of an evaluation. */
+export interface Evaluated extends Evaluation {
   /** [T] episodes won of each task, in the order of the row's `tasks`; null where not all of them could be played. */
   readonly wins: readonly (number | null)[];
 }
@@ -56,8 +69,8 @@ export interface CellRow extends CellKey {
   readonly common: string;
   /** Id of the view that the policy read through; absent where the world has none. */
   readonly view?: string;
-  /** Task indices that were evaluated, ascending. */
-  readonly tasks: readonly number[];
+  /** Task indices of each set that was evaluated, ascending. */
+  readonly tasks: Readonly<Record<string, readonly number[]>>;
   readonly minutes: number;
   readonly curve: readonly (Mark & { readonly evaluated: Evaluated })[];
   /** Evaluations of the last weights. */
@@ -74,10 +87,14 @@ export interface CellOptions {
   readonly say: (line: string) => void;
 }
 
-/** Hash of what a configuration file says, but for seed and horizon: those differ between the cells of a world. */
-export function commonHash(text: string): string {
+/**
+ * Hash of what a configuration file says, but for seed and horizon: those differ between the cells of a world.
+ * @param overrides further `key=value` that the cells have in common
+ */
+export function commonHash(text: string, overrides: readonly string[] = []): string {
   const { seed: _seed, horizon: _horizon, ...common } = parse(text) as Record<string, unknown>;
-  return createHash('sha256').update(JSON.stringify(common)).digest('hex').slice(0, 12);
+  const said = overrides.length === 0 ? [common] : [common, overrides];
+  return createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 12);
 }
 
 /** Name of a cell in its study. */
@@ -133,86 +150,139 @@ export async function playCell(cell: Cell, options: CellOptions): Promise<CellRo
   if (!existsSync(dir)) createRunFolder(dir, config);
   markStarted(dir);
   try {
-    const { marks, finished } = await trained(config, dir, options);
+    const { marks, minutes, finished } = await trained(config, dir, options);
     if (!finished) return undefined;
     const curve: (Mark & { evaluated: Evaluated })[] = [];
     for (const mark of marks) {
       if (options.interrupt.aborted) return undefined;
-      const [evaluated] = await evaluate(config, dir, mark.update, [{ kind: 'sampled', episodes: 1 }]);
+      const [evaluated] = await evaluate(config, dir, mark.update, [{ ...cell.evaluations[0], episodes: 1 }]);
       curve.push({ ...mark, evaluated: evaluated! });
     }
-    const final = await evaluate(config, dir, marks.at(-1)!.update, [
-      { kind: 'sampled', episodes: config.evaluation.episodesPerTask },
-      { kind: 'greedy', episodes: 1 },
-    ]);
-    return rowOf(cell, await findWorld(config.env.id, config.env.options), readProgress(dir).minutes, curve, final);
+    const final = await evaluate(config, dir, marks.at(-1)!.update, cell.evaluations);
+    return rowOf(cell, await findWorld(config.env.id, config.env.options), minutes, curve, final);
   } finally {
     markEnded(dir);
   }
 }
 
-/** The cell of a player that is not trained: the uniform random policy, or the world's scripted planner. */
+/** Cell of a player that is not trained: the uniform random policy, or the world's scripted planner. */
 export async function playBaseline(cell: Cell, player: 'random' | 'planner', folder: string): Promise<CellRow> {
-  const { config } = cell;
-  const found = await findWorld(config.env.id, config.env.options);
+  const found = await findWorld(cell.config.env.id, cell.config.env.options);
   const started = performance.now();
-  const tasks = evaluatedTasks(found.env, config.evaluation);
-  const final = player === 'random' ? await randomly(cell, folder) : [await planned(config, tasks)];
+  const final = player === 'random' ? await randomly(cell, folder) : await planned(cell, found);
   return rowOf(cell, found, (performance.now() - started) / 60_000, [], final);
 }
 
 function rowOf(
-  { world, arm, seed, common, config }: Cell,
-  found: FoundWorld,
+  { world, arm, seed, common }: Cell,
+  { env, world: { view } }: FoundWorld,
   minutes: number,
   curve: CellRow['curve'],
   final: readonly Evaluated[],
 ): CellRow {
-  const { view } = found.world;
-  const tasks = evaluatedTasks(found.env, config.evaluation);
+  const tasks = Object.fromEntries(final.map(({ set }) => [set, tasksOf(env, set)]));
   const key = { world, arm, seed, common, ...(view ? { view: view.id } : {}) };
   return { format: 1, ...key, tasks, minutes: Math.round(100 * minutes) / 100, curve, final };
 }
 
+/** Tasks of a split or of a named set. */
+function tasksOf(env: Env, set: string): readonly number[] {
+  if (set === 'train' || set === 'test') return env.tasks.split(set);
+  return evaluatedTasks(env, { split: 'test', tasks: set });
+}
+
 async function randomly(cell: Cell, folder: string): Promise<Evaluated[]> {
-  const { policy, trace, evaluation } = cell.config;
+  const { policy, trace } = cell.config;
   const config: RunConfig = {
     ...cell.config,
     policy: { ...policy, kind: 'random' },
     trace: { ...trace, everyGroups: 0 },
     metrics: { tensorboard: false },
   };
+  const dir = join(folder, folderOf(cell));
   discardCell(cell, folder);
-  createRunFolder(join(folder, folderOf(cell)), config);
+  createRunFolder(dir, config);
   try {
-    const asked = [{ kind: 'sampled', episodes: evaluation.episodesPerTask }] as const;
-    return await evaluate(config, join(folder, folderOf(cell)), undefined, asked);
+    const sampled = cell.evaluations.filter(({ kind }) => kind === 'sampled');
+    return await evaluate(config, dir, undefined, sampled);
   } finally {
     discardCell(cell, folder);
   }
 }
 
-/** The planner's one episode of each task at the configured horizon. */
-async function planned({ env: { id, options }, evaluation }: RunConfig, tasks: readonly number[]): Promise<Evaluated> {
-  const { world, env } = await findWorld(id, options);
-  const horizon = evaluation.horizons[0]!;
-  const oracle = world.createOracle?.(options);
-  if (!oracle) throw new UserError('BAD_ARGUMENT', `${id} has no planner`);
-  const wins: number[] = [];
-  for (const index of tasks) {
-    const task = { env: env.id, index, seed: env.tasks.evalSeed };
-    const session = await env.open(task);
-    const next = oracle(task);
-    let step: TimeStep = session.first;
-    for (let turn = 0; turn < horizon && step.kind !== 'terminated'; turn++) {
-      const action = next(step);
-      if (action === undefined) break;
-      step = await session.step(action);
+/** The planner's one episode of each task that is asked for, at each horizon. */
+async function planned({ config, evaluations }: Cell, { world, env }: FoundWorld): Promise<Evaluated[]> {
+  const oracle = world.createOracle?.(config.env.options);
+  if (!oracle) throw new UserError('BAD_ARGUMENT', `${env.id} has no planner`);
+  const evaluated: Evaluated[] = [];
+  for (const { set, horizon, kind } of evaluations) {
+    if (kind !== 'sampled') continue;
+    const wins: number[] = [];
+    for (const index of tasksOf(env, set)) {
+      wins.push((await solves(env, oracle, { env: env.id, index, seed: env.tasks.evalSeed }, horizon)) ? 1 : 0);
     }
-    await session.close();
-    wins.push(step.kind === 'terminated' && step.success ? 1 : 0);
+    evaluated.push({ set, horizon, kind: 'planner', episodes: 1, wins });
   }
-  return { name: `h${horizon} planner`, episodes: 1, wins };
+  return evaluated;
+}
+
+async function solves(env: Env, oracle: Oracle, task: Task, horizon: number): Promise<boolean> {
+  const session = await env.open(task);
+  const next = oracle(task);
+  let step: TimeStep = session.first;
+  for (let turn = 0; turn < horizon && step.kind !== 'terminated'; turn++) {
+    const action = next(step);
+    if (action === undefined) break;
+    step = await session.step(action);
+  }
+  await session.close();
+  return step.kind === 'terminated' && step.success;
+}
+
+/** Cells to play, and for how long. */
+export interface Session {
+  /** Cells that have no row yet, in their order. */
+  readonly missing: readonly Cell[];
+  /** File of the rows. */
+  readonly path: string;
+  /** Folder for the runs of unfinished cells. */
+  readonly folder: string;
+  readonly points: number;
+  /** Cells to play at most. */
+  readonly cells?: number | undefined;
+  /** Minutes after which the cell under way is broken off, to go on another time. */
+  readonly minutes?: number | undefined;
+  /** Gets each row after it was appended. */
+  readonly onRow: (row: CellRow) => void;
+}
+
+/** Plays missing cells one after the other and appends their rows, until all are there, the budget is spent or a signal comes. */
+export async function playCells(session: Session): Promise<void> {
+  const { missing, path, folder, points, cells = Number.POSITIVE_INFINITY, minutes, onRow } = session;
+  mkdirSync(folder, { recursive: true });
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const interrupt = onInterrupt(say);
+  const budget = new AbortController();
+  const timer = minutes === undefined ? undefined : setTimeout(() => budget.abort(), minutes * 60_000);
+  const signal = AbortSignal.any([interrupt.signal, budget.signal]);
+  try {
+    for (const cell of missing.slice(0, cells)) {
+      if (signal.aborted) break;
+      const row = cell.player
+        ? await playBaseline(cell, cell.player, folder)
+        : await playCell(cell, { folder, points, interrupt: signal, say });
+      if (!row) {
+        process.stdout.write(`${cellName(cell)}: broken off; the same command goes on with it\n`);
+        break;
+      }
+      appendRow(path, row);
+      discardCell(cell, folder);
+      onRow(row);
+    }
+  } finally {
+    clearTimeout(timer);
+    interrupt.close();
+  }
 }
 
 /** Removes the run of a cell whose row is kept. */
@@ -230,24 +300,21 @@ interface Progress {
   /** Minutes of training so far, and the tokens of it, over all its parts. */
   readonly minutes: number;
   readonly tokens: number;
+  readonly finished: boolean;
 }
 
 function readProgress(dir: string): Progress {
   const path = join(dir, 'progress.json');
-  if (!existsSync(path)) return { marks: [], minutes: 0, tokens: 0 };
+  if (!existsSync(path)) return { marks: [], minutes: 0, tokens: 0, finished: false };
   return JSON.parse(readFileSync(path, 'utf8')) as Progress;
 }
 
 /** Trains to the end or to an interruption; a checkpoint and a mark at each point of the curve. */
-async function trained(
-  config: RunConfig,
-  dir: string,
-  { points, interrupt, say }: CellOptions,
-): Promise<{ readonly marks: readonly Mark[]; readonly finished: boolean }> {
-  const total = config.stop.envSteps!;
-  const before = readProgress(dir);
-  const marks = [...before.marks];
-  if ((marks.at(-1)?.envSteps ?? 0) >= total) return { marks, finished: true };
+async function trained(config: RunConfig, dir: string, { points, interrupt, say }: CellOptions): Promise<Progress> {
+  const total = config.stop.envSteps ?? Number.POSITIVE_INFINITY;
+  let progress = readProgress(dir);
+  if (progress.finished) return progress;
+  const before = progress.tokens;
   const checkpoint = newest(join(dir, 'checkpoints'));
   const run = await startRun({
     config,
@@ -259,18 +326,18 @@ async function trained(
     ...(checkpoint ? { checkpoint } : {}),
   });
   /** Writes a checkpoint and what belongs to it. */
-  const keep = async (onCurve: boolean) => {
+  const keep = async (point: boolean, finished = false) => {
     const saved = await run.save();
     if (!saved.ok) throw new UserError('NO_PERMISSION', `the checkpoint could not be written: ${saved.message}`);
-    const { envSteps, tokens, elapsedMs } = await run.status();
-    const all = before.tokens + tokens;
-    if (onCurve) marks.push({ update: saved.update, envSteps, tokens: all });
-    const progress: Progress = { marks, minutes: elapsedMs / 60_000, tokens: all };
+    const { envSteps, tokens: computed, elapsedMs } = await run.status();
+    const tokens = before + computed;
+    const marks = point ? [...progress.marks, { update: saved.update, envSteps, tokens }] : progress.marks;
+    progress = { marks, minutes: elapsedMs / 60_000, tokens, finished };
     writeFileSync(join(dir, 'progress.json'), JSON.stringify(progress));
   };
   try {
     let writing: Promise<void> = Promise.resolve();
-    let due = marks.length + 1;
+    let due = progress.marks.length + 1;
     run.metrics$.subscribe(({ envSteps = 0 }) => {
       if (due >= points || envSteps < (due * total) / points) return;
       due++;
@@ -283,8 +350,8 @@ async function trained(
     const { why } = await run.train();
     interrupt.removeEventListener('abort', halt);
     await writing;
-    await keep(why !== 'halted');
-    return { marks, finished: why !== 'halted' };
+    await keep(why !== 'halted', why !== 'halted');
+    return progress;
   } finally {
     await run.stop();
   }
@@ -294,20 +361,12 @@ function newest(checkpoints: string): LoadedCheckpoint | undefined {
   return existsSync(checkpoints) && listCheckpoints(checkpoints).length > 0 ? loadNewest(checkpoints) : undefined;
 }
 
-interface Asked {
-  readonly kind: 'sampled' | 'greedy';
-  readonly episodes: number;
-}
-
-/**
- * Plays the configured tasks at the first configured horizon.
- * @param update whose weights play; undefined for a policy without weights
- */
-export async function evaluate(
+/** Plays evaluations. @param update whose weights play; undefined for a policy without weights */
+async function evaluate(
   config: RunConfig,
   dir: string,
   update: number | undefined,
-  asked: readonly Asked[],
+  evaluations: readonly Evaluation[],
 ): Promise<Evaluated[]> {
   const run = await startRun({
     config,
@@ -319,13 +378,14 @@ export async function evaluate(
   });
   try {
     const evaluated: Evaluated[] = [];
-    for (const { kind, episodes } of asked) {
-      const plan = { ...evaluationPlan(run.env, config, config.evaluation.horizons[0]!, kind), episodes };
-      const { results } = await run.evaluate(plan);
+    for (const { set, horizon, kind, episodes } of evaluations) {
+      const asked = { ...config, evaluation: { ...config.evaluation, tasks: [...tasksOf(run.env, set)] } };
+      const plan = evaluationPlan(run.env, asked, horizon, kind === 'greedy' ? 'greedy' : 'sampled');
+      const { results } = await run.evaluate({ ...plan, name: `${set} ${plan.name}`, episodes });
       const wins = results.map(({ successes }) =>
         successes.length === episodes ? successes.filter(Boolean).length : null,
       );
-      evaluated.push({ name: plan.name, episodes, wins });
+      evaluated.push({ set, horizon, kind, episodes, wins });
     }
     return evaluated;
   } finally {

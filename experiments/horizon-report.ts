@@ -26,14 +26,14 @@ export const COLLAPSE = 0.5;
 export const WORTH = 0.1;
 
 /** Success rate over all tasks, in [0, 1]; tasks that could not be played count nowhere. */
-export function rateOf({ episodes, wins }: Evaluated): number {
+export function rateOf({ episodes, wins }: Pick<Evaluated, 'episodes' | 'wins'>): number {
   const played = wins.filter((won) => won !== null);
   return played.reduce((sum, won) => sum + won, 0) / (played.length * episodes);
 }
 
-/** Rate of an evaluation by the end of its name: `sampled`, `greedy`, `planner`. */
-export function finalRate({ final }: CellRow, kind: string): number {
-  const found = final.find(({ name }) => name.endsWith(kind));
+/** Rate of the first evaluation of a kind. */
+export function finalRate({ final }: CellRow, kind: Evaluated['kind']): number {
+  const found = final.find((one) => one.kind === kind);
   return found ? rateOf(found) : Number.NaN;
 }
 

@@ -10,25 +10,12 @@
  * Expected    No claim: the result is stated as it is.
  * Wall-clock  Six to eight minutes a cell on two idle cores; cells are counted in steps, so they may run beside other work.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onInterrupt } from '../src/cli/interrupt.ts';
 import { loadRunConfig } from '../src/config/load.ts';
-import type { RunConfig } from '../src/config/run-config.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
-import {
-  appendRow,
-  type Cell,
-  type CellRow,
-  cellName,
-  commonHash,
-  discardCell,
-  playBaseline,
-  playCell,
-  readRows,
-  rowKey,
-} from './cells.ts';
+import { type Cell, type CellRow, cellName, commonHash, playCells, readRows, rowKey } from './cells.ts';
 import { COLLAPSE, curves, finalRate, type StudiedWorld, WORTH, worldSection } from './horizon-report.ts';
 import { plotCurves } from './plot.ts';
 import { resultFiles } from './results.ts';
@@ -49,6 +36,8 @@ const PAIRS = [
 interface World extends StudiedWorld {
   /** Configuration that all its cells share. */
   readonly file: string;
+  /** Evaluations of the last weights. */
+  readonly evaluations: Cell['evaluations'];
   readonly horizons: Readonly<Record<(typeof ARMS)[number], string>>;
 }
 
@@ -57,6 +46,10 @@ const WORLDS: readonly World[] = [
     id: 'textcraft',
     title: "TextCraft, the paper's 100 test ids under sorted order, horizon 24",
     file: 'horizon-textcraft.yaml',
+    evaluations: [
+      { set: 'test', horizon: 24, kind: 'sampled', episodes: 4 },
+      { set: 'test', horizon: 24, kind: 'greedy', episodes: 1 },
+    ],
     arms: ARMS,
     pairs: PAIRS,
     horizons: {
@@ -72,6 +65,10 @@ const WORLDS: readonly World[] = [
     id: 'babyai',
     title: "BabyAI, the paper's 90 test levels and 360 held-out ones, horizon 20",
     file: 'horizon-babyai.yaml',
+    evaluations: [
+      { set: 'test-and-held-out', horizon: 20, kind: 'sampled', episodes: 2 },
+      { set: 'test-and-held-out', horizon: 20, kind: 'greedy', episodes: 1 },
+    ],
     arms: ARMS,
     pairs: PAIRS,
     horizons: {
@@ -93,36 +90,15 @@ export interface HorizonOptions {
 }
 
 /** Runs the study. */
-export async function horizon({ cells = Number.POSITIVE_INFINITY, minutes }: HorizonOptions): Promise<void> {
-  const rows = rowsPath();
-  const folder = join('runs', 'horizon');
-  mkdirSync(folder, { recursive: true });
-  const say = (line: string) => void process.stderr.write(`${line}\n`);
-  const interrupt = onInterrupt(say);
-  const budget = new AbortController();
-  const timer = minutes === undefined ? undefined : setTimeout(() => budget.abort(), minutes * 60_000);
-  const signal = AbortSignal.any([interrupt.signal, budget.signal]);
-  try {
-    for (const missing of missingCells(readRows(rows)).slice(0, cells)) {
-      if (signal.aborted) break;
-      const options = { folder, points: POINTS, interrupt: signal, say };
-      const row = missing.player
-        ? await playBaseline(missing, missing.player, folder)
-        : await playCell(missing, options);
-      if (!row) {
-        process.stdout.write(`${cellName(missing)}: broken off; the same command goes on with it\n`);
-        break;
-      }
-      appendRow(rows, row);
-      discardCell(missing, folder);
-      const rate = finalRate(row, missing.player === 'planner' ? 'planner' : 'sampled');
-      process.stdout.write(`${cellName(row)}: ${(100 * rate).toFixed(1)} % after ${row.minutes.toFixed(1)} min\n`);
-      report();
-    }
-  } finally {
-    clearTimeout(timer);
-    interrupt.close();
-  }
+export async function horizon({ cells, minutes }: HorizonOptions): Promise<void> {
+  const path = rowsPath();
+  const onRow = (row: CellRow) => {
+    const rate = finalRate(row, row.arm === 'planner' ? 'planner' : 'sampled');
+    process.stdout.write(`${cellName(row)}: ${(100 * rate).toFixed(1)} % after ${row.minutes.toFixed(1)} min\n`);
+    report();
+  };
+  const missing = missingCells(readRows(path));
+  await playCells({ missing, path, folder: join('runs', 'horizon'), points: POINTS, cells, minutes, onRow });
   report();
 }
 
@@ -130,15 +106,10 @@ function rowsPath(): string {
   return fileURLToPath(new URL('experiments/results/horizon.jsonl', packageRoot));
 }
 
-/** Cell that may be a baseline: a player that is not trained. */
-export interface StudyCell extends Cell {
-  readonly player?: 'random' | 'planner';
-}
-
 /** Cells without a row: baselines first, then seed by seed, so that what is there is always a fair comparison. */
-export function missingCells(rows: readonly CellRow[]): StudyCell[] {
+export function missingCells(rows: readonly CellRow[]): Cell[] {
   const done = new Set(rows.map(rowKey));
-  const all: StudyCell[] = WORLDS.flatMap((world) =>
+  const all: Cell[] = WORLDS.flatMap((world) =>
     (['random', 'planner'] as const).map((player) => ({
       world: world.id,
       arm: player,
@@ -156,13 +127,13 @@ export function missingCells(rows: readonly CellRow[]): StudyCell[] {
 }
 
 function configured(
-  { file, horizons }: World,
+  { file, horizons, evaluations }: World,
   arm: (typeof ARMS)[number],
   seed: number,
-): { readonly config: RunConfig; readonly common: string } {
+): Pick<Cell, 'config' | 'common' | 'evaluations'> {
   const text = readFileSync(new URL(`experiments/${file}`, packageRoot), 'utf8');
   const config = loadRunConfig(text, file, [`seed=${seed}`, `horizon=${horizons[arm]}`]);
-  return { config, common: commonHash(text) };
+  return { config, common: commonHash(text), evaluations };
 }
 
 /** Writes page and plots from the rows that belong to the study as it is configured now. */

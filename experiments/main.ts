@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { runCommand } from '../src/cli/fail.ts';
 import { UserError } from '../src/core/errors.ts';
-import { babyai } from './babyai.ts';
+import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
 import { searchqa } from './searchqa.ts';
@@ -13,7 +13,8 @@ const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
   horizon: ({ cells, minutes }) => horizon({ cells, minutes }),
   'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
   searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
-  babyai: ({ seeds, minutes }) => babyai({ seeds: seeds ?? 3, ...(minutes === undefined ? {} : { minutes }) }),
+  textcraft: ({ cells, minutes }) => fromScratch({ world: 'textcraft', cells, minutes }),
+  babyai: ({ cells, minutes }) => fromScratch({ world: 'babyai', cells, minutes }),
 };
 
 await runCommand(async () => {

@@ -4,7 +4,7 @@
  */
 import type { JavaRandom } from './java-random.ts';
 import { behind, describedName, grownTraits, isGrown, plantName, seedTraits } from './text.ts';
-import type { OwnNames, Thing } from './thing.ts';
+import type { Census, OwnNames, Thing } from './thing.ts';
 
 const STOP_WORDS = new Set(['a', 'an', 'the']);
 
@@ -327,7 +327,7 @@ export function listed(top: Thing, hidden: boolean): Thing[] {
   return found;
 }
 
-function add(thing: Thing, found: Thing[], walk: number): void {
+function pass(thing: Thing, found: Thing[], walk: number): void {
   if (thing.passed === walk) return;
   thing.passed = walk;
   found.push(thing);
@@ -335,11 +335,11 @@ function add(thing: Thing, found: Thing[], walk: number): void {
 
 function collect(thing: Thing, hidden: boolean, found: Thing[], walk: number): void {
   const shown = hidden || !thing.hidden;
-  if (shown) add(thing, found, walk);
+  if (shown) pass(thing, found, walk);
   for (const portal of thing.portals) {
-    add(portal, found, walk);
+    pass(portal, found, walk);
     const place = behind(portal, thing);
-    if (place) add(place, found, walk);
+    if (place) pass(place, found, walk);
   }
   if (!shown) return;
   if (thing.portals.length === 0) {
@@ -373,9 +373,70 @@ export function chooseNames(things: readonly Thing[], viewer: Thing, random: Jav
   return things.map((thing, i) => (thing.portal ? portalChoice(thing, viewer) : table.texts[chosen[i]!]!));
 }
 
-/** The draws of the choice of names alone. */
-export function drawNames(things: readonly Thing[], viewer: Thing, random: JavaRandom): void {
-  chooseNumbers(things, viewer, random);
+/**
+ * Draws of the choice of names alone. Things that have a name of their own draw nothing, so the census only keeps, from one
+ * call to the next, how many have each name.
+ */
+export function drawNames(things: readonly Thing[], viewer: Thing, random: JavaRandom, census: Census): void {
+  const { era } = table;
+  const all = things.map((thing) => allNames(thing, viewer));
+  if (table.era !== era) {
+    drawNames(things, viewer, random, census);
+    return;
+  }
+  count(things, all, census);
+  const { counts } = census;
+  const choosers: Chooser[] = [];
+  for (const thing of things) {
+    const own = thing.counted!;
+    if (own.single >= 0 && counts[own.single] === 1) continue;
+    own.single = singleOf(own.numbers, counts);
+    if (own.single < 0) choosers.push({ names: own.numbers, choice: own.numbers[0]!, at: 0 });
+  }
+  settle(choosers, random);
+}
+
+/** Brings the census up to these things with these names. */
+function count(things: readonly Thing[], all: readonly Int32Array[], census: Census): void {
+  const at = ++census.at;
+  if (census.era !== table.era) {
+    census.era = table.era;
+    census.counts = new Int32Array(table.texts.length);
+    for (const thing of census.things) thing.counted = null;
+    census.things = [];
+  }
+  if (census.counts.length < table.texts.length) {
+    const wider = new Int32Array(table.texts.length + 1024);
+    wider.set(census.counts);
+    census.counts = wider;
+  }
+  for (const [i, thing] of things.entries()) {
+    const numbers = all[i]!;
+    const own = thing.counted;
+    if (own?.numbers === numbers) {
+      own.at = at;
+      continue;
+    }
+    if (own) add(own.numbers, -1, census.counts);
+    add(numbers, 1, census.counts);
+    thing.counted = { numbers, single: -1, at };
+  }
+  for (const thing of census.things) {
+    if (thing.counted === null || thing.counted.at === at) continue;
+    add(thing.counted.numbers, -1, census.counts);
+    thing.counted = null;
+  }
+  census.things = things;
+}
+
+function add(numbers: Int32Array, by: number, to: Int32Array): void {
+  for (let i = 0; i < numbers.length; i++) to[numbers[i]!]! += by;
+}
+
+/** First of these names that one thing alone has, or −1. */
+function singleOf(numbers: Int32Array, among: Int32Array): number {
+  for (let i = 0; i < numbers.length; i++) if (among[numbers[i]!] === 1) return numbers[i]!;
+  return -1;
 }
 
 function chooseNumbers(things: readonly Thing[], viewer: Thing, random: JavaRandom): number[] {
@@ -383,13 +444,10 @@ function chooseNumbers(things: readonly Thing[], viewer: Thing, random: JavaRand
   const all = things.map((thing) => allNames(thing, viewer));
   // Numbers of an emptied table mean nothing: once more, with the new one.
   if (table.era !== era) return chooseNumbers(things, viewer, random);
-  if (counts.length < table.texts.length) counts = new Int32Array(2 * table.texts.length);
-  for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!]!++;
+  widen();
+  for (const names of all) add(names, 1, counts);
   // A name that is one thing's alone stays its choice: nobody else can take it.
-  const chosen = all.map((names) => {
-    for (let i = 0; i < names.length; i++) if (counts[names[i]!] === 1) return names[i]!;
-    return -1;
-  });
+  const chosen = all.map((names) => singleOf(names, counts));
   for (const names of all) for (let i = 0; i < names.length; i++) counts[names[i]!] = 0;
   const choosers: Chooser[] = [];
   for (const [i, names] of all.entries()) {
@@ -401,14 +459,23 @@ function chooseNumbers(things: readonly Thing[], viewer: Thing, random: JavaRand
   return chosen;
 }
 
+/** Makes room for the counts of all names there are. */
+function widen(): void {
+  if (counts.length < table.texts.length) counts = new Int32Array(2 * table.texts.length);
+}
+
 /** Runs the rounds of the choice. */
 function settle(choosers: readonly Chooser[], random: JavaRandom): void {
+  widen();
+  const moving: Chooser[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    for (const { choice } of choosers) counts[choice]!++;
-    const moving = choosers.filter(({ choice }) => counts[choice]! > 1);
-    for (const { choice } of choosers) counts[choice] = 0;
+    for (let i = 0; i < choosers.length; i++) counts[choosers[i]!.choice]!++;
+    moving.length = 0;
+    for (let i = 0; i < choosers.length; i++) if (counts[choosers[i]!.choice]! > 1) moving.push(choosers[i]!);
+    for (let i = 0; i < choosers.length; i++) counts[choosers[i]!.choice] = 0;
     if (moving.length === 0) return;
-    for (const chooser of moving) {
+    for (let i = 0; i < moving.length; i++) {
+      const chooser = moving[i]!;
       const { names } = chooser;
       chooser.at = round < DRAWING ? (chooser.at + 1) % names.length : random.int(names.length);
       chooser.choice = names[chooser.at]!;
@@ -430,11 +497,11 @@ export function candidates(agent: Thing): Thing[] {
   const found: Thing[] = [];
   const walk = ++agent.changes.walks;
   for (const top of [agent.parent!, agent]) {
-    add(top, found, walk);
+    pass(top, found, walk);
     for (const portal of top.portals) {
-      add(portal, found, walk);
+      pass(portal, found, walk);
       const place = behind(portal, top);
-      if (place) add(place, found, walk);
+      if (place) pass(place, found, walk);
     }
     reach(top, found, walk);
   }
@@ -443,9 +510,9 @@ export function candidates(agent: Thing): Thing[] {
 
 function reach(container: Thing, found: Thing[], walk: number): void {
   for (const thing of container.contents) {
-    add(thing, found, walk);
-    if (thing.terminals) for (const terminal of thing.terminals) add(terminal, found, walk);
-    for (const portal of thing.portals) add(portal, found, walk);
+    pass(thing, found, walk);
+    if (thing.terminals) for (const terminal of thing.terminals) pass(terminal, found, walk);
+    for (const portal of thing.portals) pass(portal, found, walk);
     if (thing.isOpen) reach(thing, found, walk);
   }
 }

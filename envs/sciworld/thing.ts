@@ -192,6 +192,16 @@ export interface Changes {
   walks: number;
 }
 
+/** Count of the names of everything, kept from one list of valid actions to the next; `names.ts` fills it. */
+export interface Census {
+  era: number;
+  /** Number of lists so far. */
+  at: number;
+  /** Things that have each name, by its number. */
+  counts: Int32Array;
+  things: readonly Thing[];
+}
+
 /** Names a thing answers to by itself, as `names.ts` makes and remembers them. */
 export interface OwnNames {
   readonly id: number;
@@ -213,6 +223,8 @@ export class Thing {
   knownFrom: Thing | null = null;
   /** All names in the order of the choice, for these names of its own and of its container. */
   spelled: { readonly own: OwnNames; readonly within: OwnNames; readonly numbers: Int32Array } | null = null;
+  /** Entry in the census of names (`names.ts`). */
+  counted: { numbers: Int32Array; single: number; at: number } | null = null;
   /** Number of the last walk that passed it. */
   passed = 0;
   hidden = false;
@@ -331,6 +343,7 @@ export class World {
   /** Ticks so far; a thing that has had its turn carries this number. */
   clock = 0;
   readonly changes: Changes = { count: 0, walks: 0 };
+  readonly census: Census = { era: -1, at: 0, counts: new Int32Array(0), things: [] };
   /** Catch-up of the place a thing is in, called before that is looked at or changed; see `deferral.ts`. */
   settle: (thing: Thing) => void = () => {};
   universe!: Thing;

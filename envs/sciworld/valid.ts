@@ -14,7 +14,7 @@ export function validActions(stage: Stage, actions: readonly Action[]): () => st
   const names = chooseNames(near, room, world.random);
   const everything = listed(world.universe, true);
   if (!actions.some(({ when }) => when === 'teleport')) {
-    drawNames(everything, room, world.random);
+    drawNames(everything, room, world.random, world.census);
     return () => new List(stage, actions, { near, names, everything, farNames: [] }).texts();
   }
   const farNames = chooseNames(everything, room, world.random);
@@ -49,7 +49,7 @@ class List {
       if (action.arity === 0) this.#texts.push(action.shown[0]!);
       else if (action.when === 'teleport') this.#listOne(action, everything, farNames, order(farNames));
       else if (action.arity === 1) this.#listOne(action, near, names, byName);
-      else this.#listPairs(action, near, names);
+      else this.#listPairs(action, near, names, byName);
     }
     return this.#inOrder ? this.#texts : this.#texts.sort();
   }
@@ -62,29 +62,39 @@ class List {
     }
   }
 
-  #listPairs(action: Action, things: readonly Thing[], names: readonly string[]): void {
+  #listPairs(action: Action, things: readonly Thing[], names: readonly string[], by: readonly number[]): void {
     const [verb, joint] = action.shown;
     const { x, y, itself } = action.pairs!;
     // A reversed action shows its second thing first.
     const [before, after] = action.reversed ? [y, x] : [x, y];
-    const chosen = (test: (thing: Thing) => boolean) =>
-      things.flatMap((thing, i) => (test(thing) ? [{ thing, name: names[i]! }] : [])).sort(byText);
-    const seconds = chosen(after);
-    const firsts = chosen(before).map(({ thing, name }) => ({ thing, name: `${name} ${joint} ` }));
-    firsts.sort(byText);
+    const seconds = by.filter((i) => after(things[i]!));
+    if (seconds.length === 0) return;
+    const firsts: First[] = [];
     let last = '';
-    for (const { thing, name } of firsts) {
+    let sorted = true;
+    for (const i of by) {
+      if (!before(things[i]!)) continue;
+      const name = `${names[i]} ${joint} `;
+      if (name < last) sorted = false;
+      last = name;
+      firsts.push({ i, name });
+    }
+    if (!sorted) firsts.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    last = '';
+    for (const { i, name } of firsts) {
       // Where one beginning is another's, their continuations mix.
       if (last !== '' && name.startsWith(last)) this.#inOrder = false;
       last = name;
       const head = `${verb} ${name}`;
-      for (const second of seconds) if (itself || second.thing !== thing) this.#texts.push(head + second.name);
+      for (const j of seconds) if (itself || i !== j) this.#texts.push(head + names[j]);
     }
   }
 }
 
-function byText(a: { readonly name: string }, b: { readonly name: string }): number {
-  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+/** First thing of pairs by its place in the list, with its name and the joint. */
+interface First {
+  readonly i: number;
+  readonly name: string;
 }
 
 function order(names: readonly string[]): number[] {

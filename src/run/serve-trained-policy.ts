@@ -1,6 +1,8 @@
 /** Trained policy over HTTP: inference actors and the server in front of them. */
 import { basename, resolve } from 'node:path';
 import { servePolicyActors } from '../../actors/tree.ts';
+import { readSecret } from '../core/secrets.ts';
+import { chooseEngine } from '../engine/open.ts';
 import { setUpLocalPolicy } from '../policy/setup.ts';
 import { worldPrompt } from '../prompts/world-prompt.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
@@ -48,6 +50,7 @@ export async function startPolicyServer(
   const changed = moduleChange(config.env);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewestOf(dir);
+  const { notice } = await chooseEngine(config.engine);
   const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
@@ -80,13 +83,13 @@ export async function startPolicyServer(
       },
       host: settings.host ?? '127.0.0.1',
       port: settings.port ?? 0,
-      token: process.env.LONGPLAY_SERVER_TOKEN,
+      token: readSecret('LONGPLAY_SERVER_TOKEN'),
     });
     return {
       url: server.url,
       name,
       version: params.version,
-      warnings: [...(changed === undefined ? [] : [changed]), ...checkpoint.warnings],
+      warnings: [...(changed === undefined ? [] : [changed]), ...checkpoint.warnings, notice],
       async close() {
         await server.close();
         await decisions.stop();

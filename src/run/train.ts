@@ -11,6 +11,7 @@ import type { ChaosSpec } from '../chaos/spec.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
@@ -20,6 +21,7 @@ import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { MetricSink } from '../record/sinks/sink.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
+import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
 import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
@@ -63,6 +65,8 @@ export interface TrainOptions {
 
 /** Outcome of a training run; also in the folder's `results.json`. */
 export interface TrainOutcome {
+  /** The engine that computed it, e.g. `onnxruntime-node/cpu`. */
+  readonly engine: string;
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
   /** Faults injected, detected and lost, under chaos. */
@@ -134,6 +138,9 @@ export function train(options: TrainOptions): TrainingRun {
   };
 }
 
+/** Milliseconds from one word on an evaluation's progress to the next. */
+const PROGRESS_MS = 10_000;
+
 interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly config: RunConfig;
   readonly dir: string;
@@ -169,6 +176,9 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const { recordOrder, replayOrder } = request;
   const record = recordOrder === undefined ? undefined : new OrderRecorder(recordOrder, config);
   const replay = replayOrder === undefined ? undefined : orderOf(replayOrder, config);
+  const { engine, notice } = await chooseEngine(config.engine);
+  onNotice(notice);
+  const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => {
     request.onMetrics?.(row);
@@ -181,7 +191,10 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
     metrics$,
-    onEpisodes: (trajectories, purpose) => watchEpisodes(streams, trajectories, purpose),
+    onEpisodes: (trajectories, purpose) => {
+      progress.finished(trajectories, purpose);
+      watchEpisodes(streams, trajectories, purpose);
+    },
     record,
     replay,
     onNotice,
@@ -212,16 +225,16 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       if (replay) onNotice(compared(replay, sha256));
     }
     await request.beforeEvaluation?.();
-    const progress = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
-    onNotice(ended.why === 'halted' ? progress : `${progress}; evaluating`);
+    const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
+    onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
     const evaluations = await unlessInterrupted(interrupt, async () => {
       if (ended.why === 'halted') return [];
-      const all = await evaluateRun(run, config);
+      const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) all.push(...(await randomBaseline(request)));
       return all;
     });
     const chaos = run.chaos();
-    const outcome: TrainOutcome = { ended, evaluations, chaos };
+    const outcome: TrainOutcome = { engine, ended, evaluations, chaos };
     try {
       writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
     } catch (thrown) {
@@ -309,6 +322,9 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     policy: { ...request.config.policy, kind: 'random' },
     trace: { ...request.config.trace, everyGroups: 0 },
   };
+  const progress = new EvaluationProgress(
+    nowAndThen(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)),
+  );
   const run = await startRun({
     config,
     dir: request.dir,
@@ -316,9 +332,10 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: request.onNotice,
+    onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
   });
   try {
-    const summaries = await evaluateRun(run, config, ['sampled']);
+    const summaries = await evaluateRun(run, config, ['sampled'], progress);
     return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
   } finally {
     await run.stop();

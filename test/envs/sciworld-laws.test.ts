@@ -56,7 +56,12 @@ function texts(rng: Rng): string {
 }
 
 // Ten thousand houses take longer than a usual run of the tests may.
-testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts }, 0.1, process.env.LONGPLAY_LONG === '1');
+testEnvLaws(
+  'sciworld',
+  { createEnv: () => sciworld.createEnv(), texts, module: sciworld },
+  0.1,
+  process.env.LONGPLAY_LONG === '1',
+);
 testEnvLaws(
   "sciworld, fidelity 'original', all tasks,",
   { createEnv: () => sciworld.createEnv({ fidelity: 'original', tasks: 'scienceworld' }), texts },

@@ -37,11 +37,16 @@ function declared(file: string): Map<string, Exported> {
       .replace(/\s+/g, ' ')
       .split(' @')[0]!
       .trim();
-    const summary = (/^.*?[.:;](?= |$)/.exec(text)?.[0] ?? text).replace(/[:;]$/, '.');
+    const summary = (/^.*?[.;](?= |$)/.exec(text)?.[0] ?? text).replace(/;$/, '.');
     const isValue = kind !== 'interface' && kind !== 'type';
     if (!all.has(name!)) all.set(name!, { name: name!, isValue, summary });
   }
   return all;
+}
+
+/** Source of a built module, whose head its types lack. */
+function sourceOf(types: string): string {
+  return types.replace(join(root, 'dist/'), root).replace(/\.d\.ts$/, '.ts');
 }
 
 /** Exports of a module of re-exports, in alphabetical order. */
@@ -52,12 +57,12 @@ function exportsOf(built: string): Exported[] {
     const target = join(dirname(file), from!.replace(/\.[jt]s$/, '.d.ts'));
     const known = declared(target);
     if (namespace) {
-      const head = /^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(readFileSync(target, 'utf8'))![1]!;
+      const head = /^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(readFileSync(sourceOf(target), 'utf8'))![1]!;
       const text = head
         .replace(/^\s*\*/gm, '')
         .replace(/\s+/g, ' ')
         .trim();
-      all.push({ name: namespace, isValue: true, summary: /^.*?[.:;](?= |$)/.exec(text)![0].replace(/[:;]$/, '.') });
+      all.push({ name: namespace, isValue: true, summary: /^.*?[.;](?= |$)/.exec(text)![0].replace(/;$/, '.') });
     } else if (list === undefined) all.push(...known.values());
     else
       for (const item of list.split(',').map((one) => one.replace(/\btype\b/, '').trim())) {

@@ -1,8 +1,9 @@
 /** Command `longplay serve-env`. */
 import type { Command } from 'commander';
+import { out } from '../../console/terminal.ts';
 import { type EnvServerSettings, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
-import { untilSignal, wholeNumber } from '../flags.ts';
+import { port, untilSignal, wholeNumber } from '../flags.ts';
 
 /** Adds the command. */
 export function serveEnv(program: Command): void {
@@ -11,7 +12,7 @@ export function serveEnv(program: Command): void {
     .description('serve worlds over HTTP: AgentGym’s protocol under /<env>/, ours under /v1/')
     .argument('<env...>', 'worlds to serve')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
-    .option('--port <n>', 'port', wholeNumber(0), 36001)
+    .option('--port <n>', 'port; 0 picks a free one', port, 36001)
     .option('--threads <n>', 'threads that run episodes', wholeNumber(1), 1)
     .option('--max-sessions <n>', 'sessions at once, of each protocol', wholeNumber(1), 4096)
     .option('--idle-minutes <n>', 'minutes without a request until a session is closed', wholeNumber(1), 30)
@@ -21,7 +22,7 @@ export function serveEnv(program: Command): void {
     .action((envs: string[], flags: EnvServerSettings) =>
       runCommand(async () => {
         const started = await startEnvServer(envs, flags);
-        process.stdout.write(`serving ${envs.join(', ')} on ${started.url}\n`);
+        out.line(`serving ${envs.join(', ')} on ${started.url}`);
         await untilSignal();
         await started.close();
       }),
