@@ -2,8 +2,7 @@
 
 export type { EnvEvent, Failed, Observed as EnvObserved } from '../actors/env/protocol.ts';
 export type { EvaluationPlan, EvaluationRecord, TrainEnded } from '../actors/scheduler/protocol.ts';
-export type { Run, RunOptions } from '../actors/run.ts';
-export { startRun } from '../actors/tree.ts';
+export { type Run, type RunOptions, startRun } from '../actors/tree.ts';
 export { registry as environments } from '../envs/registry.ts';
 export * from './algo/advantages.ts';
 export { checkRunConfig, loadRunConfig } from './config/load.ts';

@@ -44,6 +44,17 @@ function declared(file: string): Map<string, Exported> {
   return all;
 }
 
+/** Declaration of a name that a module exports, its own or one that it passes on. */
+function declarationOf(file: string, name: string): Exported | undefined {
+  const own = declared(file).get(name);
+  if (own) return own;
+  for (const [, , , list, from] of readFileSync(file, 'utf8').matchAll(REEXPORT)) {
+    if (!new RegExp(`\\b${name}\\b`).test(list ?? '')) continue;
+    return declarationOf(join(dirname(file), from!.replace(/\.[jt]s$/, '.d.ts')), name);
+  }
+  return undefined;
+}
+
 /** Source of a built module, whose head its types lack. */
 function sourceOf(types: string): string {
   return types.replace(join(root, 'dist/'), root).replace(/\.d\.ts$/, '.ts');
@@ -68,7 +79,7 @@ function exportsOf(built: string): Exported[] {
       for (const item of list.split(',').map((one) => one.replace(/\btype\b/, '').trim())) {
         if (item === '') continue;
         const [own, name = own] = item.split(/ as /);
-        all.push({ ...(known.get(own!) ?? { isValue: false, summary: '' }), name: name! });
+        all.push({ ...(declarationOf(target, own!) ?? { isValue: false, summary: '' }), name: name! });
       }
   }
   return all.sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
