@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { err, out } from '../../console/terminal.ts';
 import { type PolicyServerSettings, startPolicyServer } from '../../run/serve-trained-policy.ts';
 import { runCommand } from '../fail.ts';
-import { port, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port, untilSignal, wholeNumber } from '../flags.ts';
 
 /** Adds the command. */
 export function servePolicy(program: Command): void {
@@ -14,8 +14,8 @@ export function servePolicy(program: Command): void {
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 8000)
     .option('--name <name>', "the model's name; by default the run's")
-    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1), 64)
-    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0), 0)
+    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1, MOST.held), 64)
+    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0, MOST.milliseconds), 0)
     .action((run: string, flags: PolicyServerSettings) =>
       runCommand(async () => {
         const started = await startPolicyServer(run, flags);
