@@ -7,6 +7,7 @@ import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
+import { readSecret } from '../src/core/secrets.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainedTasks } from '../src/evaluation/tasks.ts';
 import { trainerOptions } from '../src/learner/options.ts';
@@ -59,7 +60,7 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
 function serverInference({ config, dir }: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {
   const { server, path, maxTokens } = config.policy;
   const { api, url, attempts, attemptMs, retryMs, apiKeyEnv } = server;
-  const apiKey = process.env[apiKeyEnv];
+  const apiKey = readSecret(apiKeyEnv);
   const baseModel = resolve(path!);
   return {
     kind: 'server',
@@ -105,6 +106,7 @@ export function remoteInit(
     ...remote,
     prompt,
     envModule: envModule.href,
+    noticePath: PATHS.recorder,
     replyPath: PATHS.rollout,
   };
 }

@@ -8,6 +8,7 @@
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { UserError } from '../src/core/errors.ts';
+import { readSecret } from '../src/core/secrets.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
@@ -75,7 +76,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
   }
   const { openai } = config.policy;
   const remote =
-    config.policy.kind === 'openai' ? await connect(openai, process.env[openai.apiKeyEnv], module.view) : undefined;
+    config.policy.kind === 'openai' ? await connect(openai, readSecret(openai.apiKeyEnv), module.view) : undefined;
   const view = policy?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);

@@ -85,6 +85,22 @@ describe('the architecture', () => {
       .filter((file) => reads.test(readFileSync(join(root, file), 'utf8')));
     expect(elsewhere).toEqual([]);
   });
+  it('writes to the terminal in src/console/terminal.ts alone', () => {
+    const writes =
+      /process\.(stdout|stderr)\b|\bconsole\.(log|error|warn|info|debug|dir|table|trace)\(|node:console|_rawDebug|(write|writeSync|appendFileSync|writeFileSync|createWriteStream)\((1|2|'\/dev\/(stdout|stderr|tty)')\b/;
+    const planted = ['process.stdout.write(x)', 'const { stderr } = process;', 'console.log(1)', 'writeSync(1, text)'];
+    const escapes = /\.screen\(|\\x1b|\\u001b|\\e\[/;
+    const streams = /\{[^}]*\b(stdout|stderr)\b[^}]*\} = process\b/;
+    for (const line of planted) expect(writes.test(line) || streams.test(line), line).toBe(true);
+    expect(escapes.test("out.ask('\\x1b[2J')") && escapes.test('out.screen(codes)')).toBe(true);
+    const ours = [...sources('src'), ...sources('actors')].filter((file) => !file.startsWith('src/view/client/'));
+    const writing = ours.filter((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      if (file === 'src/console/terminal.ts') return false;
+      return writes.test(text) || streams.test(text) || (escapes.test(text) && !file.startsWith('src/console/'));
+    });
+    expect(writing).toEqual([]);
+  });
   it('names no file utils, common, misc, helpers or manager', () => {
     expect(files.filter((file) => /(^|[/-])(utils?|common|misc|helpers?|manager)\.ts$/.test(file))).toEqual([]);
   });

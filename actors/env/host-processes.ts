@@ -7,6 +7,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { foreignSink } from '../../src/console/terminal.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
@@ -55,10 +56,12 @@ export class HostProcesses implements HostFactory {
       execArgv: heap,
       env: { ...this.#variables, [HOST_MARK]: mark },
       detached: HAS_GROUPS,
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc', beacon.fd],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc', beacon.fd], // stdout is a program's to read: nothing of an env's
     });
     this.#children.add(child);
     const [setUp, data, control] = ipcPorts(child as unknown as IpcChannel, ports.count);
+    const said = foreignSink();
+    child.stdout!.on('data', (chunk: Uint8Array) => said.take(chunk)).on('end', () => said.end());
     let stderr = '';
     let uncaught: string | undefined;
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {

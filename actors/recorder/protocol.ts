@@ -18,6 +18,7 @@ export type RecorderCommand =
   | FailureRecorded
   | TaskQuarantined
   | ProgressRecorded
+  | Noticed
   | Flush;
 
 /** Episodes of a finished group. */
@@ -75,6 +76,12 @@ export interface TaskQuarantined {
   /** Failure of its last attempt. */
   readonly failure: Failure;
   readonly attempts: number;
+}
+
+/** Notice for a person, one line. */
+export interface Noticed {
+  readonly type: 'noticed';
+  readonly text: string;
 }
 
 /** Flush request, answered when everything sent before is on disk. */

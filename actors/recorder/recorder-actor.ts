@@ -62,6 +62,7 @@ export function recorderActor(init: RecorderInit): BehaviorFactory<RecorderComma
         metrics: ({ row }) => recorder.metrics(row),
         evaluated: ({ version, record }) => init.onEvaluation?.(version, record),
         saved: ({ report }) => recorder.saved(report),
+        noticed: ({ text }) => init.onNotice(text),
         failed: ({ failure, task }) => recorder.failed(failure, task),
         progressed: ({ status }) => recorder.progressed(status),
         quarantined: (quarantined) => recorder.quarantined(quarantined),

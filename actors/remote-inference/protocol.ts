@@ -11,6 +11,8 @@ export interface RemoteInferenceInit {
   readonly prompt: WorldPrompt;
   /** URL of the env's module; its view makes token prompts. */
   readonly envModule: string;
+  /** Path of the actor that gets `noticed`. */
+  readonly noticePath: string;
   /** Path of the actor that gets `acted`. */
   readonly replyPath: string;
 }

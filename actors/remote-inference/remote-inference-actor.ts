@@ -16,6 +16,7 @@ import type { Behavior, BehaviorFactory, Context } from '../../src/runtime/actor
 import { localUrl } from '../../src/runtime/thread.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { ActedEvent, InferenceCommand, InferenceReport } from '../inference/protocol.ts';
+import type { Noticed } from '../recorder/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
@@ -29,6 +30,7 @@ export default function remoteInferenceActor(init: RemoteInferenceInit): Behavio
 function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Prompting): Behavior<Internal> {
   const { openai, server, model } = init;
   const rollouts = ctx.resolve<ActedEvent | EnvObserved>(init.replyPath);
+  const recorder = ctx.resolve<Noticed>(init.noticePath);
   const policy = new RemotePolicy({
     openai,
     client: new OpenAIClient({ ...server, maxConnections: openai.concurrency }),
@@ -36,6 +38,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
     clock: ctx.clock,
     rng: ctx.rng,
     outside: (work) => ctx.outside(work),
+    onNotice: (text) => void recorder.tell({ type: 'noticed', text }),
     onSettled: () => void ctx.self.tell({ type: 'settled' }),
   });
   return {

@@ -4,14 +4,12 @@
  * side: an episode waits for one of them at a time, so the number of messages in flight is bounded by the number of
  * episodes.
  *
- * A failed episode is attempted again under the same task (a new episode number, a new sampling seed); after
+ * A failed episode is attempted again (retry.ts) under the same task (a new episode number, a new sampling seed); after
  * `maxAttempts` its group is given up. No failure becomes a reward. `maxFailures` failed episodes in a row, none finished
  * in between, mean that the environment, or the server that the policy is behind, is broken: the actor crashes with one
  * error that says so, and the run ends.
  */
-import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
-import { taskName } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
 import type { BehaviorFactory, Context, Message } from '../../src/runtime/actor.ts';
@@ -35,6 +33,7 @@ import {
   usesTurn,
 } from './episode-run.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
+import { nextAttempt } from './retry.ts';
 import { Totals } from './totals.ts';
 
 /** Internal: the end of an incarnation of the policy, whose memory is lost with it; and the tick of reports. */
@@ -261,10 +260,8 @@ class Rollouts {
   #fail(run: EpisodeRun, failure: Failure): void {
     const { group, member, attempt } = run;
     this.#close(run);
-    if (++this.#failedInRow >= this.#init.maxFailures) throw broken(this.#failedInRow, group, failure);
-    // Lost with a host that another episode brought down: its own attempt was none.
-    const next = failure.cause === 'lost' ? attempt : attempt + 1;
-    if (next <= this.#init.maxAttempts) {
+    const next = nextAttempt(failure, attempt, ++this.#failedInRow, group.task, this.#init);
+    if (next !== undefined) {
       this.#outcomes.failed.push({ group: group.group, failure });
       this.#startEpisode(group, member, next);
     } else {
@@ -329,11 +326,4 @@ class Rollouts {
     const wait = this.#ctx.resolve<M>(path).tell(message);
     if (wait) this.#waits.push(wait);
   }
-}
-
-function broken(inARow: number, { task }: GroupRun, { cause, where, message }: Failure): LongplayError {
-  const last = `${cause} on ${taskName(task)} at ${where}: ${message}`;
-  const what = `is broken: ${inARow} episodes in a row failed (the last: ${last})`;
-  if (cause === 'policy') return new LongplayError('REMOTE_FAILED', `the policy ${what}`);
-  return new LongplayError('ENV_BROKEN', `the environment ${what}; run \`longplay check-env\``);
 }

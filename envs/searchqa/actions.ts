@@ -100,10 +100,13 @@ export function listActions({ question, asked, searched, passages }: Memory, mos
   }
   if (newest.length === 0) return actions;
   if (isClosedQuestion(question)) actions.push(YES, NO);
-  const takesAsked = isComparison(question);
+  if (isComparison(question)) {
+    // First, so that no number of newer names takes their place.
+    for (const { name, answer } of asked) if (names.has(name)) actions.push(answer);
+  }
   for (const { name, answer } of newest) {
     if (actions.length >= most) break;
-    if (takesAsked || !askedNames.has(name)) actions.push(answer);
+    if (!askedNames.has(name)) actions.push(answer);
   }
   return actions;
 }

@@ -196,7 +196,9 @@ export interface Ending {
 export function judge(instance: Instance, ending: Ending, fidelity: Fidelity): boolean {
   const { answer, url, changes = {} } = instance;
   if (answer && !(fidelity === 'original' ? acceptsOriginal : accepts)(answer, ending.answer)) return false;
-  if (url !== undefined && !isAt(url, ending.url, fidelity)) return false;
+  // `N/A` pays where one has looked; under `original` it pays anywhere.
+  const isAnywhere = fidelity === 'original' && answer?.type === 'none';
+  if (url !== undefined && !isAnywhere && !isAt(url, ending.url, fidelity)) return false;
   const wanted = Object.entries(changes);
   if (fidelity === 'corrected' && Object.keys(ending.changes).length !== wanted.length) return false;
   return wanted.every(([key, value]) => ending.changes[key] === value);

@@ -79,9 +79,23 @@ const readings = new WeakMap<Memory, Reading>();
 function readingOf(memory: Memory): Reading {
   const known = readings.get(memory);
   if (known) return known;
-  const { goal, slots } = readObjective(memory.objective);
-  const reading = { goal, slots, ...readPage(memory.page, slots) };
+  const reading = read(memory.objective, memory.page);
   readings.set(memory, reading);
+  return reading;
+}
+
+/** Readings of the pages seen last: the members of a group see the same ones. */
+const recent = new Map<string, Reading>();
+const MAX_RECENT = 256;
+
+function read(objective: string, page: string): Reading {
+  const key = `${objective}\n${page}`;
+  const known = recent.get(key);
+  if (known) return known;
+  const { goal, slots } = readObjective(objective);
+  const reading = { goal, slots, ...readPage(page, slots) };
+  if (recent.size >= MAX_RECENT) recent.delete(recent.keys().next().value!);
+  recent.set(key, reading);
   return reading;
 }
 

@@ -15,6 +15,7 @@ import { startRun } from '../../actors/tree.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { openConsole } from '../../src/console/console.ts';
+import { TerminalWriter } from '../../src/console/terminal.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { groupFacts } from '../../src/record/group-facts.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
@@ -200,7 +201,8 @@ async function measure(
 /** A terminal that shows nothing, so that what is measured is ours. */
 function screen() {
   const make = () => new Writable({ write: (_chunk, _encoding, done) => done() });
-  return { out: Object.assign(make(), { isTTY: true, columns: 120, rows: 40 }), notices: make() };
+  const out = Object.assign(make(), { isTTY: true, columns: 120, rows: 40 });
+  return { out: new TerminalWriter(out), notices: new TerminalWriter(make()) };
 }
 
 function alwaysOn(): number {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { err } from '../console/terminal.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locatedEnv } from '../run/find-world.ts';
 
@@ -16,8 +17,9 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
   try {
     text = readFileSync(path, 'utf8');
   } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
+    const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
+    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
   }
-  const config = loadRunConfig(text, path, overrides, (line) => void process.stderr.write(`${line}\n`));
+  const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
   return { ...config, env: locatedEnv(config.env, dirname(path)) };
 }

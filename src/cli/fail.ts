@@ -1,4 +1,5 @@
 /** Failure of a command: one clear line, a truthful exit code, no stack trace for a user's mistake. */
+import { err } from '../console/terminal.ts';
 import { isUserMistake, LongplayError, messageOf } from '../core/errors.ts';
 
 /** Exit code: 2 for a user's mistake, 1 for everything else. */
@@ -15,9 +16,15 @@ function failureText(thrown: unknown): string {
     : `longplay: ${messageOf(thrown)}`;
 }
 
-/** True for what the operating system answered: no space, no permission, no such device. */
-function isSystemError(thrown: unknown): boolean {
-  return thrown instanceof Error && 'syscall' in thrown && 'errno' in thrown;
+/** True for what the operating system refused: it says itself what and where. */
+function isSystemError(thrown: unknown): thrown is NodeJS.ErrnoException {
+  return thrown instanceof Error && 'syscall' in thrown && 'code' in thrown;
+}
+
+/** Tells what was thrown, and sets the exit code. */
+export function report(thrown: unknown): void {
+  err.line(failureText(thrown));
+  process.exitCode = exitCodeOf(thrown);
 }
 
 /** Runs a command's body; sets the exit code and prints one message when it throws. */
@@ -25,7 +32,6 @@ export async function runCommand(body: () => Promise<void>): Promise<void> {
   try {
     await body();
   } catch (thrown) {
-    process.stderr.write(`${failureText(thrown)}\n`);
-    process.exitCode = exitCodeOf(thrown);
+    report(thrown);
   }
 }

@@ -1,22 +1,50 @@
 /** Flag parsers, and the wait for the signal that ends a server. */
-import { InvalidArgumentError } from 'commander';
 
-/** Parser of whole numbers of at least `least`. */
-export function wholeNumber(least: number): (text: string) => number {
+import { InvalidArgumentError } from 'commander';
+import { closest } from 'fastest-levenshtein';
+
+/** Parser of whole numbers in [least, most]. */
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
   return (text) => {
     const value = Number(text);
-    if (Number.isInteger(value) && value >= least) return value;
-    throw new InvalidArgumentError(`expected a whole number of at least ${least}.`);
+    if (text.trim() !== '' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`Expected a whole number ${range}.`);
   };
 }
 
-/** Parser of numbers of at least `least`. */
-export function number(least: number): (text: string) => number {
+/** Parser of ports: 0 picks a free one. */
+export const port = wholeNumber(0, 65_535);
+
+/** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
+export function number(least: number, above = false): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (text.trim() !== '' && Number.isFinite(value) && value >= least) return value;
-    throw new InvalidArgumentError(`expected a number of at least ${least}.`);
+    if (text.trim() !== '' && Number.isFinite(value) && (above ? value > least : value >= least)) return value;
+    const range = least === Number.NEGATIVE_INFINITY ? '' : above ? ` above ${least}` : ` of at least ${least}`;
+    throw new InvalidArgumentError(`Expected a number${range}.`);
   };
+}
+
+/** Parser of one of some words. */
+export function oneOf<W extends string>(words: readonly W[]): (text: string) => W {
+  return (text) => {
+    if ((words as readonly string[]).includes(text)) return text as W;
+    throw new InvalidArgumentError(`Expected ${words.join(' or ')}; did you mean ${closest(text, words)}?`);
+  };
+}
+
+/**
+ * Collects a flag that may be given again. Each time it takes one value: a list of values would swallow the argument
+ * that comes after it.
+ */
+export function again(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+/** Parser of whole numbers of at least 1, several between commas, that may be given again. */
+export function counts(text: string, before: readonly number[] = []): readonly number[] {
+  return [...before, ...text.split(',').map(wholeNumber(1))];
 }
 
 /** Resolves at SIGINT or SIGTERM; a second signal ends the process at once. */

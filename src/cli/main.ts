@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-/** Entry of the command line. */
-import { commandLine } from './program.ts';
+/** Command line: the process. Its commands are in program.ts. */
+import { takeTerminal } from '../console/terminal.ts';
+import { runLongplay } from './program.ts';
 
-await commandLine().parseAsync();
+takeTerminal();
+process.exitCode = await runLongplay(process.argv.slice(2));

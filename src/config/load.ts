@@ -1,11 +1,11 @@
 /** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
-import { closest } from 'fastest-levenshtein';
 import { parseDocument } from 'yaml';
-import { z } from 'zod';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { describe, explain, repeated } from './explain.ts';
 import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
+import { withUnionDefaults } from './union-defaults.ts';
 
 /**
  * Reads a configuration.
@@ -45,9 +45,8 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
   return value;
 }
 
-/** Mistakes of one configuration that are told at once, and UTF-16 units of what is repeated of each. */
+/** Mistakes of one configuration that are told at once. */
 const MOST_MISTAKES = 20;
-const REPEATED_CHARS = 120;
 
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
 const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
@@ -59,9 +58,10 @@ const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
  */
 export function checkRunConfig(given: unknown, source: string, onNotice?: (line: string) => void): RunConfig {
   const raw = withPresentNames(given, (line) => onNotice?.(`${source}: ${line}`));
-  const result = runConfigSchema.safeParse(withKindDefaults(raw));
+  const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
+  const result = runConfigSchema.safeParse(meant);
   if (!result.success) {
-    const all = result.error.issues.flatMap((issue) => explain(issue, raw));
+    const all = result.error.issues.flatMap((issue) => explain(issue, meant));
     const more = all.length > MOST_MISTAKES ? [`and ${all.length - MOST_MISTAKES} more`] : [];
     const lines = [...all.slice(0, MOST_MISTAKES), ...more];
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
@@ -126,12 +126,16 @@ function withKindDefaults(raw: unknown): unknown {
     return raw;
   const { learner } = raw;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
-  const measured = raw.policy.kind === 'server' ? { offPolicy: { type: 'truncated', per: 'token' } } : {};
+  const isServer = raw.policy.kind === 'server';
+  const measured = (given: unknown) =>
+    isServer && (given === undefined || (isRecord(given) && given.type === undefined))
+      ? { offPolicy: { type: 'truncated', per: 'token', ...given } }
+      : {};
   return {
     ...raw,
     policy: { decoder: 'tokens', masked: false, maxTokens: 512, ...raw.policy },
     ...(learner === undefined || isRecord(learner)
-      ? { learner: { recompute: true, maxTokens: 4096, ...measured, ...learner } }
+      ? { learner: { recompute: true, maxTokens: 4096, ...learner, ...measured(learner?.offPolicy) } }
       : {}),
   };
 }
@@ -183,79 +187,19 @@ const INHERITED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pro
 function applyOverride(raw: Record<string, unknown>, override: string): void {
   const cut = override.indexOf('=');
   if (cut < 1)
-    throw new UserError('BAD_CONFIG', `--set ${shortened(override)}: expected key=value, e.g. --set learner.maxLag=0`);
+    throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: expected key=value, e.g. --set learner.maxLag=0`);
   const path = override.slice(0, cut).split('.');
   const document = parseDocument(override.slice(cut + 1));
-  if (document.errors[0])
-    throw new UserError('BAD_CONFIG', `--set ${shortened(override)}: the value is not valid YAML`);
+  if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: the value is not valid YAML`);
   const inherited = path.find((key) => INHERITED.has(key));
   if (inherited !== undefined)
-    throw new UserError('BAD_CONFIG', `--set ${shortened(override)}: there is no key '${inherited}'`);
+    throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${shortened(override)}`);
-}
-
-function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
-  const at = issue.path.join('.');
-  if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(issue.path, raw);
-    return issue.keys.map((key) => {
-      const nearest = known.length > 0 ? `; did you mean '${closest(key, known)}'?` : '';
-      return `unknown key '${shortened(`${at ? `${at}.` : ''}${key}`)}'${nearest}`;
-    });
-  }
-  const got = describe(
-    issue.path.reduce<unknown>(
-      (value, key) => (isRecord(value) || Array.isArray(value) ? (value as never)[key] : undefined),
-      raw,
-    ),
-  );
-  return [`${shortened(at) || 'the configuration'}: ${lowerFirst(issue.message)} (got ${got})`];
-}
-
-/** Keys that the schema knows at a path; of a union, those of the variant that the value names. */
-function keysAt(path: readonly PropertyKey[], raw: unknown): string[] {
-  let schema: unknown = runConfigSchema;
-  let value: unknown = raw;
-  for (const key of path) {
-    schema = unwrap(schema, value);
-    schema = schema instanceof z.ZodObject ? schema.shape[String(key)] : undefined;
-    value = isRecord(value) ? value[String(key)] : undefined;
-  }
-  const object = unwrap(schema, value);
-  return object instanceof z.ZodObject ? Object.keys(object.shape) : [];
-}
-
-function unwrap(schema: unknown, value: unknown): unknown {
-  let inner = schema;
-  for (;;) {
-    if (inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault || inner instanceof z.ZodOptional) {
-      inner = inner.unwrap();
-    } else if (inner instanceof z.ZodDiscriminatedUnion) {
-      const { discriminator } = inner.def;
-      const named = isRecord(value) ? value[discriminator] : undefined;
-      inner = inner.options.find(
-        (option) => option instanceof z.ZodObject && (option.shape[discriminator] as z.ZodLiteral).value === named,
-      );
-    } else return inner;
-  }
-}
-
-function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  return shortened(JSON.stringify(value));
-}
-
-function shortened(text: string): string {
-  return text.length > REPEATED_CHARS ? `${text.slice(0, REPEATED_CHARS)}…` : text;
-}
-
-function lowerFirst(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
+  at[path.at(-1)!] = plainValue(document, `--set ${repeated(override)}`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -30,9 +30,13 @@ const sampling = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('uniform') }),
   z.strictObject({ type: z.literal('epoch') }),
   z.strictObject({
+    /** `uniform`; `epoch`: every task once a round; `learnable`: in proportion to p(1 − p) + floor of a task's success rate p. */
     type: z.literal('learnable'),
+    /** Weight of the newest group in a task's success rate. Default 0.3. */
     smoothing: shareAbove0.exactOptional(),
+    /** Share that tasks always or never solved keep. Default 0.03. */
     floor: rate.exactOptional(),
+    /** Success assumed of a task that was not seen yet. Default 0.5. */
     prior: share.exactOptional(),
   }),
 ]);
@@ -44,17 +48,32 @@ const horizon = z.discriminatedUnion('type', [
     rounds: z.array(turns).min(1).max(1000),
     steps_scaling_inter: count,
   }),
-  z.strictObject({ type: z.literal('linear'), rounds: z.array(turns).min(1).max(1000), steps_scaling_inter: count }),
   z.strictObject({
-    type: z.literal('adaptive'),
+    type: z.literal('linear'),
     rounds: z.array(turns).min(1).max(1000),
+    /** Updates of one phase. */
+    steps_scaling_inter: count,
+  }),
+  z.strictObject({
+    /** `fixed`; `scaling_inter_stepwise`: ScalingInter-RL; `linear`: the same without jumps; `adaptive`: up when the horizon binds, down on a collapse. */
+    type: z.literal('adaptive'),
+    /** Turns an episode may take: one number, or that of each phase; the last holds for ever. */
+    rounds: z.array(turns).min(1).max(1000),
+    /** Weight of the newest update in the running means. Default 0.2. */
     smoothing: shareAbove0.exactOptional(),
+    /** Share of truncated episodes from which the horizon binds. Default 0.2. */
     growTruncation: share.exactOptional(),
+    /** Success that counts as settled at once. Default 0.7. */
     growSuccess: share.exactOptional(),
+    /** Gain in success that counts as progress. Default 0.02. */
     minGain: shareAbove0.exactOptional(),
+    /** Updates in a row that a move needs. Default 10. */
     patience: count.exactOptional(),
+    /** Fewest updates on a rung before the next one up. Default 20. */
     cooldown: countFrom0.exactOptional(),
+    /** Share of the rung's best success below which the policy has collapsed. Default 0.5. */
     collapse: share.exactOptional(),
+    /** Share of its earlier best that a rung must regain after a collapse. Default 0.8. */
     recover: shareAbove0.exactOptional(),
   }),
 ]);
@@ -62,35 +81,53 @@ const horizon = z.discriminatedUnion('type', [
 const aggregation = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('token-mean') }),
   z.strictObject({ type: z.literal('sequence-mean') }),
-  z.strictObject({ type: z.literal('constant'), tokens: count }),
+  z.strictObject({
+    type: z.literal('constant'),
+    /** Tokens that a trajectory's loss is divided by. */
+    tokens: count,
+  }),
 ]);
 
 const common = {
+  /** Discount of later rewards, per turn. */
   gamma: share.default(1),
+  /** A truncated episode's end: as if the world had ended it, with the critic's value in place of what is missing, or not trained on. */
   truncation: z.enum(['terminal', 'bootstrap', 'mask']).default('terminal'),
+  /** Weights of tokens in the loss: each the same, each trajectory the same, or 1/`tokens` each (Dr. GRPO). */
   aggregation: aggregation.default({ type: 'token-mean' }),
 };
 const credit = z.enum(['trajectory', 'turn']).default('trajectory');
 
 const estimator = z.discriminatedUnion('algorithm', [
-  z.strictObject({ algorithm: z.literal('grpo'), ...common, credit, std: z.boolean().default(true) }),
+  z.strictObject({
+    algorithm: z.literal('grpo'),
+    ...common,
+    /** Unit of comparison within a group: whole trajectories, or turn by turn. */
+    credit,
+    /** Divide advantages by the group's standard deviation. */
+    std: z.boolean().default(true),
+  }),
   z.strictObject({ algorithm: z.literal('dr_grpo'), ...common, credit }),
   z.strictObject({ algorithm: z.literal('rloo'), ...common, credit }),
   z.strictObject({
     algorithm: z.literal('reinforce_pp'),
     ...common,
+    /** Mean of the group as the baseline, or none. */
     baseline: z.enum(['none', 'group']).default('none'),
   }),
   z.strictObject({
     algorithm: z.literal('ppo'),
     ...common,
+    /** λ of generalised advantage estimation. */
     lambda: share.default(0.95),
+    /** Advantages to mean 0 and variance 1 over the batch. */
     whiten: z.boolean().default(true),
   }),
   z.strictObject({
     algorithm: z.literal('gigpo'),
     ...common,
     std: z.boolean().default(true),
+    /** Weight ω of the step-level advantage beside the trajectory's. */
     stepWeight: rateFrom0.default(1),
   }),
   z.strictObject({
@@ -107,18 +144,23 @@ const offPolicy = z.discriminatedUnion('type', [
     type: z.literal('truncated'),
     /** Largest importance weight. */
     cap: z.number().min(1).max(1e6).default(2),
+    /** The unit that shares one importance weight. */
     per: z.enum(['token', 'decision', 'trajectory']).default('decision'),
   }),
 ]);
 
 const kl = z.strictObject({
+  /** KL as a term of the loss, or taken off each reward. */
   in: z.enum(['loss', 'reward']),
+  /** Estimator of the KL of single tokens. */
   estimator: z.enum(['k1', 'k2', 'k3']).default('k3'),
   control: z
     .discriminatedUnion('type', [
       z.strictObject({ type: z.literal('fixed'), coefficient: rateFrom0 }),
       z.strictObject({
+        /** `adaptive`: the coefficient is steered so that the KL comes to a target. */
         type: z.literal('adaptive'),
+        /** Weight β of the KL; of an adaptive one the first. */
         coefficient: rate,
         /** KL (nats) per choice, or per token of a run, to steer to. */
         target: rate,
@@ -131,8 +173,16 @@ const kl = z.strictObject({
 
 const history = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full') }),
-  z.strictObject({ type: z.literal('window'), turns: countFrom0 }),
-  z.strictObject({ type: z.literal('budget'), promptTokens: count }),
+  z.strictObject({
+    type: z.literal('window'),
+    /** Turns kept, the newest. */
+    turns: countFrom0,
+  }),
+  z.strictObject({
+    type: z.literal('budget'),
+    /** Tokens of the prompt at most. */
+    promptTokens: count,
+  }),
 ]);
 
 /** Sub-objects default to what their own keys default to. */
@@ -147,18 +197,22 @@ export const runConfigSchema = z.strictObject({
   env: z.strictObject({
     /** Id of a world, or the path of a module, relative to the configuration's file. */
     id: z.string().min(1),
+    /** Options of the world, as its README lists them. */
     options: z.record(z.string(), z.unknown()).default({}),
     /** Hash of a user's module, written when a run is made: a change since then is reported. */
     sha256: z.string().exactOptional(),
   }),
   tasks: section({
+    /** Tasks to train on. */
     split: z.enum(['train', 'test']).default('train'),
     /** Named set of the world's tasks to train on instead of the split, e.g. `fresh`. */
     set: z.string().exactOptional(),
     /** Only tasks with these labels; all where absent. */
     labels: z.array(z.string()).min(1).exactOptional(),
+    /** Choice of the next task. */
     sampling: sampling.default({ type: 'learnable' }),
   }),
+  /** Horizon schedule: turns that an episode may take, as training goes on. */
   horizon,
   policy: section({
     /**
@@ -175,16 +229,20 @@ export const runConfigSchema = z.strictObject({
     full: z.boolean().default(false),
     /** Adapter (low-rank) that is trained. */
     adapter: section({
+      /** Rank of the added matrices. */
       rank: width.default(16),
+      /** Scale α: the adapter counts α/rank. */
       alpha: rate.default(32),
       /** Rank-stabilised scaling: alpha/√rank. */
       rslora: z.boolean().default(false),
+      /** Projections that get an adapter, e.g. `[q_proj, v_proj]`. */
       targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
       init: z.string().exactOptional(),
     }),
     /** Server that generates, with `kind: server`. */
     server: section({
+      /** Protocol of the server. */
       api: z.enum(['vllm', 'sglang']).default('vllm'),
       /** Root of the server. */
       url: z.url().default('http://127.0.0.1:8000'),
@@ -194,8 +252,9 @@ export const runConfigSchema = z.strictObject({
       adapters: z.string().exactOptional(),
       /** Times one turn, or one adapter, is tried. */
       attempts: count.default(6),
-      /** Milliseconds of one attempt, and before the second one (doubled for each further one). */
+      /** Milliseconds of one attempt. */
       attemptMs: milliseconds.default(120_000),
+      /** Milliseconds before the second attempt; doubled for each further one. */
       retryMs: milliseconds.default(500),
       /** Environment variable that holds the key; none is sent where it is unset. */
       apiKeyEnv: z.string().default('OPENAI_API_KEY'),
@@ -213,6 +272,7 @@ export const runConfigSchema = z.strictObject({
       /** Longest sequence in tokens; past it the conversation is rendered anew without its oldest turns. */
       contextTokens: count.default(8192),
     }),
+    /** `choice`: the policy scores each listed action as a whole; `tokens`: it writes text. */
     decoder: z.enum(['choice', 'tokens']).default('choice'),
     /** With `decoder: tokens`: sample only spellings of listed actions. */
     masked: z.boolean().default(true),
@@ -223,21 +283,32 @@ export const runConfigSchema = z.strictObject({
     /** Folder of a run whose newest weights training starts from; random ones where absent. */
     init: z.string().exactOptional(),
     model: section({
+      /** Width of the small policy. Default 64. */
       hiddenSize: width.exactOptional(),
+      /** Layers of the small policy. Default 3. */
       layers: depth.exactOptional(),
+      /** Attention heads; they divide the width. Default 2. */
       heads: depth.exactOptional(),
+      /** Heads of keys and values; they divide the heads. Default: as many. */
       kvHeads: depth.exactOptional(),
+      /** Width of the feed-forward layers. Default 8/3 of the width, in steps of 16. */
       intermediateSize: width.exactOptional(),
+      /** Tokens that the policy reads at most, prompt included; longer episodes are rendered anew. Default 1024. */
       maxPositions: positions.exactOptional(),
+      /** Earlier tokens whose embeddings are added to each one's: 0, 1 or 2. Default 2. */
       tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]).exactOptional(),
+      /** Mark the tokens that also occur in the view's focus. Default true. */
       focusBit: z.boolean().exactOptional(),
+      /** Let the tokens of a prompt see each other both ways. Default true. */
       prefixBidirectional: z.boolean().exactOptional(),
     }),
     /** With `kind: openai`: a model behind an OpenAI-compatible server. */
     openai: section({
+      /** Root of the API. */
       baseUrl: z.string().default('http://127.0.0.1:8000/v1'),
       /** Model as the server calls it; empty: the one model it has. */
       model: z.string().default(''),
+      /** The API to ask: chat completions, or plain ones. */
       api: z.enum(['chat', 'completions']).default('chat'),
       /** `tokens`: token ids of the world's view, for our own policies behind `serve-policy` (with `api: completions`). */
       prompt: z.enum(['text', 'tokens']).default('text'),
@@ -251,7 +322,9 @@ export const runConfigSchema = z.strictObject({
       listActions: z.boolean().default(false),
       /** Let the server choose among the available actions only, by the parameter it knows. */
       guided: z.enum(['none', 'guided_choice', 'structured_outputs']).default('none'),
+      /** Turns of the conversation that are sent again: all, the newest, or as many as a number of tokens allows. */
       history: history.default({ type: 'full' }),
+      /** Nucleus sampling: the share of the probability that is sampled from. */
       topP: shareAbove0.default(1),
       /** Longest answer, in tokens. */
       maxTokens: positions.default(1024),
@@ -261,21 +334,31 @@ export const runConfigSchema = z.strictObject({
       concurrency: held.default(64),
       /** Times one turn is asked for before its episode fails. */
       attempts: repeats.default(6),
-      /** Milliseconds of one attempt, and of all attempts of a turn with their waits. */
+      /** Milliseconds of one attempt. */
       attemptMs: milliseconds.default(120_000),
+      /** Milliseconds of all attempts of a turn with their waits. */
       turnMs: milliseconds.default(600_000),
-      /** First and longest wait between attempts, in milliseconds. */
+      /** First wait between attempts, in milliseconds. */
       minRetryMs: milliseconds.default(500),
+      /** Longest wait between attempts, in milliseconds. */
       maxRetryMs: milliseconds.default(30_000),
-      /** Ask for log-probabilities, and for token ids (vLLM), so that others can train on the traces. */
+      /** Ask for log-probabilities, so that others can train on the traces. */
       logprobs: z.boolean().default(false),
+      /** Ask for token ids (vLLM), for the same. */
       tokenIds: z.boolean().default(false),
       /** Environment variable that holds the key; none is sent where it is unset. */
       apiKeyEnv: z.string().default('OPENAI_API_KEY'),
       /** Per million tokens, in your currency. */
-      price: section({ prompt: rateFrom0.default(0), completion: rateFrom0.default(0) }),
+      price: section({
+        /** Price of what the model reads. */
+        prompt: rateFrom0.default(0),
+        /** Price of what it writes. */
+        completion: rateFrom0.default(0),
+      }),
       /** Merged into every request, e.g. `{ top_k: 20 }`. */
       body: z.record(z.string(), z.unknown()).default({}),
+      /** Keys left out of every request because the server refuses them, e.g. `[seed, max_tokens]`. */
+      omit: z.array(z.string().min(1)).default([]),
     }),
   }),
   rollout: section({
@@ -283,6 +366,7 @@ export const runConfigSchema = z.strictObject({
     groupSize: members.default(8),
     /** Groups in flight at most. */
     concurrentGroups: held.default(16),
+    /** Threads (or processes) that run environments. */
     envThreads: threads.default(1),
     /**
      * Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones.
@@ -296,7 +380,7 @@ export const runConfigSchema = z.strictObject({
     maxWaitMs: millisecondsFrom0.default(2),
     /** Milliseconds that one action may take, from the call of the env. */
     stepDeadlineMs: milliseconds.default(10_000),
-    /** The same for opening; each action of a replay adds `stepDeadlineMs`. */
+    /** Milliseconds that opening an episode may take; each action of a replay adds `stepDeadlineMs`. */
     openDeadlineMs: milliseconds.default(30_000),
     /** Times a failing episode is issued before its task is dropped. */
     maxAttempts: repeats.default(3),
@@ -313,27 +397,41 @@ export const runConfigSchema = z.strictObject({
     hostVariables: z.array(z.string().min(1)).max(100).default([]),
   }),
   learner: section({
+    /** Advantage estimator. */
     estimator: estimator.prefault({ algorithm: 'grpo' }),
+    /** Groups that one update consumes. */
     groupsPerUpdate: held.default(8),
+    /** Passes over an update's groups. */
     epochs: repeats.default(2),
+    /** Optimiser steps of one pass. */
     minibatches: repeats.default(1),
     /** Learner versions that a trained decision may be behind; 0 is synchronous. */
     maxLag: lag.default(2),
+    /** Learning rate of AdamW. */
     learningRate: rate.default(2e-3),
+    /** Optimiser steps over which the learning rate rises from 0. */
     warmupSteps: countFrom0.default(20),
+    /** Course of the learning rate after that. */
     decay: z.enum(['none', 'linear', 'cosine']).default('linear'),
     /** Share of the learning rate left at the end. */
     finalRate: share.default(1),
+    /** Norm that gradients are clipped to. */
     maxGradNorm: rate.default(1),
+    /** Decoupled weight decay of AdamW. */
     weightDecay: rateFrom0.default(0),
+    /** Clip of the surrogate's ratio below 1. */
     clipLow: rate.default(0.2),
+    /** Clip of the surrogate's ratio above 1. */
     clipHigh: rate.default(0.2),
+    /** Weight of the entropy bonus. */
     entropyCoef: rateFrom0.default(0.003),
     /** Tokens of one pass, padding included; larger minibatches are summed up over several. All at once where absent. */
     maxTokens: count.exactOptional(),
     /** Compute a layer's activations again in the backward pass instead of keeping them. */
     recompute: z.boolean().default(false),
+    /** Weight of the critic's loss; 0: no critic is trained. */
     valueCoef: rateFrom0.default(0),
+    /** Distance a value may move from the old one. */
     valueClip: rate.default(10),
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
@@ -355,21 +453,38 @@ export const runConfigSchema = z.strictObject({
     }),
   }),
   engine: section({
+    /** Engine: `auto` is onnxruntime-node, and onnxruntime-web where that is absent. */
     name: z.enum(['auto', 'onnxruntime-node', 'onnxruntime-web', 'tfjs', 'reference']).default('auto'),
+    /** Device of onnxruntime-node. */
     device: z.enum(['cpu', 'webgpu', 'cuda']).default('cpu'),
+    /** Threads of the engine that plays. */
     inferenceThreads: threads.default(1),
+    /** Threads of the engine that learns. */
     learnerThreads: threads.default(1),
   }),
   /** The run ends at the first of these. */
-  stop: section({ updates: count.exactOptional(), minutes: minutes.exactOptional(), envSteps: count.exactOptional() }),
+  stop: section({
+    /** Updates. */
+    updates: count.exactOptional(),
+    /** Minutes by the clock; not for serial runs. */
+    minutes: minutes.exactOptional(),
+    /** Actions that environments have answered. */
+    envSteps: count.exactOptional(),
+  }),
   watchdog: section({
     /** Milliseconds an actor may take over one message before the run says which and acts on it. */
     stallMs: milliseconds.default(300_000),
     /** Milliseconds the main event loop may be late before that is reported. */
     lagMs: milliseconds.default(2000),
   }),
-  checkpoint: section({ everyUpdates: count.default(50), keep: repeats.default(3) }),
+  checkpoint: section({
+    /** Updates from one checkpoint to the next. */
+    everyUpdates: count.default(50),
+    /** Checkpoints kept, the newest. */
+    keep: repeats.default(3),
+  }),
   evaluation: section({
+    /** Tasks to evaluate on. */
     split: z.enum(['train', 'test']).default('test'),
     /** A named set of the world's tasks to evaluate instead of the split, e.g. `held-out`, or a list of task indices. */
     tasks: z.union([z.string(), z.array(countFrom0).min(1)]).exactOptional(),
@@ -378,7 +493,9 @@ export const runConfigSchema = z.strictObject({
      * after it for turns that come later. 0: only at the end.
      */
     everyUpdates: countFrom0.default(0),
+    /** Sampled episodes of each task. */
     episodesPerTask: held.default(8),
+    /** Horizons to evaluate under, each by itself. */
     horizons: z.array(turns).min(1).max(100).default([24]),
     /** Evaluates with the best action, besides a sampled one. */
     greedy: z.boolean().default(true),

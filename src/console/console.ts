@@ -7,14 +7,15 @@ import type { Observable } from 'rxjs';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { frame } from './frame.ts';
-import { Painter, type Terminal } from './painter.ts';
+import { Painter } from './painter.ts';
 import { plainLine } from './plain.ts';
 import { type ActorLine, type ConsoleConfig, type Progress, reduce, startState } from './state.ts';
+import { divertForeign, type TerminalWriter } from './terminal.ts';
 
 export interface ConsoleOptions {
-  readonly out: Terminal;
+  readonly out: TerminalWriter;
   /** Stream for notices when `out` is not a terminal. */
-  readonly notices: Terminal;
+  readonly notices: TerminalWriter;
   readonly json: boolean;
   readonly config: ConsoleConfig;
   /** Name of the run. */
@@ -38,28 +39,26 @@ export interface RunConsole {
 /** Milliseconds between repaints, and between plain lines. */
 const REPAINT_MS = 250;
 const LINE_MS = 5000;
+/** Notices of a screen that are told again when it closes, the newest. */
+const MAX_KEPT = 200;
 
 export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOptions): RunConsole {
   const { out, notices, json, config, name, clock = systemClock } = options;
   const cores = options.cores ?? availableParallelism();
   const color = options.color ?? !process.env.NO_COLOR;
-  const live = out.isTTY === true && !json && process.env.TERM !== 'dumb';
-  // The reader of our output may stop reading (`| head`); that is no reason to end the run.
-  const ignore = () => {};
-  out.on('error', ignore);
-  notices.on('error', ignore);
+  const live = out.isTTY && !json && process.env.TERM !== 'dumb';
   const painter = new Painter(out, color);
   let state = startState(config, name);
   let actors: (() => readonly ActorLine[]) | undefined;
   let closed = false;
   let shown: MetricsRow | undefined;
-  const kept: string[] = [];
+  let kept: string[] = [];
 
   const tick = () => {
     if (closed) return;
     if (live) {
       if (actors) state = reduce(state, { type: 'actors', actors: actors(), at: clock.now() });
-      painter.paint(frame(state, { width: out.columns ?? 80, height: out.rows ?? 24, cores }));
+      painter.paint(frame(state, { width: out.columns, height: out.rows, cores }));
     } else writeLine();
     cancel = clock.after(live ? REPAINT_MS : LINE_MS, tick);
   };
@@ -68,15 +67,23 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     const row = state.rows.at(-1);
     if (json || !row || row === shown) return;
     shown = row;
-    out.write(`${plainLine(row)}\n`);
+    out.line(plainLine(row));
   };
   const subscription = metrics$.subscribe((row) => {
     const first = state.rows.length === 0;
     state = reduce(state, { type: 'row', row });
-    if (json) out.write(`${JSON.stringify(row)}\n`);
+    if (json) out.json(row);
     else if (!live && first) writeLine();
   });
   let cancel = clock.after(live ? 0 : LINE_MS, tick);
+
+  const notice = (text: string) => {
+    if (live && !closed) {
+      state = reduce(state, { type: 'notice', text });
+      kept = [...kept, text].slice(-MAX_KEPT);
+    } else notices.line(text);
+  };
+  const undivert = live ? divertForeign(notice) : () => {};
 
   return {
     progress(progress) {
@@ -85,15 +92,11 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     watch(source) {
       actors = source;
     },
-    notice(text) {
-      if (live && !closed) {
-        state = reduce(state, { type: 'notice', text });
-        kept.push(text);
-      } else notices.write(`${text}\n`);
-    },
+    notice,
     close() {
       if (closed) return;
       closed = true;
+      undivert();
       cancel();
       subscription.unsubscribe();
       if (!live) {
@@ -101,9 +104,9 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
         return;
       }
       painter.close();
-      for (const text of kept) notices.write(`${text}\n`);
+      for (const text of kept) notices.line(text);
       const last = state.rows.at(-1);
-      if (last) out.write(`${plainLine(last)}\n`);
+      if (last) out.line(plainLine(last));
     },
   };
 }

@@ -2,14 +2,8 @@
  * Painter: puts frames on a terminal without flicker, by the alternate screen and one write per frame, which holds only
  * the lines that changed, between the marks of a synchronised update.
  */
-import type { Writable } from 'node:stream';
+import type { TerminalWriter } from './terminal.ts';
 import { type Line, render } from './text.ts';
-
-export interface Terminal extends Writable {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
-  readonly rows?: number;
-}
 
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
@@ -17,14 +11,14 @@ const BEGIN = '\x1b[?2026h';
 const END = '\x1b[?2026l';
 
 export class Painter {
-  readonly #out: Terminal;
+  readonly #out: TerminalWriter;
   readonly #color: boolean;
   #shown: string[] = [];
   #size = '';
   #open = false;
   readonly #onExit = () => this.close();
 
-  constructor(out: Terminal, color: boolean) {
+  constructor(out: TerminalWriter, color: boolean) {
     this.#out = out;
     this.#color = color;
   }
@@ -49,7 +43,7 @@ export class Painter {
       text += `\x1b[${row + 1};1H${next[row] ?? ''}\x1b[K`;
     }
     this.#shown = next;
-    if (text !== '') this.#out.write(`${BEGIN}${text}${END}`);
+    if (text !== '') this.#out.screen(`${BEGIN}${text}${END}`);
   }
 
   /** Restores the terminal; closing twice does no harm. */
@@ -57,6 +51,6 @@ export class Painter {
     if (!this.#open) return;
     this.#open = false;
     process.off('exit', this.#onExit);
-    this.#out.write(LEAVE);
+    this.#out.screen(LEAVE);
   }
 }

@@ -1,4 +1,5 @@
 /** Styled text of a known width, of which frames are made before it becomes escape codes. Pure. */
+import { printable } from './printable.ts';
 
 export type Style = 'plain' | 'dim' | 'bold' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 'inverse';
 
@@ -24,15 +25,6 @@ const CODES: Readonly<Record<Style, string>> = {
 
 export function span(text: string, style: Style = 'plain'): Span {
   return { text: printable(text), style };
-}
-
-/**
- * Printable text: anything that a terminal would obey or not show becomes a visible mark, since names and observations
- * are data.
- */
-export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, '�');
 }
 
 /** Width of a text in columns: East Asian wide characters and emoji take two, combining marks none. */

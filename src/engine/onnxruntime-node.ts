@@ -1,10 +1,11 @@
 /** onnxruntime-node: the cpu, and webgpu or cuda where the machine has them. */
 import { parse } from 'node:path';
-import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { LongplayError, UserError } from '../core/errors.ts';
 import { defineGraph } from '../tensor/graph.ts';
 import { input, neg } from '../tensor/ops.ts';
 import type { Engine, EngineDevice } from './engine.ts';
 import { openOrt } from './onnxruntime.ts';
+import { probeDevice } from './probe.ts';
 
 export type OrtNode = typeof import('onnxruntime-node');
 
@@ -23,12 +24,32 @@ const NEEDS: Readonly<Record<EngineDevice, string>> = {
 };
 
 /**
- * Opens an engine over a loaded onnxruntime-node. A device other than the cpu is tried with one small run.
+ * Opens an engine over a loaded onnxruntime-node. A device other than the cpu is tried with one small run in another process.
  * @throws {UserError} MISSING_ENGINE if the device cannot be used, saying why and what it needs
  */
 export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Promise<Engine> {
+  const { device } = settings;
+  if (device === 'cpu') return openOn(ort, settings);
+  const trouble = await probeDevice(device);
+  if (trouble === undefined) return openOn(ort, settings);
+  throw new UserError(
+    'MISSING_ENGINE',
+    `onnxruntime-node cannot use ${device} here: ${trouble}. ${NEEDS[device]} Or use device cpu.`,
+  );
+}
+
+/** Computes one number on a device. @throws what the package throws, or ENGINE_FAILED for a wrong number */
+export async function tryDevice(ort: OrtNode, device: EngineDevice): Promise<void> {
+  const engine = openOn(ort, { device, threads: 1, spinning: false, reason: 'a probe' });
+  const program = await engine.compile(defineGraph({ y: neg(input('x', [1])) }));
+  const { y } = await program.run({ x: { dtype: 'f32', shape: [1], data: Float32Array.of(1) } });
+  if (y!.data[0] !== -1) throw new LongplayError('ENGINE_FAILED', `-(1) came back as ${y!.data[0]}`);
+  await engine.dispose();
+}
+
+function openOn(ort: OrtNode, settings: OrtNodeSettings): Engine {
   const { device, threads, spinning, reason } = settings;
-  const engine = openOrt(ort, {
+  return openOrt(ort, {
     name: 'onnxruntime-node',
     device,
     threads,
@@ -53,19 +74,4 @@ export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Prom
       },
     },
   });
-  if (device === 'cpu') return engine;
-  try {
-    const program = await engine.compile(defineGraph({ y: neg(input('x', [1])) }));
-    const { y } = await program.run({ x: { dtype: 'f32', shape: [1], data: Float32Array.of(1) } });
-    if (y!.data[0] !== -1) throw new LongplayError('ENGINE_FAILED', `-(1) came back as ${y!.data[0]}`);
-    await program.dispose();
-    return engine;
-  } catch (error) {
-    await engine.dispose();
-    throw new UserError(
-      'MISSING_ENGINE',
-      `onnxruntime-node cannot use ${device} here: ${messageOf(error)}. ${NEEDS[device]} Or use device cpu.`,
-      { cause: error },
-    );
-  }
 }

@@ -48,6 +48,27 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   return openWeb(threads, `${absent}, and this needs no native code. For speed: ${INSTALL['onnxruntime-node']}`);
 }
 
+/** The engine that a name stands for on this machine. */
+export interface ChosenEngine {
+  /** `onnxruntime-node/cpu`. */
+  readonly engine: string;
+  /** Notice of the choice for a person, one line. */
+  readonly notice: string;
+}
+
+/** Says which engine `openEngine` will take. Loads its package and opens nothing. */
+export async function chooseEngine({ name, device = 'cpu' }: EngineOptions): Promise<ChosenEngine> {
+  if (name !== 'auto') return { engine: `${name}/${device}`, notice: `engine ${name}/${device}` };
+  const ort = await load(() => import('onnxruntime-node'));
+  if (typeof ort !== 'string') {
+    return { engine: `onnxruntime-node/${device}`, notice: `engine onnxruntime-node/${device}` };
+  }
+  return {
+    engine: 'onnxruntime-web/cpu',
+    notice: `engine onnxruntime-web/cpu, several times slower than onnxruntime-node, which is not there (${ort}); npm drops it where its install script may not download. Cure: ${INSTALL['onnxruntime-node']}`,
+  };
+}
+
 async function openWeb(threads: number, reason: string): Promise<Engine> {
   const ort = await load(() => import('onnxruntime-web'));
   if (typeof ort === 'string') {

@@ -8,6 +8,18 @@
  *
  * Cached of an episode are its prompt (once per group, where the group shares it) and the tokens after it. A transcript
  * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over.
+ *
+ * One call over a cache of G slots with K members, every arrow one run of a compiled program:
+ *
+ *     new prompts    ── prefill ──►  keys and values of the prompt, pointer keys
+ *     new candidates ── vectors ──►  bags, keys of their mentions            (choice decoder)
+ *     new tokens     ── decide  ──►  keys and values of the past, scores or logits, value
+ *                                     └─ choose │ sample ─►  acted, or one more token to read in the next call
+ *
+ * Its owner is an actor, which runs one handler at a time: while `step` awaits the engine, no turn is submitted, no episode
+ * released and no weights are loaded. Rows and slots therefore stay what they were between a call's feeds and its outputs.
+ *
+ * @see Yu et al. 2022 (Orca, iteration-level batching), https://www.usenix.org/conference/osdi22/presentation/yu
  */
 import type { RunConfig } from '../config/run-config.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
@@ -29,6 +41,7 @@ import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type 
 export interface CachedPolicyOptions
   extends Pick<RunConfig['policy'], 'decoder' | 'masked' | 'maxTokens' | 'cacheOnUpdate'> {
   readonly config: ModelConfig;
+  /** Codec through which episodes are read; its vocabulary is the model's. */
   readonly codec: Codec;
   /** Turns per engine call, at most. */
   readonly maxBatch: number;
@@ -40,16 +53,26 @@ export interface CachedPolicyOptions
 export class CachedPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: CachedPolicyOptions;
+  /** Program that reads prompts: once per group, over [G, P] tokens. */
   readonly #prefill: Program;
+  /** Program that turns candidate texts into vectors; absent with the tokens decoder. */
   readonly #vectors: Program | undefined;
+  /** Program of every other call: reads new tokens over the cache, and scores candidates or next tokens. */
   readonly #decide: Program;
+  /**
+   * Batches by the number of members K of their slots: a call reads one [G, K] cache, so groups of another size, and
+   * episodes with a prompt of their own (K = 1), lie in another batch.
+   */
   readonly #batches: RunningBatch[] = [];
+  /** Groups by `g<group>` where the prompt is shared, by `e<episode>` where it is not. */
   readonly #groups = new Map<string, GroupState>();
   readonly #members = new Map<number, MemberState>();
+  /** Weights as feeds. The same objects until the next load: an engine keeps what it made of them. */
   #weights: Record<string, HostTensor> = {};
   #version = 0;
   /** Members in the middle of a run of tokens. */
   #runs = 0;
+  /** Tokens computed, prompts included, padding left out. */
   #tokens = 0;
 
   private constructor(options: CachedPolicyOptions, prefill: Program, decide: Program, vectors: Program | undefined) {
@@ -79,8 +102,10 @@ export class CachedPolicy implements Policy {
     for (const { name, shape } of parameterSpecs(this.#options.config)) {
       this.#weights[name] = { dtype: 'f32', shape, data: params.values[name]! };
     }
-    // Under `keep` a cache made by older weights is read on by newer ones: cheap, and a little off-policy.
+    // Under `keep` a cache made by older weights is read on by newer ones: cheap, and a little off-policy. The decision
+    // records the version that scored it; the learner's ratio is taken to the log-probability that was really drawn from.
     if (this.#options.cacheOnUpdate === 'keep') return;
+    // Nothing is computed here: everything counts as unread, and is read again by the calls that next need it.
     for (const group of this.#groups.values()) {
       group.dirty = true;
       group.vectors = 0;
@@ -129,10 +154,13 @@ export class CachedPolicy implements Policy {
       given && !known ? new OutsideTranscript(given, request) : follow(codec, known?.transcript, request);
     const member = known ?? this.#open(request, transcript);
     if (known) this.#followPrompt(known);
+    // Refused before it waits, so that one episode that is too long cannot fail a call that others are in.
     const length = transcript.prompt.tokens.length + transcript.tokens.length;
     if (length > config.maxPositions) return tooLong(length, config.maxPositions);
     if (decoder === 'choice') {
       if (actions.length === 0) return nothingListed(request);
+      // A view may restate a listed action by what was read since (`get 2 oak log held 1`): then it is another candidate,
+      // with a row of its own. Rows of former restatements stay until the group ends or its text is rendered anew.
       const { group, candidates } = member;
       for (const action of actions) {
         const text = transcript.table[action]!;
@@ -152,7 +180,7 @@ export class CachedPolicy implements Policy {
       const member = this.#members.get(episode);
       if (!member) continue;
       this.#members.delete(episode);
-      if (member.run) this.#runs--;
+      if (member.run) this.#runs--; // a run under way dies with its episode
       member.group.batch.waiting.delete(member);
       this.#leave(member.group);
     }
@@ -176,6 +204,7 @@ export class CachedPolicy implements Policy {
     const ready = [...batch.waiting].sort((a, b) => a.row - b.row);
     const groups = [...new Set(ready.map((member) => member.group))];
     const start = this.#now();
+    // Prompts before candidates: a candidate's row holds the pointer keys of the prompt positions that mention it.
     await this.#readPrompts(
       batch.cache,
       groups.filter((group) => group.dirty),
@@ -185,6 +214,8 @@ export class CachedPolicy implements Policy {
     const acted = await this.#decideFor(batch.cache, ready);
     if (!this.#options.now) return acted;
     const end = this.#now();
+    // A call's time counts in full for every turn in it: they waited for each other. What is left of a turn's own time is
+    // waiting, before its first call and between the calls of a run.
     for (const member of ready) {
       member.prefillMs += read - start;
       member.decodeMs += end - read;
@@ -234,8 +265,9 @@ export class CachedPolicy implements Policy {
     const { prompt } = member.transcript;
     if (prompt === member.prompt) return;
     member.prompt = prompt;
+    // In a slot of several members the prompt's cache is everybody's; only a slot of one can be read over in place.
     if (member.group.batch.cache.members > 1 || prompt.shared !== member.group.prompt.shared) {
-      // The others go on under the old prompt: this one gets a slot of its own.
+      // The others go on under the old prompt.
       this.#leave(member.group);
       member.group = this.#groupOf(`e${member.episode}`, 1, member.transcript);
       member.row = member.group.slot;
@@ -265,6 +297,7 @@ export class CachedPolicy implements Policy {
     const free = this.#batches.find(({ cache }) => !cache.full && cache.members === members);
     if (free) return free;
     const { config, maxBatch } = this.#options;
+    // As many slots as fill a call: more episodes than that would wait for each other anyway, and open a further batch.
     const cache = new KvCache(config, Math.max(1, Math.floor(maxBatch / members)), members);
     const batch = { cache, live: 0, waiting: new Set<MemberState>() };
     this.#batches.push(batch);
@@ -284,6 +317,7 @@ export class CachedPolicy implements Policy {
 
   #busiestBatch(): RunningBatch | undefined {
     let best: RunningBatch | undefined;
+    // The fullest first: engine time per turn falls with the size of the batch.
     for (const batch of this.#batches) if (batch.waiting.size > (best?.waiting.size ?? 0)) best = batch;
     return best;
   }
@@ -304,8 +338,8 @@ export class CachedPolicy implements Policy {
     );
     const out = await this.#prefill.run({ ...this.#weights, ...feeds });
     const dh = headSize(config);
-    const width = config.kvHeads * longest * dh;
-    let packed = 0;
+    const width = config.kvHeads * longest * dh; // of one prompt in the outputs, padding included
+    let packed = 0; // pointer keys are packed: no padding between prompts
     groups.forEach((group, g) => {
       const { length } = group.prompt.tokens;
       for (let layer = 0; layer < config.layers; layer++) {
@@ -315,6 +349,7 @@ export class CachedPolicy implements Policy {
       }
       if (config.choiceHead) {
         const d = config.hiddenSize;
+        // A copy: the output's buffer belongs to the engine, and candidates listed in later turns still need the keys.
         group.promptKeys = floats(out.pointerKeys).slice(packed * d, (packed + length) * d);
       }
       packed += length;
@@ -340,6 +375,7 @@ export class CachedPolicy implements Policy {
     const out = await this.#vectors!.run({ ...this.#weights, ...feeds });
     const bags = floats(out.bags);
     const d = config.hiddenSize;
+    // All room first: a pool then grows once a call, not once a group.
     for (const { batch, candidates } of groups) batch.cache.reserveActions(candidates.length);
     pending.forEach(({ group, row, action }, i) => {
       const mentions = group.prompt.mentions(action);
@@ -361,6 +397,7 @@ export class CachedPolicy implements Policy {
     const out = await this.#decide.run({ ...this.#weights, ...feeds });
     keepPast(config, cache, readings, out);
 
+    // Outputs are laid out by row, slot · K + member, whether or not the row was in this call.
     const values = config.valueHead ? floats(out.values) : undefined;
     const scores = floats(decoder === 'choice' ? out.scores : out.logits);
     const width = decoder === 'choice' ? cache.actions : config.vocabSize;
@@ -371,6 +408,7 @@ export class CachedPolicy implements Policy {
       const value = values ? values[row]! : 0;
       const own = scores.subarray(row * width, (row + 1) * width);
       const scored = { scores: own, value, version: this.#version };
+      // `sample` begins and ends runs; `#runs` follows by the difference.
       const running = member.run !== undefined;
       const finished =
         decoder === 'choice' ? choose(member, request, scored) : sample(this.#options, member, request, scored);

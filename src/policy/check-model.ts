@@ -26,11 +26,14 @@ import { CachedPolicy } from './cached-policy.ts';
 
 /** Check: one line of the table. */
 export interface Check {
+  /** Name of the check. */
   readonly what: string;
   readonly ok: boolean;
+  /** Finding, with the expectation beside it where there is a number; seconds in brackets. */
   readonly found: string;
 }
 
+/** Tokens of the answer: enough to see that rates and log-probabilities hold beyond the first, in seconds on a small machine. */
 const ANSWER = 64;
 const LORA: LoraConfig = { rank: 16, alpha: 32, targets: ALL_PROJECTIONS };
 const NONE = new Int32Array(0);
@@ -80,6 +83,8 @@ export async function checkModel(
     });
     if (!answer) return checks;
     const group = groupOf(codec, answer);
+    // The rollout's decoding and the learner's forward pass are different programs over the same kernels. Where they disagree
+    // by more than float32 noise, importance ratios would be wrong from the first update on.
     await timed('scored again as the learner does', async () => {
       const worst = Math.max(
         ...(await scored(engine, config, codec, zero, group)).map((x, i) => Math.abs(x - answer.logprobs[i]!)),
@@ -90,6 +95,7 @@ export async function checkModel(
         value: worst,
       };
     });
+    // Imitates the one answer: what it takes in memory and time is what a training step of that length takes.
     await timed('one LoRA step', async () => {
       const trainer = await Trainer.create(engine, { ...imitation, model: config, codec }, { params: zero });
       const { broken, stats } = await trainer.update([group], 0);
@@ -108,6 +114,7 @@ export async function checkModel(
   }
 }
 
+/** Opens the model as a run would, with an adapter and a chat codec, and describes it. */
 async function open(folder: string, quantize: Quantize, scratch: string) {
   const model = openModel(folder, 4096);
   const config = { ...frozenAs(model, quantize, join(scratch, 'quantised')), adapter: LORA };
@@ -135,9 +142,11 @@ function paramsOf(config: ModelConfig, size: number): ParamSet {
   return { version: 0, values: drawParameters(specs, 7) };
 }
 
+/** Lets the policy write one answer, call by call. */
 async function write(policy: CachedPolicy): Promise<Decision & { readonly kind: 'tokens' }> {
   const place = { episode: 0, group: 0, member: 0, groupSize: 1, turn: 0 };
   const said = { observation: QUESTION, actions: NONE, newActions: [], samplingSeed: 5, temperature: 1 };
+  // One turn of one episode; a fixed seed, so that two runs of the doctor can be compared.
   policy.submit([{ ...place, ...said }]);
   for (;;) {
     const [acted] = await policy.step();
@@ -147,6 +156,7 @@ async function write(policy: CachedPolicy): Promise<Decision & { readonly kind: 
 
 const QUESTION = 'What is a tree?';
 
+/** Group of one finished episode with one decision, as the learner would get it. */
 function groupOf(codec: ChatCodec, decision: Decision): Group {
   const task = { env: 'doctor', index: 0, seed: 0 };
   const turn = { observation: QUESTION, actions: NONE, action: '', decision, reward: 1, actMs: 0, envMs: 0 };
@@ -157,6 +167,7 @@ function groupOf(codec: ChatCodec, decision: Decision): Group {
   return { group: 0, task, horizon: 1, trajectories: [trajectory] };
 }
 
+/** Options of one supervised step: the answer's likelihood alone, without entropy, value or off-policy terms. */
 const imitation = {
   decoder: 'tokens',
   masked: false,
@@ -181,6 +192,7 @@ const imitation = {
   seed: 1,
 } as const;
 
+/** Log-probabilities of a group's decisions by the learner's own forward pass. */
 async function scored(
   engine: Awaited<ReturnType<typeof openEngine>>,
   model: ModelConfig,
@@ -241,6 +253,8 @@ async function checkServer(
     const own = groupOf(codec, decision);
     const gap = (here: readonly number[]) =>
       here.reduce((sum, x, i) => sum + Math.abs(x - answer.logprobs[i]!), 0) / here.length;
+    // Under the adapter the two must agree; without it they must not: a server that ignored it would pass the first alone.
+    // 16-bit kernels are off by some hundredths of a nat a token, so a tenth is the bound.
     const under = gap(await scored(engine, config, codec, params, own));
     const without = gap(await scored(engine, config, codec, paramsOf(config, 0), own));
     const found = `mean |difference| ${under.toFixed(3)} nats under the adapter, ${without.toFixed(3)} without; expected at most 0.1, and less than without`;

@@ -1,4 +1,7 @@
-/** Decisions from a call's scores: a whole action, or the next token of a run. */
+/**
+ * Decisions from a call's scores: a whole action, or the next token of a run. A draw depends on the episode's seed and the
+ * turn alone, never on the batch or the time at which it is made, so that runs repeat and policies can be compared.
+ */
 import { Rng, seedFrom } from '../core/rng.ts';
 import { type Decision, type ModelResponse, versionsKept } from '../core/trajectory.ts';
 import { nextInTrie } from '../reading/action-trie.ts';
@@ -21,6 +24,8 @@ export interface Scored {
 export function choose(member: MemberState, request: ActRequest, { scores, value, version }: Scored): Acted {
   const { candidates, transcript } = member;
   const { actions } = request;
+  // Only what is listed now takes part: the group's other candidates, of other members or earlier turns, are not drawn from,
+  // and the log-probability is over the listed ones, as the learner recomputes it.
   const listed = new Float32Array(actions.length);
   for (let i = 0; i < actions.length; i++) listed[i] = scores[candidates[actions[i]!]!.row]!;
   const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
@@ -31,9 +36,11 @@ export function choose(member: MemberState, request: ActRequest, { scores, value
 
 /** Limits of a run of tokens. */
 export interface RunLimits {
+  /** Codec that ends runs, reads answers and spells actions. */
   readonly codec: Codec;
   /** True to sample only spellings of listed actions, where some are listed. */
   readonly masked: boolean;
+  /** Longest run of a turn; a given prompt may ask for less. */
   readonly maxTokens: number;
   /** Model of the policy; a run ends where it has no position left to read its last token at. */
   readonly config: { readonly maxPositions: number };
@@ -61,6 +68,7 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   run.logprobs.push(logprob);
   run.versions.push(scored.version);
   transcript.write([id]); // read in the next call, or on the next turn before what the env says
+  // Under a trie the spelling ends by itself, so the limit would only cut an action in two.
   const most = Math.min(maxTokens, request.given?.maxTokens ?? maxTokens);
   const full = transcript.prompt.tokens.length + transcript.tokens.length >= config.maxPositions;
   const ended = codec.ends(run.tokens) || full || (!masked && run.tokens.length >= most);
@@ -69,6 +77,7 @@ export function sample(limits: RunLimits, member: MemberState, request: ActReque
   return answered(codec, member, request, run, masked);
 }
 
+/** Finished run as a decision, and what the codec reads in it. */
 function answered(
   codec: Codec,
   { episode, transcript }: MemberState,
@@ -88,6 +97,7 @@ function answered(
   const { action, text, formatError } = codec.answer(run.tokens);
   if (text === undefined) return { episode, turn, action, decision };
   const completionTokens = run.tokens.length;
+  // The run has been written to the transcript by now: what was read before it is the difference.
   const promptTokens = transcript.prompt.tokens.length + transcript.tokens.length - completionTokens;
   const response: ModelResponse = {
     text,
@@ -103,6 +113,7 @@ function answered(
 function drawSpelling(codec: Codec, { transcript, run }: MemberState, request: ActRequest, logits: Float32Array) {
   const spellings = Array.from(request.actions, (action) => codec.spell(transcript.table[action]!));
   const allowed = nextInTrie(spellings, run!.tokens, codec.end);
+  // The softmax is over what is allowed: the learner masks the same ids, so both log-probabilities are of one distribution.
   const scores = Float32Array.from(allowed, (id) => logits[id]!);
   const { at, logprob } = drawFrom(scores, request.temperature, run!.rng);
   return { id: allowed[at]!, logprob };

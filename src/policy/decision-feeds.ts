@@ -1,4 +1,10 @@
-/** Inputs of one call: the tokens that members have not read yet, and the pools of the cache in place. */
+/**
+ * Inputs of one call: the tokens that members have not read yet, and the pools of the cache in place.
+ *
+ * Sizes: G slots · K members of each · N new tokens in all, packed · T new tokens of one member at the most · S tokens of the
+ * longest past, the new ones included. Linear layers run over the N packed rows; attention over the padded [G, K, T], which
+ * `episodes.index` fills (−1 is padding) and `episodes.inverse` reads back.
+ */
 import type { HostTensor } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { f32, i32, PAD, steps } from '../model/feeds.ts';
@@ -6,7 +12,10 @@ import { MAX_MENTIONS } from '../reading/transcript.ts';
 import type { MemberState } from './episode-state.ts';
 import type { KvCache } from './kv-cache.ts';
 
-/** New tokens of one member per call, at most; longer readings take several calls. */
+/**
+ * New tokens of one member per call, at most; longer readings take several calls. Attention is padded to the longest
+ * reading, so without a bound one member that reads a page would cost every other row of the call as much.
+ */
 const MAX_NEW_TOKENS = 64;
 
 /** Tokens that a call reads for a member. */
@@ -41,11 +50,12 @@ export function decisionFeeds(
   let T = 0;
   let S = 1;
   for (const { member, cached, fresh } of readings) {
-    G = Math.max(G, member.group.slot + 1);
+    G = Math.max(G, member.group.slot + 1); // slots up to the highest: those between are idle rows
     N += fresh;
     T = Math.max(T, fresh);
     S = Math.max(S, cached + fresh);
   }
+  // Room before the feeds are made: growing replaces the pools' arrays, which feeds point into.
   cache.reservePast(S);
   cache.reservePrompt(1); // no dimension may be 0
   return {
@@ -66,9 +76,9 @@ function tokenFeeds(
   const previous2 = new Int32Array(N);
   const focus = new Float32Array(N);
   const positions = new Int32Array(N);
-  const index = new Int32Array(G * K * T).fill(-1);
-  const inverse = new Int32Array(N);
-  const deciding = new Int32Array(G * K).fill(-1);
+  const index = new Int32Array(G * K * T).fill(-1); // padded place → packed row
+  const inverse = new Int32Array(N); // packed row → padded place
+  const deciding = new Int32Array(G * K).fill(-1); // row of the cache → packed row of its last token
   const decidingInverse = new Int32Array(N).fill(-1);
   let n = 0;
   for (const { member, cached, fresh, decides } of readings) {
@@ -110,6 +120,7 @@ function tokenFeeds(
     'decisions.index': i32([G, K], deciding),
     'decisions.inverse': i32([N], decidingInverse),
   };
+  // Only what the program declares is fed: a model without these options has no such inputs.
   if (config.tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
@@ -121,6 +132,7 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
   const { kvHeads } = config;
   const promptShape = [G, kvHeads, cache.prompt, headSize(config)];
   const pastShape = [G, kvHeads, cache.members, cache.past, headSize(config)];
+  // Views, not copies: engines read as many numbers as the shape says from the pool's start.
   const feeds: Record<string, HostTensor> = {
     'prompt.mask': f32([G, cache.prompt], cache.promptMask),
     'past.mask': f32([G, cache.members, cache.past], cache.pastMask),
@@ -160,5 +172,6 @@ export function keepPast(
       n += fresh;
     }
   }
+  // Readable only now: a call that failed leaves the lengths as they were, and its rows are written again.
   for (const { member, cached, fresh } of readings) cache.setPast(member.row, cached + fresh);
 }

@@ -25,8 +25,10 @@ export interface GroupState {
   dirty: boolean;
   /** Candidates in the order of their rows; the first `vectors` of them are in the cache. */
   readonly candidates: Candidate[];
+  /** Rows by text, for candidates that several members list. */
   readonly rows: Map<string, number>;
   vectors: number;
+  /** Episodes in the slot; the slot is freed with the last one. */
   live: number;
 }
 
@@ -53,6 +55,7 @@ export interface MemberState {
     | undefined;
 }
 
+/** Row of a candidate, and the text it was embedded from: another text is another row. */
 interface CandidateRow {
   readonly read: string;
   readonly row: number;
@@ -60,6 +63,7 @@ interface CandidateRow {
 
 /** Candidate row of a listed action in its group, as it is read now; a new one where it has none. */
 export function candidateRow(group: GroupState, action: string, read: string): number {
+  // Rows are by text, not by member: what one member has listed costs the others of its group nothing.
   const key = read === action ? action : `${action}\n${read}`;
   const known = group.rows.get(key);
   if (known !== undefined) return known;

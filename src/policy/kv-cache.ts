@@ -5,7 +5,14 @@
  * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh] · action bags [G, C, d] · mention keys
  * [G, C·M, d]. P, S and C are capacities that grow by regrowing the pool.
  *
- * Values beyond a row's length are never cleared: the masks alone say what may be read.
+ * Values beyond a row's length are never cleared: the masks alone say what may be read. A row is slot · K + member; the pasts
+ * of a slot lie head by head, then member by member, so that attention reads [G, kvHeads, K, S, dh] as it lies.
+ *
+ * Bytes of keys and values: 8 · layers · kvHeads · dh · G · (P + K · S), in float32; sharing a prompt among the K members of a
+ * group saves (K − 1) · P of the tokens.
+ *
+ * The price of one allocation per pool is that a longer episode widens every row. Capacities fall back when the cache runs
+ * empty, so a single long episode does not stay expensive for the rest of the run.
  */
 import type { ModelConfig } from '../model/config.ts';
 import { headSize } from '../model/config.ts';
@@ -56,6 +63,7 @@ export class KvCache {
   /** Tokens in each member's past [G·K]. */
   readonly #pastLength: Int32Array;
   readonly #config: ModelConfig;
+  /** Slots without a group. */
   readonly #free: number[];
 
   constructor(config: ModelConfig, groups: number, members: number) {
@@ -64,7 +72,7 @@ export class KvCache {
     this.members = members;
     this.#promptLength = new Int32Array(groups);
     this.#pastLength = new Int32Array(groups * members);
-    this.#free = Array.from({ length: groups }, (_, slot) => groups - 1 - slot);
+    this.#free = Array.from({ length: groups }, (_, slot) => groups - 1 - slot); // all, in no order that matters
     for (let layer = 0; layer < config.layers; layer++) {
       this.promptK.push(new Float32Array(this.#promptSize));
       this.promptV.push(new Float32Array(this.#promptSize));
@@ -100,7 +108,8 @@ export class KvCache {
     this.#free.push(slot);
     this.#setPrompt(slot, 0);
     for (let member = 0; member < this.members; member++) this.setPast(slot * this.members + member, 0);
-    if (this.empty) this.past = this.prompt = 0; // the next fill decides the capacities anew
+    // The next fill decides the capacities anew. Arrays stay: they are reused in place, and masks are made with the width.
+    if (this.empty) this.past = this.prompt = 0;
   }
 
   /** Tokens in the past of a row, slot · K + member. */
@@ -113,6 +122,7 @@ export class KvCache {
     const before = this.#pastLength[row]!;
     this.#pastLength[row] = length;
     const start = row * this.past;
+    // Only the difference is written: a mask of [G, K, S] would otherwise be rewritten for every token of every member.
     if (length > before) this.pastMask.fill(0, start + before, start + length);
     else this.pastMask.fill(MASKED, start + length, start + Math.min(before, this.past));
   }
@@ -215,6 +225,7 @@ export class KvCache {
     const { hiddenSize: d } = this.#config;
     const at = slot * this.actions + row;
     this.bags.set(bag, at * d);
+    // Every mention is masked or set: the row may have belonged to another candidate.
     for (let m = 0; m < MAX_MENTIONS; m++) {
       const position = mentions[m];
       this.mentionMask[at * MAX_MENTIONS + m] = position === undefined ? MASKED : 0;
@@ -238,6 +249,7 @@ export class KvCache {
     this.promptMask.fill(0, start, start + end).fill(MASKED, start + end, start + this.prompt);
   }
 
+  /** Mask over prompts at the present capacity, made from the lengths: rows move when a pool is regrown. */
   #freshPromptMask(): Float32Array {
     const { groups, prompt } = this;
     const mask = new Float32Array(groups * prompt).fill(MASKED);
@@ -245,6 +257,7 @@ export class KvCache {
     return mask;
   }
 
+  /** Mask over pasts, likewise. Unlike a prompt, a past may be empty: the prompt keeps the softmax from being over nothing. */
   #freshPastMask(): Float32Array {
     const { past } = this;
     const mask = new Float32Array(this.groups * this.members * past).fill(MASKED);

@@ -73,6 +73,8 @@ export async function openPolicy(
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;
   const codec = codecOf(await loadWorld(new URL(spec.envModule)), chat);
   const { engine, computing } = timed(await openEngine(spec.engine), clock);
+  // Where every turn is rendered anew a cache would never be read twice. Spelling needs the cached policy even there (a run
+  // reads its own tokens), and so do prompts from outside, which come without a view.
   const common = { config, codec, maxBatch, now: () => clock.now() };
   const policy =
     codec.rendersAnew && decoder === 'choice' && !spec.givenPrompts

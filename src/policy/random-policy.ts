@@ -2,12 +2,13 @@
 import { Rng, seedFrom } from '../core/rng.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, type Unanswered } from './policy.ts';
 
-/** Draws by (sampling seed, turn) alone, so its decisions depend on nothing else. */
+/** Random policy: draws by (sampling seed, turn) alone, so its decisions depend on neither batches nor time. */
 export class RandomPolicy implements Policy {
   readonly maxBatch: number;
   readonly tokens = 0;
   readonly version = 0;
   #queue: ActRequest[] = [];
+  /** Action texts of each episode, which a request names by their indices. */
   readonly #tables = new Map<number, string[]>();
 
   constructor(maxBatch: number) {
@@ -30,6 +31,7 @@ export class RandomPolicy implements Policy {
     for (const request of requests) {
       let table = this.#tables.get(request.episode);
       if (!table) this.#tables.set(request.episode, (table = []));
+      // Also of a turn that is refused: later turns count on the table being whole.
       table.push(...request.newActions);
       if (request.actions.length === 0) {
         refused.push({ episode: request.episode, message: nothingListed(request) });

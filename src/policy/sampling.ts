@@ -18,6 +18,7 @@ export function drawFrom(scores: ArrayLike<number>, temperature: number, rng: Rn
   const n = scores.length;
   let best = 0;
   for (let i = 1; i < n; i++) if (scores[i]! > scores[best]!) best = i;
+  // Shifted by the largest score: no exponent overflows, and at least one term is 1.
   const peak = scores[best]!;
   let total = 0;
   for (let i = 0; i < n; i++) total += Math.exp(scores[i]! - peak);
@@ -30,8 +31,9 @@ export function drawFrom(scores: ArrayLike<number>, temperature: number, rng: Rn
     scaled = 0;
     for (let i = 0; i < n; i++) scaled += Math.exp((scores[i]! - peak) / temperature);
   }
+  // Inverse transform in index order: one uniform number per draw, so streams of draws can be compared between policies.
   let left = rng.float() * scaled;
-  let at = n - 1;
+  let at = n - 1; // where rounding leaves a little of the sum over
   for (let i = 0; i < n; i++) {
     left -= Math.exp((scores[i]! - peak) / temperature);
     if (left < 0) {

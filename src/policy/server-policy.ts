@@ -5,6 +5,13 @@
  * server's caches go by name, and a decision's version is the one its name stands for. A request names the newest adapter
  * that is loaded when it is sent; within a turn the version never changes, between turns of an episode it may. Old
  * adapters are unloaded once no request names them and none that may still be trained on will.
+ *
+ * Life of a version: written to `<name>.tmp` → synced and renamed → loaded by the server → named by requests → too old to be
+ * trained on and named by none → unloaded → its folder removed.
+ *
+ * Requests run beside each other and beside the actor's handlers. So an answer may come for an episode that was released
+ * meanwhile, or forgotten and opened anew under the same number: it counts only while its member is the same object and has
+ * not been asked again.
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
@@ -21,14 +28,17 @@ import type { Transcript } from '../reading/transcript.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from './policy.ts';
 
+/** Model, codec, server and limits of a server policy. */
 export interface ServerPolicyOptions {
   readonly config: ModelConfig & { readonly adapter: LoraConfig };
   readonly codec: Codec;
+  /** Connection to the server; one attempt a call, the attempts are counted here. */
   readonly client: GenerationClient;
   /** Folder for adapters, on a path that the server sees too. */
   readonly adapters: string;
   /** Base model's path or name, for the adapters' own record. */
   readonly baseModel: string;
+  /** Ids that end an answer beside the codec's own, by the model's generation config. */
   readonly endTokens: readonly number[];
   /** Longest answer, in tokens. */
   readonly maxTokens: number;
@@ -42,13 +52,16 @@ export interface ServerPolicyOptions {
   readonly retryMs: number;
 }
 
+/** Version of the weights that the server can sample under. */
 interface Published {
   readonly version: number;
   /** Name of the adapter; undefined for the base alone, whose adapter would change nothing. */
   readonly name: string | undefined;
+  /** Place of its files, for a server that was restarted and has to load them again. */
   readonly folder: string;
 }
 
+/** Running episode. */
 interface Member {
   readonly transcript: Transcript;
   /** Request under way, and its number: an answer to an older one is discarded. */
@@ -56,19 +69,26 @@ interface Member {
   asked: number;
 }
 
+/** Policy of a generation server; see the head of the file for versions, names and races. */
 export class ServerPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: ServerPolicyOptions;
   /** Run id in every name: another run, and this one after a restart, has other names. */
   readonly #run = randomUUID().slice(0, 8);
   readonly #members = new Map<number, Member>();
+  /** Episodes that wait for a place among the requests in flight. */
   readonly #queue: number[] = [];
   readonly #flights = new Map<number, Promise<void>>();
+  /** Requests in flight under each adapter: it must not be unloaded under them. */
   readonly #users = new Map<Published, number>();
+  /** Adapters that the server has, oldest first. */
   readonly #published: Published[] = [];
+  /** Answers that came since the last step. */
   #acted: Acted[] = [];
+  /** First error of a request whose attempts are used up; the next step throws it. */
   #failure: unknown;
   #params: ParamSet;
+  /** Publication under way: one at a time, or two would write and load the same version. */
   #publishing: Promise<void> | undefined;
   #tokens = 0;
   #flight = 0;
@@ -130,11 +150,14 @@ export class ServerPolicy implements Policy {
    * up
    */
   async step(): Promise<readonly Acted[]> {
+    // Waits for the server to have the newest adapter, so no turn is ever sent under weights older than those at hand.
     const current = await this.#newest();
     while (this.#queue.length > 0 && this.#flights.size < this.maxBatch) {
       const member = this.#members.get(this.#queue.shift()!);
+      // An episode that was released while it waited has no member any more.
       if (member?.request) this.#send(member, member.request, current);
     }
+    // The first answer is enough: the rollouts go on with it while the others are still being written.
     if (this.#acted.length === 0 && this.#flights.size > 0) await Promise.race(this.#flights.values());
     if (this.#failure !== undefined) throw this.#failure;
     const acted = this.#acted;
@@ -143,7 +166,7 @@ export class ServerPolicy implements Policy {
   }
 
   async dispose(): Promise<void> {
-    await Promise.allSettled(this.#flights.values());
+    await Promise.allSettled(this.#flights.values()); // or they would fail under an adapter that is gone
     for (const { name, folder } of this.#published) {
       if (name !== undefined) await this.#options.client.unload(name).catch(() => {});
       rmSync(folder, { recursive: true, force: true });
@@ -153,6 +176,7 @@ export class ServerPolicy implements Policy {
 
   // --- requests -------------------------------------------------------------------------------------------------
 
+  /** Sends one turn. Its answer is kept only if the episode still waits for just this request when it comes. */
   #send(member: Member, request: ActRequest, adapter: Published): void {
     const flight = this.#flight++;
     const asked = ++member.asked;
@@ -171,10 +195,15 @@ export class ServerPolicy implements Policy {
     this.#flights.set(flight, work);
   }
 
+  /**
+   * Asks the server for one turn, with attempts: milliseconds between them double from `retryMs` on.
+   * @throws {LongplayError} REMOTE_FAILED with the last reason
+   */
   async #ask(member: Member, request: ActRequest, adapter: Published): Promise<Acted> {
     const { codec, client, maxTokens, endTokens, attempts, retryMs } = this.#options;
     const { episode, turn, samplingSeed, temperature } = request;
     const { transcript } = member;
+    // Ids, never text: the server must read what was sampled before, token for token. A copy, since the transcript grows.
     const ids = [...transcript.prompt.tokens, ...transcript.tokens];
     let last = '';
     for (let attempt = 0; attempt < attempts; attempt++) {
@@ -186,7 +215,7 @@ export class ServerPolicy implements Policy {
           ids,
           maxTokens,
           temperature,
-          seed: seedFrom(samplingSeed, turn),
+          seed: seedFrom(samplingSeed, turn), // the same for every attempt: a retry repeats the turn, it does not redraw it
           endTokens: [codec.end, ...endTokens.filter((id) => id !== codec.end)],
         });
         if (answer.kind === 'done') {
@@ -196,6 +225,7 @@ export class ServerPolicy implements Policy {
         // It was restarted: the folder is still there, and the name still stands for it.
         if (answer.kind === 'unknown-adapter' && name !== undefined) await client.load(name, adapter.folder);
       } catch (thrown) {
+        // Anything else is a bug of ours: no attempt would mend it.
         if (!(thrown instanceof LongplayError)) throw thrown;
         last = thrown.message;
       }
@@ -206,6 +236,7 @@ export class ServerPolicy implements Policy {
     );
   }
 
+  /** Decision of an answer: the sampled ids exactly as the server reported them, under the version that its name stands for. */
   #finish(
     { transcript }: Member,
     { episode, turn, temperature }: ActRequest,
@@ -252,17 +283,21 @@ export class ServerPolicy implements Policy {
     return this.#published.at(-1)!;
   }
 
+  /** Writes an adapter, has the server load it, and retires older ones. @throws {LongplayError} REMOTE_FAILED */
   async #publish(params: ParamSet): Promise<void> {
     const { config, client, adapters, baseModel, attempts, retryMs } = this.#options;
     const { version, values } = params;
     const name = `lp-${this.#run}-v${version}`;
     const folder = join(adapters, name);
+    // B starts at zero, so the adapter of a fresh run changes nothing: the base alone gives the same numbers, and is
+    // there before anything is loaded.
     const changes = Object.entries(values).some(([key, data]) => key.includes('.lora_B.') && data.some((x) => x !== 0));
     if (!changes) {
       this.#published.push({ version, name: undefined, folder });
       return;
     }
     mkdirSync(adapters, { recursive: true });
+    // Beside, synced and renamed: a server on another machine may read the folder as soon as its name is there.
     const unfinished = `${folder}.tmp`;
     writeAdapter(unfinished, config, values, baseModel);
     const fd = openSync(join(unfinished, ADAPTER_WEIGHTS), 'r');

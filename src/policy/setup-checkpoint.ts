@@ -43,12 +43,15 @@ export function setUpCheckpointPolicy<R, H>(
     ...(policy.chat.system === undefined ? {} : { system: policy.chat.system }),
     stop: policy.chat.stop,
     contextTokens: pretrained.config.maxPositions,
+    // Kept free at the end of the context, or an episode would fill it and have no room to answer.
     answerTokens: policy.maxTokens,
   };
   const codec = codecOf({}, chat);
   const start = policy.adapter.init === undefined ? undefined : readAdapter(policy.adapter.init, pretrained.config);
+  // Quantised once per base, in a folder beside the runs, which all of them share.
   const model = modelOf(config, pretrained, start?.lora, join(dir, '..', 'quantised'), learner.valueCoef > 0);
   const { base } = model;
+  // A checkpoint names the base by its hash: where the files lie is this machine's business, and may change.
   const named = base ? { ...model, base: { hash: base.hash, weights: {} } } : model;
   const identity: Identity = {
     env: config.env.id,
@@ -66,6 +69,7 @@ export function setUpCheckpointPolicy<R, H>(
   return { codec, chat, model, identity, params, saved };
 }
 
+/** Folder of the model. @throws {UserError} BAD_CONFIG where none is named */
 function pathOf({ policy }: RunConfig): string {
   if (policy.path === undefined) {
     throw new UserError(
@@ -76,6 +80,7 @@ function pathOf({ policy }: RunConfig): string {
   return resolve(policy.path);
 }
 
+/** Model to train: every weight, or an adapter beside a frozen base. @throws {UserError} BAD_CONFIG */
 function modelOf(
   { policy }: RunConfig,
   pretrained: PretrainedModel,
@@ -107,12 +112,14 @@ function modelOf(
   return model;
 }
 
+/** Parameters of a fresh run. */
 function firstParams(
   { seed }: RunConfig,
   model: ModelConfig,
   { shards, config }: PretrainedModel,
   adapter: Readonly<Record<string, Float32Array>> | undefined,
 ): ParamSet {
+  // Full training starts from the stored weights; beside an adapter only the adapter, and heads of ours, are drawn.
   const own = model.adapter ? new Set<string>() : new Set(weightSpecs(config).map(({ name }) => name));
   const drawn = drawParameters(
     parameterSpecs(model).filter(({ name }) => !own.has(name)),

@@ -15,6 +15,7 @@ import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
 /** Setup of a policy that is not opened yet: its facts and weights alone. */
 export interface PolicySetup<R, H> {
+  /** Codec that names view and vocabulary; threads open one of their own. */
   readonly codec: Codec;
   /** Reading of a language model, from which threads open its codec; absent for others. */
   readonly chat?: ChatReading;
@@ -83,6 +84,7 @@ export function setUpLocalPolicy<R, H>(
   };
 }
 
+/** Parameters of a fresh run: random, or another run's weights as version 0, without their moments. */
 function startingParams(
   config: RunConfig,
   model: ModelConfig,

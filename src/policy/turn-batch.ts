@@ -2,6 +2,9 @@
  * Turns and their answers in columns, for the same reason as the batches of the env hosts: a thread's message pays for
  * every object and every array in it, and there are hundreds of turns in a batch and thousands of batches in a run.
  * Rare parts (a history, a rendered prompt, a language model's answer) stay objects.
+ *
+ * Both directions walk the columns once, in the order of the turns: each column keeps a cursor, and a head says by how much a
+ * turn moves it.
  */
 import type { Decision } from '../core/trajectory.ts';
 import type { Acted, ActRequest } from './policy.ts';
@@ -10,19 +13,23 @@ import type { Acted, ActRequest } from './policy.ts';
 export interface RequestBatch {
   /** [N, 9]: kind, episode, group, member, group size, turn, sampling seed, number of actions, number of new actions */
   readonly heads: Int32Array;
-  /** [N] */
+  /** [N] temperature of each; float64, so that a value comes out as it went in. */
   readonly temperatures: Float64Array;
+  /** Observations of the requests that are not whole. */
   readonly observations: readonly string[];
   /** Last actions of the requests that have one. */
   readonly lastActions: readonly string[];
   /** Action indices of all requests, one after the other. */
   readonly actions: Int32Array;
+  /** Texts appended to the episodes' action tables, of all requests, one after the other. */
   readonly newActions: readonly string[];
   /** Requests with a history or a given prompt. */
   readonly whole: readonly ActRequest[];
 }
 
+/** Kind of an item that is an object in `whole`, in both directions; 0, so that a fresh head says so by itself. */
 const WHOLE = 0;
+/** Kind of a first request: no last action. */
 const FIRST = 1;
 const LATER = 2;
 /** Kind of a later request whose last action was a stage. */
@@ -38,6 +45,7 @@ export function packRequests(requests: readonly ActRequest[]): RequestBatch {
   const newActions: string[] = [];
   const whole: ActRequest[] = [];
   let listed = 0;
+  // Sizes first: typed arrays do not grow, and growing plain ones would cost what the columns save.
   for (const request of requests) if (isPlain(request)) listed += request.actions.length;
   const actions = new Int32Array(listed);
   listed = 0;
@@ -95,6 +103,7 @@ export function unpackRequests(batch: RequestBatch | readonly ActRequest[]): rea
       observation: observations[observation++]!,
       ...(kind === FIRST ? {} : { lastAction: lastActions[last++]! }),
       ...(kind === STAGED ? { partial: true as const } : {}),
+      // A view: the policy reads it at once, and the batch is its own.
       actions: actions.subarray(action, (action += heads[at + 7]!)),
       newActions: added === 0 ? [] : newActions.slice(text, (text += added)),
       samplingSeed: heads[at + 6]! >>> 0,
@@ -108,6 +117,7 @@ function isList(batch: RequestBatch | readonly ActRequest[]): batch is readonly 
   return Array.isArray(batch);
 }
 
+/** True for a request that fits the columns: no history, no prompt of its own, and a stage only after an action. */
 function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
   return given === undefined && history === undefined && (!partial || lastAction !== undefined);
 }
@@ -121,6 +131,7 @@ export interface ActedBatch {
   readonly heads: Int32Array;
   /** [N, 5]: value, log-probability of the choice, and of the stages waitMs, prefillMs, decodeMs */
   readonly numbers: Float64Array;
+  /** Texts for the envs, of the answers that are not whole. */
   readonly actions: readonly string[];
   /** Contexts of all decisions, each followed by its sampled tokens if there are any. */
   readonly tokens: Int32Array;
@@ -147,6 +158,7 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   let read = 0;
   let sampled = 0;
   let changes = 0;
+  // Sizes first, as above.
   for (const { decision, response } of turns) {
     if (!decision || response) continue;
     read += decision.context.length;

@@ -148,6 +148,14 @@ function actionOf(text: string, { foreign }: WorldPrompt): Parsed {
   return action === '' ? { error: 'The action is empty.' } : { action };
 }
 
+/** The action that a model's call of a function means. @param args JSON of its arguments */
+export function actionOfCall(world: WorldPrompt, name: string, args: string): Parsed {
+  const values = args.trim() === '' ? {} : jsonObject(args);
+  return values
+    ? called(world, name, values)
+    : { error: `The arguments of ${name.slice(0, 40)} are not a JSON object.` };
+}
+
 function called(world: WorldPrompt, name: string, values: Record<string, unknown>): Parsed {
   const form = formsOf(world).find((known) => known.name === name);
   if (!form) return unknownFunction(world, name);

@@ -29,6 +29,8 @@ export interface ConsumedFacts {
   readonly byLabel: Readonly<Record<string, EpisodeSums>>;
   readonly byHorizon: Readonly<Record<string, EpisodeSums>>;
   readonly groups: number;
+  /** Groups of at least two members, and those of them that are flat: a group of one compares nothing. */
+  readonly comparedGroups: number;
   readonly flatGroups: number;
   readonly repeats: number;
   /** Top action: the most frequent text and its count; absent without any action. */
@@ -68,18 +70,22 @@ export function consumedFacts(groups: readonly GroupFacts[]): ConsumedFacts {
   const actions = new Map<string, number>();
   let all = noEpisodes;
   let repeats = 0;
+  let comparedGroups = 0;
   let flatGroups = 0;
   for (const group of groups) {
     all = add(all, group.sums);
     byLabel[group.label] = add(byLabel[group.label] ?? noEpisodes, group.sums);
     byHorizon[group.horizon] = add(byHorizon[group.horizon] ?? noEpisodes, group.sums);
     repeats += group.repeats;
-    if (group.flat) flatGroups++;
+    if (group.sums.episodes > 1) {
+      comparedGroups++;
+      if (group.flat) flatGroups++;
+    }
     for (const [action, count] of group.actions) actions.set(action, (actions.get(action) ?? 0) + count);
   }
   let top: ConsumedFacts['top'];
   for (const [action, count] of actions) if (count > (top?.count ?? 0)) top = { action, count };
-  return { all, byLabel, byHorizon, groups: groups.length, flatGroups, repeats, top };
+  return { all, byLabel, byHorizon, groups: groups.length, comparedGroups, flatGroups, repeats, top };
 }
 
 function add(a: EpisodeSums, b: EpisodeSums): EpisodeSums {

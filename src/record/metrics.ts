@@ -60,7 +60,8 @@ export const metricTable = [
   {
     name: 'zeroVarianceGroups',
     unit: '',
-    meaning: 'share of the update’s groups whose members all have the same return, whether or not they are left out',
+    meaning:
+      'share of the update’s groups of two or more whose members all have the same return, whether or not they are left out',
   },
   { name: 'trainedGroups', unit: 'groups', meaning: 'groups trained on in the update' },
   { name: 'filteredGroups', unit: 'groups', meaning: 'groups left out because all their episodes scored the same' },

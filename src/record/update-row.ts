@@ -141,7 +141,10 @@ function counters({ elapsedMs, progress, horizon, envSteps, episodes, accounting
   return row;
 }
 
-function addOutcomes(row: Row, { all, byLabel, byHorizon, groups, flatGroups, repeats, top }: ConsumedFacts): void {
+function addOutcomes(
+  row: Row,
+  { all, byLabel, byHorizon, comparedGroups, flatGroups, repeats, top }: ConsumedFacts,
+): void {
   if (all.episodes === 0) return;
   row.success = all.successes / all.episodes;
   row.return = all.returns / all.episodes;
@@ -155,7 +158,7 @@ function addOutcomes(row: Row, { all, byLabel, byHorizon, groups, flatGroups, re
   row.episodesByHorizon = each(byHorizon, (sums) => sums.episodes);
   row.successByHorizon = each(byHorizon, (sums) => sums.successes / sums.episodes);
   row.truncatedByHorizon = each(byHorizon, (sums) => sums.truncated / sums.episodes);
-  row.zeroVarianceGroups = flatGroups / groups;
+  if (comparedGroups > 0) row.zeroVarianceGroups = flatGroups / comparedGroups;
   if (all.turns === 0) return;
   row.topAction = (top?.count ?? 0) / all.turns;
   row.repeatedTurns = repeats / all.turns;

@@ -93,7 +93,7 @@ export class HttpClient {
             const status = response.statusCode ?? 0;
             if (status >= 200 && status < 300) resolve({ status, body: text });
             else {
-              const message = `${method} ${url.href}: HTTP ${status} ${excerpt(text, 300)}`.trimEnd();
+              const message = `${method} ${url.href}: HTTP ${status} ${excerpt(text, 500)}`.trimEnd();
               reject(new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(response.headers) }));
             }
           },

@@ -103,9 +103,16 @@ function prepareFolder(folder: string, settings: Settings): void {
     const unlike = `${folder} holds an unfinished index with other options (${found.trim()})`;
     throw new UserError('BAD_ARGUMENT', `${unlike}; finish it with those, or remove the folder`);
   }
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(`${file}.draft`, text);
-  renameSync(`${file}.draft`, file);
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(`${file}.draft`, text);
+    renameSync(`${file}.draft`, file);
+  } catch (thrown) {
+    throw new UserError(
+      'NO_PERMISSION',
+      `cannot write ${folder}: ${messageOf(thrown)}; choose another place with --out`,
+    );
+  }
 }
 
 function syncFolder(folder: string): void {

@@ -8,15 +8,22 @@ import { seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
+import type { EvaluationProgress } from './evaluation-progress.ts';
 
-/** Evaluates a run's present weights by all evaluations of its configuration. */
+/**
+ * Evaluates a run's present weights by all evaluations of its configuration.
+ * @param progress is told what will be played; the run tells it what was
+ */
 export async function evaluateRun(
   run: Run,
   config: RunConfig,
   kinds: readonly ('sampled' | 'greedy')[] = config.evaluation.greedy ? ['sampled', 'greedy'] : ['sampled'],
+  progress?: EvaluationProgress,
 ): Promise<EvaluationSummary[]> {
   const summaries: EvaluationSummary[] = [];
-  for (const plan of evaluationPlans(run.env, config, kinds)) summaries.push(await evaluate(run, plan));
+  const plans = evaluationPlans(run.env, config, kinds);
+  progress?.expect(plans);
+  for (const plan of plans) summaries.push(await evaluate(run, plan));
   return summaries;
 }
 

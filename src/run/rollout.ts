@@ -8,6 +8,7 @@ import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import type { RunConsole } from '../console/console.ts';
 import { isUserMistake } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
+import { chooseEngine } from '../engine/open.ts';
 import type { EvaluationSummary } from '../evaluation/summary.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
@@ -157,6 +158,8 @@ export async function playRollout(
   if (left.length > 0) {
     const checkpoint = plan.policyRun === undefined ? undefined : loadNewestOf(plan.policyRun);
     for (const warning of checkpoint?.warnings ?? []) onNotice(warning);
+    // Behind a server it is not our engine that computes.
+    if (plan.policyRun !== undefined) onNotice((await chooseEngine(config.engine)).notice);
     const { horizon, temperature, seed, episodes: total } = plan;
     const watch = new RolloutWatch((index) => env.tasks.label(index), { before: before.size, total, horizon });
     let status: RunStatus | undefined;

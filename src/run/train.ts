@@ -11,6 +11,7 @@ import type { ChaosSpec } from '../chaos/spec.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
@@ -19,6 +20,7 @@ import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
+import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
 import { OrderRecorder, type RecordedOrder, readOrder } from './order-file.ts';
 import { createRunFolder, discard, freeRunName, readRunConfig } from './run-folder.ts';
@@ -60,6 +62,8 @@ export interface TrainOptions {
 
 /** Outcome of a training run; also in the folder's `results.json`. */
 export interface TrainOutcome {
+  /** The engine that computed it, e.g. `onnxruntime-node/cpu`. */
+  readonly engine: string;
   readonly ended: TrainEnded;
   readonly evaluations: readonly EvaluationSummary[];
   /** Faults injected, detected and lost, under chaos. */
@@ -131,6 +135,9 @@ export function train(options: TrainOptions): TrainingRun {
   };
 }
 
+/** Milliseconds from one word on an evaluation's progress to the next. */
+const PROGRESS_MS = 10_000;
+
 interface TrainRequest extends Omit<TrainOptions, 'config'> {
   readonly config: RunConfig;
   readonly dir: string;
@@ -166,6 +173,9 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const { recordOrder, replayOrder } = request;
   const record = recordOrder === undefined ? undefined : new OrderRecorder(recordOrder, config);
   const replay = replayOrder === undefined ? undefined : orderOf(replayOrder, config);
+  const { engine, notice } = await chooseEngine(config.engine);
+  onNotice(notice);
+  const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => {
     request.onMetrics?.(row);
@@ -178,7 +188,10 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
     metrics$,
-    onEpisodes: (trajectories, purpose) => watchEpisodes(streams, trajectories, purpose),
+    onEpisodes: (trajectories, purpose) => {
+      progress.finished(trajectories, purpose);
+      watchEpisodes(streams, trajectories, purpose);
+    },
     record,
     replay,
     onNotice,
@@ -209,16 +222,16 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       if (replay) onNotice(compared(replay, sha256));
     }
     await request.beforeEvaluation?.();
-    const progress = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
-    onNotice(ended.why === 'halted' ? progress : `${progress}; evaluating`);
+    const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
+    onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
     const evaluations = await unlessInterrupted(interrupt, async () => {
       if (ended.why === 'halted') return [];
-      const all = await evaluateRun(run, config);
+      const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) all.push(...(await randomBaseline(request)));
       return all;
     });
     const chaos = run.chaos();
-    const outcome: TrainOutcome = { ended, evaluations, chaos };
+    const outcome: TrainOutcome = { engine, ended, evaluations, chaos };
     try {
       writeFileSync(join(dir, 'results.json'), `${JSON.stringify({ format: 1, ...outcome }, null, 2)}\n`);
     } catch (thrown) {
@@ -306,6 +319,9 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     policy: { ...request.config.policy, kind: 'random' },
     trace: { ...request.config.trace, everyGroups: 0 },
   };
+  const progress = new EvaluationProgress(
+    nowAndThen(PROGRESS_MS, (text) => request.onNotice(`random policy: ${text}`)),
+  );
   const run = await startRun({
     config,
     dir: request.dir,
@@ -313,9 +329,10 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
     onNotice: request.onNotice,
+    onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
   });
   try {
-    const summaries = await evaluateRun(run, config, ['sampled']);
+    const summaries = await evaluateRun(run, config, ['sampled'], progress);
     return summaries.map((summary) => ({ ...summary, name: summary.name.replace('sampled', 'random') }));
   } finally {
     await run.stop();

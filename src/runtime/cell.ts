@@ -31,6 +31,8 @@ export interface Executor {
   ping?(): void;
   /** Milliseconds since a ping that was not answered. */
   readonly silentMs?: number;
+  /** Milliseconds in handlers that `progressed` was not told yet, the running one's included. */
+  readonly busyMs: number;
 }
 
 /** Launches an incarnation; once `gaveUp` fires the result is no longer awaited. */
@@ -244,7 +246,7 @@ export class ActorCell implements Child, Runnable {
       placement: executor?.placement ?? 'local',
       depth: this.mailbox.length + (executor?.placement === 'thread' ? inHand.length : 0),
       handled: this.handled,
-      busyMs: this.busyMs,
+      busyMs: this.busyMs + (executor?.busyMs ?? 0),
       restarts: Math.max(0, this.incarnation - 1),
       oldestMs: oldest ? this.#port.clock.now() - oldest.at : 0,
       message: oldest?.message.type,

@@ -43,6 +43,8 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
   readonly cell: ActorCell;
   readonly #port: SystemPort;
   #current: Envelope | undefined;
+  /** Clock when its handler began. */
+  #began = 0;
   #dead = false;
   #wantsStop = false;
   #idle: (() => void) | undefined;
@@ -58,6 +60,10 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
 
   accepts(): boolean {
     return this.#current === undefined && !this.#dead;
+  }
+
+  get busyMs(): number {
+    return this.#current ? this.#port.clock.now() - this.#began : 0;
   }
 
   unhandled(): readonly Envelope[] {
@@ -76,6 +82,7 @@ class LocalExecutor<M extends Message> implements Executor, Parent {
     }
     this.#current = envelope;
     const began = this.#port.clock.now();
+    this.#began = began;
     let result: unknown;
     try {
       result = this.#port.dispatcher.track(`${this.cell.path} ${message.type}`, () => handler.call(handlers, message));

@@ -1,6 +1,7 @@
 /** Entry module of an actor's thread: a small system holding one actor, whose other addresses lie behind the port. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ActorModule, Message, StopReason } from './actor.ts';
+import { handlerBegan, handlerEnded } from './busy-time.ts';
 import type { ActorCell } from './cell.ts';
 import { type Envelope, recordError } from './envelope.ts';
 import type { Begun } from './message-order.ts';
@@ -10,7 +11,7 @@ import { type Frame, type Lane, Outbox } from './wire.ts';
 
 const data = workerData as ThreadData;
 const port = parentPort!;
-const handled = { data: 0, control: 0, busyMs: 0 };
+const handled = { data: 0, control: 0 };
 let begun: Begun[] = [];
 
 const outbox = new Outbox(
@@ -22,9 +23,9 @@ const outbox = new Outbox(
       begun = [];
     }
     if (handled.data + handled.control === 0) return;
-    const { data: plain, control, busyMs } = handled;
-    handled.data = handled.control = handled.busyMs = 0;
-    outbox.post(['handled', plain, control, busyMs]);
+    const { data: plain, control } = handled;
+    handled.data = handled.control = 0;
+    outbox.post(['handled', plain, control]);
   },
 );
 const system = new System({ mode: 'async', seed: data.seed }, { root: data.path, uplink: outbox });
@@ -58,10 +59,11 @@ async function start(): Promise<void> {
     const hooks = {
       onBegin(cell: ActorCell, envelope: Envelope) {
         if (data.record) begun.push({ type: envelope.message.type, self: envelope.self === true });
+        handlerBegan(data.busy);
         lane = envelope.windowed && (cell.isControl(envelope.message) ? 'control' : 'data');
       },
       onHandled(cell: ActorCell, envelope: Envelope, busyMs: number) {
-        handled.busyMs += busyMs;
+        handlerEnded(data.busy, busyMs);
         if (!envelope.windowed) return;
         if (cell.isControl(envelope.message)) handled.control++;
         else handled.data++;

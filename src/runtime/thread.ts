@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { type MessagePort as NodePort, Worker } from 'node:worker_threads';
 import { LongplayError } from '../core/errors.ts';
 import type { ModuleSpec, StopReason } from './actor.ts';
+import { type BusyMemory, busyMemory, busyMsOf } from './busy-time.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
 import { type Envelope, reviveError } from './envelope.ts';
 import { Deque } from './mailbox.ts';
@@ -55,6 +56,8 @@ export interface ThreadData {
   readonly control: readonly string[];
   /** True to report every message begun. */
   readonly record: boolean;
+  /** The thread keeps its busy time there. */
+  readonly busy: BusyMemory;
 }
 
 /** Launches the actor a module exports in a thread of its own. */
@@ -73,6 +76,9 @@ class ThreadExecutor implements Executor, Link {
   readonly #router: Router;
   readonly #cell: ActorCell;
   readonly #worker: Worker;
+  readonly #busy = busyMemory();
+  /** Busy time that the cell was told. */
+  #told = 0;
   readonly #outbox: Outbox;
   readonly #window: number;
   /** Data messages delivered and not acknowledged. */
@@ -104,6 +110,7 @@ class ThreadExecutor implements Executor, Link {
       incarnation,
       control: cell.options.control ?? [],
       record: port.record !== undefined,
+      busy: this.#busy,
     };
     this.#worker = new Worker(workerUrl(new URL('./thread-entry.ts', here)), {
       workerData: data,
@@ -141,6 +148,10 @@ class ThreadExecutor implements Executor, Link {
     this.#outbox.post(frame, transfer);
   }
 
+  get busyMs(): number {
+    return Math.max(0, busyMsOf(this.#busy) - this.#told);
+  }
+
   get silentMs(): number {
     return this.#pingedAt === undefined ? 0 : this.#port.clock.now() - this.#pingedAt;
   }
@@ -174,7 +185,9 @@ class ThreadExecutor implements Executor, Link {
   #receive(frame: Frame): void {
     switch (frame[0]) {
       case 'handled': {
-        const [, data, control, busyMs] = frame;
+        const [, data, control] = frame;
+        const busyMs = this.busyMs;
+        this.#told += busyMs;
         for (let i = 0; i < data; i++) this.#data.shift();
         for (let i = 0; i < control; i++) this.#control.shift();
         this.#cell.progressed(this, data + control, busyMs);

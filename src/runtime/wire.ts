@@ -9,7 +9,7 @@ export type Lane = 'data' | 'control';
 export type Frame =
   // To the thread's own actor, within the window it has acknowledged.
   | readonly ['deliver', message: Message, ask: AskTag | undefined]
-  | readonly ['handled', data: number, control: number, busyMs: number]
+  | readonly ['handled', data: number, control: number]
   // To any address; the main thread routes.
   | readonly ['tell', path: string, message: Message, ask: AskTag | undefined]
   | readonly ['answer', to: Address, answer: Answer]

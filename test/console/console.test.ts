@@ -10,10 +10,11 @@ import { describe, expect, it } from 'vitest';
 import { openConsole } from '../../src/console/console.ts';
 import { advise, warnings } from '../../src/console/diagnose.ts';
 import { frame } from '../../src/console/frame.ts';
-import type { Terminal } from '../../src/console/painter.ts';
 import { plainLine } from '../../src/console/plain.ts';
+import { printable } from '../../src/console/printable.ts';
 import { type ConsoleState, reduce, startState } from '../../src/console/state.ts';
-import { cut, lineWidth, printable, render, span, widthOf } from '../../src/console/text.ts';
+import { TerminalWriter } from '../../src/console/terminal.ts';
+import { cut, lineWidth, render, span, widthOf } from '../../src/console/text.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
@@ -253,7 +254,7 @@ describe('on a terminal', () => {
   );
 });
 
-function opened({ out, json = false, tty = false }: { out?: Terminal; json?: boolean; tty?: boolean }) {
+function opened({ out, json = false, tty = false }: { out?: Writable; json?: boolean; tty?: boolean }) {
   const written: string[] = [];
   const sink = Object.assign(
     new Writable({
@@ -266,7 +267,15 @@ function opened({ out, json = false, tty = false }: { out?: Terminal; json?: boo
   );
   const clock = new SimulatedClock();
   const metrics$ = new Subject<MetricsRow>();
-  const options = { out: out ?? sink, notices: sink, json, clock, name: 'scene', config: sceneConfig, color: false };
+  const options = {
+    out: new TerminalWriter(out ?? sink),
+    notices: new TerminalWriter(sink),
+    json,
+    clock,
+    name: 'scene',
+    config: sceneConfig,
+    color: false,
+  };
   const console = openConsole(metrics$, { ...options, cores: 4 });
   return { clock, metrics$, console, chunks: () => written, lines: () => written.join('').trimEnd().split('\n') };
 }

@@ -14,7 +14,7 @@ const missing = findChromium() === undefined;
 if (missing) console.log('skipped: no Chromium (apt-get install chromium, or set CHROMIUM)');
 
 /** Episodes to compare: at least these, and as many more as the time allows. */
-const LEAST = Number(process.env.LONGPLAY_EPISODES ?? (long ? 2000 : 10));
+const LEAST = long ? 2000 : 10;
 const MOST_MS = long ? 0 : 10_000;
 
 /** A walk over everything a page of ours can hold; `<role name>` stands for the element's number. */

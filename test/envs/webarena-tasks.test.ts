@@ -10,7 +10,8 @@ import { player } from '../../envs/webarena/oracle.ts';
 import { layoutOf, type Page } from '../../envs/webarena/page.ts';
 import { Episode } from '../../envs/webarena/sites/episode.ts';
 import { BASES } from '../../envs/webarena/sites/site.ts';
-import { drawTask, judge, tasks, templateOf, templates } from '../../envs/webarena/tasks.ts';
+import { type Drawn, drawTask, judge, tasks, templateOf, templates } from '../../envs/webarena/tasks.ts';
+import type { Template } from '../../envs/webarena/templates/template.ts';
 import { printTree } from '../../envs/webarena/tree.ts';
 import { slug } from '../../envs/webarena/worlds/draw.ts';
 import type { Session, TimeStep } from '../../src/core/env.ts';
@@ -46,6 +47,18 @@ function readableOf(page: Page, url: string): string {
   return [printed.text, ...options].join('\n');
 }
 
+/** Plays the oracle of another template of the same world. @returns whether it earned the task's reward, and not by chance */
+async function passes(drawn: Drawn, other: Template, rng: Rng): Promise<boolean> {
+  const instance = other.draw(drawn.world, rng);
+  if (!instance) return false;
+  const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
+  const session = await corrected.openDrawn({ ...drawn, template: { ...drawn.template, sites: other.sites } });
+  const answer = instance.answer ? answerText(instance.answer) : 'done';
+  const { success } = await play(session, player([...instance.plan, { do: 'stop', answer }]));
+  const url = new URL(instance.url ?? '/', BASES[other.sites[0]!]).href;
+  return success && !judge(drawn.instance, { answer, changes: instance.changes ?? {}, url }, 'corrected');
+}
+
 describe('tasks', () => {
   it('are 372 to train on and 50 to test with, in the paper’s columns', () => {
     expect(tasks.split('train')).toHaveLength(372);
@@ -59,7 +72,7 @@ describe('tasks', () => {
       expect(templates.filter((one) => one.label === label && one.unseen).length).toBeGreaterThanOrEqual(2);
   });
 
-  it('are solved by their oracle', { timeout: 600_000 }, async () => {
+  it('are solved by their oracle', { timeout: 3_600_000 }, async () => {
     const failed: number[] = [];
     const seeds = long ? Array.from({ length: 21 }, (_, seed) => seed) : [0, 7];
     for (const seed of seeds) {
@@ -73,7 +86,7 @@ describe('tasks', () => {
   });
 
   it('of the test table take five turns in the middle, and eight for a third of them', {
-    timeout: 600_000,
+    timeout: 3_600_000,
   }, async () => {
     const lengths: number[] = [];
     for (const index of tasks.split('test')) {
@@ -86,8 +99,7 @@ describe('tasks', () => {
     expect(lengths.at(-1)).toBeLessThanOrEqual(15);
   });
 
-  it('are not solved by the oracle of another task of the same world', { timeout: 600_000 }, async () => {
-    const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
+  it('are not solved by the oracle of another task of the same world', { timeout: 3_600_000 }, async () => {
     const passed: string[] = [];
     for (const index of sampled) {
       const drawn = drawTask({ index, seed: 1 });
@@ -96,24 +108,41 @@ describe('tasks', () => {
         templates.filter(({ label, id }) => label === drawn.template.label && id !== drawn.template.id),
       );
       for (const other of long ? others : others.slice(0, 2)) {
-        const instance = other.draw(drawn.world, rng);
-        if (!instance) continue;
-        const session = await corrected.openDrawn({ ...drawn, template: { ...drawn.template, sites: other.sites } });
-        const answer = instance.answer ? answerText(instance.answer) : 'done';
-        const { success } = await play(session, player([...instance.plan, { do: 'stop', answer }]));
-        // The other task may ask for the same thing by chance: a small number, say.
-        const url = new URL(instance.url ?? '/', BASES[other.sites[0]!]).href;
-        const byChance = judge(drawn.instance, { answer, changes: instance.changes ?? {}, url }, 'corrected');
-        if (success && !byChance) passed.push(`${index} by ${other.id}`);
+        // One that passes is drawn again with other slots: it may have asked for the very thing by chance.
+        if ((await passes(drawn, other, rng)) && (await passes(drawn, other, rng)))
+          passed.push(`${index} by ${other.id}`);
       }
     }
     expect(passed).toEqual([]);
   });
 
-  it('that cannot be done are not done by an answer, nor by doing nothing but saying so', async () => {
-    for (const index of main.filter((one) => drawTask({ index: one, seed: 0 }).instance.answer?.type === 'none')) {
-      const session = await env.open({ env: 'webarena', index, seed: 0 });
-      expect(await session.step('stop [N/A]')).toMatchObject({ kind: 'terminated', success: false });
+  it('that cannot be done are not done by saying so without a look, unless judged as the original does', async () => {
+    const unachievable = main.filter((one) => drawTask({ index: one, seed: 0 }).instance.answer?.type === 'none');
+    expect(unachievable.length).toBeGreaterThan(5);
+    expect(unachievable.length / main.length).toBeLessThanOrEqual(0.06);
+    for (const index of unachievable) {
+      for (const fidelity of ['corrected', 'original'] as const) {
+        const sites = new EmbeddedWebArena({ fidelity, dialect: '2023' });
+        for (const [answer, success] of [
+          ['N/A', fidelity === 'original'],
+          ['42', false],
+        ] as const) {
+          const session = await sites.open({ env: 'webarena', index, seed: 0 });
+          expect(await session.step(`stop [${answer}]`), `${index} ${fidelity}`).toMatchObject({ success });
+        }
+      }
+    }
+  });
+
+  it('begin anew: what one episode wrote is in no other', async () => {
+    const { world } = drawTask({ index: 0, seed: 0 });
+    const template = templates.find(({ id }) => id === 'reddit/bio')!;
+    const drawn = { template, world, instance: template.draw(world, Rng.fromSeed(0))! };
+    for (const fidelity of ['corrected', 'original'] as const) {
+      const sites = new EmbeddedWebArena({ fidelity, dialect: '2023' });
+      const plan = [...drawn.instance.plan, { do: 'stop', answer: 'done' }] as const;
+      expect((await play(await sites.openDrawn(drawn), player(plan))).success).toBe(true);
+      expect(await (await sites.openDrawn(drawn)).step('stop [done]')).toMatchObject({ success: false });
     }
   });
 
@@ -130,7 +159,7 @@ describe('tasks', () => {
     expect([...worlds(sampled.filter((index) => index < 372))].filter((seed) => held.has(seed))).toEqual([]);
   });
 
-  it('show no answer in source, attribute or address that the agent cannot read', { timeout: 600_000 }, async () => {
+  it('show no answer in source, attribute or address that the agent cannot read', { timeout: 3_600_000 }, async () => {
     const corrected = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' });
     const leaks: string[] = [];
     let asked = 0;
@@ -153,7 +182,7 @@ describe('tasks', () => {
         const readable = `${readableOf(page, url)}\n${url}`.toLowerCase();
         if (readable.includes(said.toLowerCase())) continue;
         const source = decodeURIComponent(
-          decodeHTML(htmlOf(page))
+          decodeHTML(htmlOf(page).replace(/<(style|script)>.*?<\/\1>/gs, ''))
             .replaceAll('+', ' ')
             .replace(/%(?![0-9a-f]{2})/gi, '%25'),
         );

@@ -1,13 +1,14 @@
 /** Shows the scene in the terminal it runs in, again after a resize, until Ctrl-C. Argument: the mood. */
 import { Subject } from 'rxjs';
 import { openConsole } from '../../src/console/console.ts';
+import { err, out } from '../../src/console/terminal.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { actors, type Mood, scene, sceneConfig } from './console-scene.ts';
 
 const clock = new SimulatedClock();
 const metrics$ = new Subject<MetricsRow>();
-const options = { out: process.stdout, notices: process.stderr, json: false, cores: 4, name: 'scene' };
+const options = { out, notices: err, json: false, cores: 4, name: 'scene' };
 const display = openConsole(metrics$, { ...options, config: sceneConfig, clock });
 display.watch(() => actors(clock.now()));
 for (const event of scene(160, (process.argv[2] ?? 'learning') as Mood)) {

@@ -93,6 +93,7 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
         updated: ({ status }) => void updates.push(status),
         failed: ({ failure }) => void failures.push(failure),
         quarantined: (message) => void recorded.push(message),
+        noticed() {},
         metrics() {},
         evaluated() {},
         saved() {},

@@ -51,7 +51,7 @@ export async function launchChromium(hosts: string): Promise<Browser> {
   const isRoot = process.getuid?.() === 0;
   if (isRoot && !told) {
     told = true;
-    process.stderr.write('webarena: running as root, so Chromium runs without its sandbox (--no-sandbox)\n');
+    console.warn('webarena: running as root, so Chromium runs without its sandbox (--no-sandbox)');
   }
   const args = [
     ...[

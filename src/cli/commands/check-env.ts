@@ -1,13 +1,15 @@
 /**
  * Command `longplay check-env`: checks a world against the laws, measures its costs and the success of simple agents.
  */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { reportLines } from '../../conformance/report.ts';
 import { checkWatched } from '../../conformance/watch.ts';
+import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
+import { again, wholeNumber } from '../flags.ts';
 
 interface CheckFlags {
   readonly cases: number;
@@ -25,12 +27,12 @@ export function checkEnv(program: Command): void {
     .command('check-env')
     .description('check that an environment keeps the laws every environment must keep, and what it costs')
     .argument('<module|id>', 'a JavaScript module that exports createEnv, or a world of this package')
-    .option('--cases <n>', 'scripts each law is tried on', whole(1), 1000)
-    .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', whole(0), 1)
-    .option('--episodes <n>', 'episodes of the leak check', whole(10), 10_000)
-    .option('--horizon <turns>', 'turns the agents may take', whole(1), 30)
-    .option('--deadline <seconds>', 'longest time for one case before the env counts as hanging', whole(1), 30)
-    .option('--option <key=value...>', 'options of the env, e.g. fidelity=original', [])
+    .option('--cases <n>', 'scripts each law is tried on', wholeNumber(1), 1000)
+    .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', wholeNumber(0), 1)
+    .option('--episodes <n>', 'episodes of the leak check', wholeNumber(10), 10_000)
+    .option('--horizon <turns>', 'turns the agents may take', wholeNumber(1), 30)
+    .option('--deadline <seconds>', 'longest time for one case before the env counts as hanging', wholeNumber(1), 30)
+    .option('--option <key=value>', 'an option of the env, e.g. fidelity=original; give it once for each', again, [])
     .option('--json', 'one JSON object')
     .action((target: string, flags: CheckFlags) => runCommand(() => checkCommand(target, flags)));
 }
@@ -40,7 +42,8 @@ async function checkCommand(target: string, flags: CheckFlags): Promise<void> {
   const options = Object.fromEntries(flags.option.map(keyValue));
   const url = worldUrl(target, options).href;
   const report = await checkWatched({ url, options, cases, seed, episodes, horizon }, flags.deadline * 1000);
-  process.stdout.write(`${flags.json ? JSON.stringify(report) : reportLines(report).join('\n')}\n`);
+  if (flags.json) out.json(report);
+  else out.line(reportLines(report).join('\n'));
   if (!report.ok) process.exitCode = 1;
 }
 
@@ -48,12 +51,4 @@ function keyValue(text: string): [string, unknown] {
   const cut = text.indexOf('=');
   if (cut < 1) throw new UserError('BAD_ARGUMENT', `--option ${text}: expected key=value`);
   return [text.slice(0, cut), parse(text.slice(cut + 1))];
-}
-
-function whole(least: number) {
-  return (value: string): number => {
-    const n = Number(value);
-    if (!Number.isSafeInteger(n) || n < least) throw new InvalidArgumentError(`expected a whole number ≥ ${least}`);
-    return n;
-  };
 }

@@ -1,6 +1,8 @@
 /** Command `longplay doctor`: reports what this machine has and what each engine lacks. */
+import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
+import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { EngineOptions } from '../../engine/engine.ts';
 import { openEngine } from '../../engine/open.ts';
@@ -67,34 +69,34 @@ export function doctor(program: Command): void {
         };
         const auto = await chosen();
         if (json) {
-          process.stdout.write(`${JSON.stringify({ ...machine, engines: findings, auto })}\n`);
+          out.json({ ...machine, engines: findings, auto });
           return;
         }
-        process.stdout.write(
-          `node ${machine.node} on ${machine.platform}, ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB\n\n`,
+        out.line(
+          `node ${machine.node} on ${machine.platform}, ${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB\n`,
         );
         const rows = findings.map(({ engine, works, detail }) => [engine, works ? 'ok' : '–', detail]);
-        process.stdout.write(
-          `${columns([['engine', '', ''], ...rows.map(([a, b]) => [a!, b!, ''])])
+        out.line(
+          columns([['engine', '', ''], ...rows.map(([a, b]) => [a!, b!, ''])])
             .map((line, i) => (i === 0 ? line : `${line}  ${rows[i - 1]![2]}`))
-            .join('\n')}\n`,
+            .join('\n'),
         );
-        process.stdout.write(`\nauto: ${auto}\n`);
+        out.line(`\nauto: ${auto}`);
       }),
     );
 }
 
 /** Table of a model's checks, to send back. */
 async function modelTable(folder: string, { quantize, server, api, servedModel, json }: DoctorFlags): Promise<void> {
+  if (!existsSync(folder)) throw new UserError('BAD_ARGUMENT', `doctor: --model ${folder}: there is no such folder`);
   const engine = { name: 'auto' } as const;
   const options =
     server === undefined ? undefined : { api, url: server, model: servedModel ?? folder, attemptMs: 120_000 };
   const checks = await checkModel(folder, quantize, engine, options);
-  if (json) process.stdout.write(`${JSON.stringify({ model: folder, quantize, checks })}\n`);
+  if (json) out.json({ model: folder, quantize, checks });
   else {
     const width = Math.max(...checks.map(({ what }) => what.length));
-    for (const { what, ok, found } of checks)
-      process.stdout.write(`${what.padEnd(width)}  ${ok ? 'ok' : 'NO'}  ${found}\n`);
+    for (const { what, ok, found } of checks) out.line(`${what.padEnd(width)}  ${ok ? 'ok' : 'NO'}  ${found}`);
   }
   if (checks.some(({ ok }) => !ok)) process.exitCode = 1;
 }

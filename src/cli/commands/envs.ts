@@ -1,6 +1,7 @@
 /** Command `longplay envs`: lists the worlds. */
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
+import { out } from '../../console/terminal.ts';
 import { columns } from '../../evaluation/table.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { localUrl } from '../../runtime/thread.ts';
@@ -35,7 +36,7 @@ export function envs(program: Command): void {
           }),
         );
         if (json) {
-          process.stdout.write(`${JSON.stringify(worlds)}\n`);
+          out.json(worlds);
           return;
         }
         const rows = worlds.map((w) => [
@@ -46,13 +47,11 @@ export function envs(program: Command): void {
           w.rules ? 'here' : 'a server',
           w.oracle ? 'yes' : 'no',
         ]);
-        process.stdout.write(
-          `${columns([['world', 'tasks', 'train', 'test', 'played', 'oracle'], ...rows]).join('\n')}\n`,
-        );
+        out.line(columns([['world', 'tasks', 'train', 'test', 'played', 'oracle'], ...rows]).join('\n'));
         for (const { id, description, labels, sets } of worlds) {
-          process.stdout.write(`\n${id}: ${description}\n  sub-tasks: ${labels.join(', ')}\n`);
+          out.line(`\n${id}: ${description}\n  sub-tasks: ${labels.join(', ')}`);
           for (const [name, count] of Object.entries(sets)) {
-            process.stdout.write(`  evaluation.tasks: ${name} (${count} tasks)\n`);
+            out.line(`  evaluation.tasks: ${name} (${count} tasks)`);
           }
         }
       }),

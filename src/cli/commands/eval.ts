@@ -1,18 +1,24 @@
 /** Command `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
+import { chooseEngine } from '../../engine/open.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { readTaskIds } from '../../evaluation/tasks.ts';
 import { loadNewestOf } from '../../record/run-checkpoint.ts';
+import { misreadNotice } from '../../remote/policy/usage.ts';
 import { evaluateRun } from '../../run/evaluate-run.ts';
+import { EvaluationProgress } from '../../run/evaluation-progress.ts';
 import { locatedEnv, moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
+import { again, counts, oneOf, wholeNumber } from '../flags.ts';
+import { ProgressLine } from '../progress-line.ts';
 
 interface EvalFlags {
   readonly set: readonly string[];
@@ -34,10 +40,10 @@ export function evaluate(program: Command): void {
     .option('--split <split>', 'train or test, whatever the configuration names', oneOf(['train', 'test']))
     .option('--tasks <set|file>', "a named set of the world's tasks, or a file of task ids")
     .option('--paper', 'as the paper evaluates: its test ids, one sampled episode each, 30 and 20 turns')
-    .option('--episodes <n>', 'sampled episodes of each task', count)
-    .option('--horizon <turns...>', 'turns an episode may take', counts)
+    .option('--episodes <n>', 'sampled episodes of each task', wholeNumber(1))
+    .option('--horizon <turns>', 'turns an episode may take; several between commas: 8,24', counts)
     .option('--greedy', 'only the best action instead of sampled ones')
-    .option('--set <key=value...>', 'override a key of the configuration', [])
+    .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
     .option('--json', 'one JSON object')
     .action((target: string, flags: EvalFlags) => runCommand(() => evalCommand(target, flags)));
 }
@@ -53,31 +59,40 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     );
   }
   const changed = moduleChange(config.env);
-  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  if (changed !== undefined) err.line(changed);
   const checkpoint = isRun ? loadNewestOf(target) : undefined;
-  for (const warning of checkpoint?.warnings ?? []) process.stderr.write(`${warning}\n`);
+  for (const warning of checkpoint?.warnings ?? []) err.line(warning);
+  if (!['openai', 'random'].includes(config.policy.kind)) err.line((await chooseEngine(config.engine)).notice);
+  const line = new ProgressLine();
+  const progress = new EvaluationProgress((text) => line.show(text));
   const run = await startRun({
     config: { ...config, trace: { ...config.trace, everyGroups: isRun ? config.trace.everyGroups : 0 } },
     dir: isRun ? target : '.',
     mode: 'async',
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
-    onNotice: (line) => process.stderr.write(`${line}\n`),
+    onNotice: (line) => err.line(line),
+    onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
     checkpoint,
   });
   try {
-    const summaries = await evaluateRun(run, config, kinds(flags));
-    const text = flags.json
-      ? JSON.stringify({
-          format: 1,
-          run: target,
-          update: checkpoint?.update,
-          ...playedIn(config.evaluation),
-          evaluations: summaries,
-        })
-      : evaluationTable(summaries).join('\n');
-    process.stdout.write(`${text}\n`);
+    const summaries = await evaluateRun(run, config, kinds(flags), progress);
+    line.end();
+    if (flags.json) {
+      out.json({
+        format: 1,
+        run: target,
+        update: checkpoint?.update,
+        ...playedIn(config.evaluation),
+        evaluations: summaries,
+      });
+    } else out.line(evaluationTable(summaries).join('\n'));
+    const { remote } = await run.inference();
+    const misread = remote && misreadNotice(remote);
+    if (misread) err.line(misread);
+    if (remote && remote.requests > 0 && remote.formatErrors >= remote.requests) process.exitCode = 1;
   } finally {
+    line.end();
     await run.stop();
   }
 }
@@ -137,23 +152,6 @@ function readConfig(path: string, overrides: readonly string[]): RunConfig {
   } catch {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration`);
   }
-  const config = loadRunConfig(text, path, overrides, (line) => void process.stderr.write(`${line}\n`));
+  const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
   return { ...config, env: locatedEnv(config.env, dirname(path)) };
-}
-
-function oneOf(values: readonly string[]) {
-  return (value: string): string => {
-    if (!values.includes(value)) throw new InvalidArgumentError(`expected ${values.join(' or ')}`);
-    return value;
-  };
-}
-
-function count(value: string): number {
-  const n = Number(value);
-  if (!Number.isInteger(n) || n < 1) throw new InvalidArgumentError('expected a whole number ≥ 1');
-  return n;
-}
-
-function counts(value: string, before: readonly number[] | undefined): readonly number[] {
-  return [...(before ?? []), count(value)];
 }

@@ -1,6 +1,9 @@
 /** Command `longplay export`: episodes for other trainers and tools. */
 import { closeSync, openSync, writeSync } from 'node:fs';
+import { extname } from 'node:path';
 import { type Command, Option } from 'commander';
+import { whole } from '../../console/numbers.ts';
+import { err, out as stdout } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { pairUp } from '../../offline/preference.ts';
 import { exportPolicy } from '../../policy/export-policy.ts';
@@ -10,9 +13,19 @@ import type { TraceLine } from '../../record/trace.ts';
 import { type StoredEpisode, TraceStore } from '../../record/trace-store.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
+import { ProgressLine } from '../progress-line.ts';
+
+type Format = 'agenttraj' | 'chatml' | 'dpo' | 'parquet';
+
+/** Formats by the ending of the file to write; the first is the default. */
+const BY_ENDING: Readonly<Record<string, readonly Format[]>> = {
+  '.json': ['agenttraj'],
+  '.jsonl': ['chatml', 'dpo'],
+  '.parquet': ['parquet'],
+};
 
 interface ExportFlags {
-  readonly format: 'agenttraj' | 'chatml' | 'dpo' | 'parquet';
+  readonly format?: Format;
   readonly to?: 'hf' | 'adapter';
   readonly out: string;
   readonly purpose?: string;
@@ -28,10 +41,8 @@ export function exportTraces(program: Command): void {
     .addOption(
       new Option(
         '--format <format>',
-        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn',
-      )
-        .choices(['agenttraj', 'chatml', 'dpo', 'parquet'])
-        .default('agenttraj'),
+        'AgentTraj JSON, ChatML JSONL (what TRL’s SFT reads), pairs of better and worse episodes of a task as JSONL (what its DPO reads), or Parquet with a row per turn; by default what the ending of --out says',
+      ).choices(['agenttraj', 'chatml', 'dpo', 'parquet']),
     )
     .addOption(
       new Option(
@@ -49,11 +60,26 @@ export function exportTraces(program: Command): void {
 
 function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
   const { update, notes } = exportPolicy(run, readRunConfig(run), to, out);
-  for (const note of notes) process.stderr.write(`${note}\n`);
-  process.stdout.write(`update ${update} → ${out}\n`);
+  for (const note of notes) err.line(note);
+  stdout.line(`update ${update} → ${out}`);
+}
+
+/** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending says which, or they differ */
+function formatOf({ format, out }: ExportFlags): Format {
+  const fitting = BY_ENDING[extname(out).toLowerCase()];
+  if (format === undefined && !fitting) {
+    const endings = Object.keys(BY_ENDING).join(', ');
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending names no format (${endings}); say --format`);
+  }
+  // JSON is JSON, whatever its ending; Parquet is not.
+  if (format !== undefined && fitting && (format === 'parquet') !== fitting.includes('parquet')) {
+    throw new UserError('BAD_ARGUMENT', `--out ${out}: its ending says ${fitting[0]}, --format says ${format}`);
+  }
+  return format ?? fitting![0]!;
 }
 
 function exportCommand(path: string, flags: ExportFlags): void {
+  const format = formatOf(flags);
   const store = TraceStore.open(path);
   const chosen = store.episodes.filter(
     ({ purpose, success }) => (flags.purpose === undefined || purpose === flags.purpose) && (!flags.success || success),
@@ -62,24 +88,28 @@ function exportCommand(path: string, flags: ExportFlags): void {
     const purposes = [...new Set(store.episodes.map(({ purpose }) => purpose))].join(', ');
     throw new UserError('BAD_ARGUMENT', `${path}: no episode matches; it holds ${store.size} of purpose ${purposes}`);
   }
-  if (flags.format === 'dpo') {
+  if (format === 'dpo') {
     const pairs = writing(flags.out, () => writePairs(flags.out, store, chosen));
-    process.stdout.write(`${pairs} pairs of ${chosen.length} episodes → ${flags.out}\n`);
+    stdout.line(`${pairs} pairs of ${chosen.length} episodes → ${flags.out}`);
     return;
   }
   let turns = 0;
+  let done = 0;
+  const line = new ProgressLine();
   const episodes = function* (): Generator<TraceLine> {
     for (const { at } of chosen) {
       const episode = store.read(at);
       turns += episode.turns.length;
+      done++;
+      line.show(() => `${whole(done)} of ${whole(chosen.length)} episodes, ${whole(turns)} turns → ${flags.out}`);
       yield episode;
     }
   };
-  const { format } = flags;
   writing(flags.out, () =>
     format === 'parquet' ? writeParquet(flags.out, episodes()) : writeText(flags.out, format, episodes()),
   );
-  process.stdout.write(`${chosen.length} episodes, ${turns} turns → ${flags.out}\n`);
+  line.end();
+  stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
 }
 
 /** Runs `write`. @throws {UserError} NO_PERMISSION where the file cannot be written */

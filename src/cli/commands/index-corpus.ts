@@ -2,11 +2,13 @@
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { duration, percent, whole } from '../../console/numbers.ts';
+import { out as stdout } from '../../console/terminal.ts';
 import type { AnalyzerName } from '../../retrieval/analyzer.ts';
 import { DEFAULT_BM25 } from '../../retrieval/bm25.ts';
 import { type BuildProgress, buildIndex } from '../../retrieval/build-index.ts';
 import { runCommand } from '../fail.ts';
 import { number } from '../flags.ts';
+import { ProgressLine } from '../progress-line.ts';
 
 interface IndexFlags {
   readonly out?: string;
@@ -39,54 +41,44 @@ export function indexCorpus(program: Command): void {
 async function build(corpus: string, { out: given, segmentMb, ...options }: IndexFlags): Promise<void> {
   const out = given ?? `${corpus.replace(/\.jsonl(\.gz)?$/, '')}.index`;
   const began = performance.now();
-  const line = new ProgressLine(began);
+  const line = new ProgressLine();
+  const progress = new Progress(began);
   const segment = segmentMb === undefined ? {} : { segmentBytes: Math.max(1, segmentMb * 2 ** 20) };
-  const header = await buildIndex(corpus, out, { ...options, ...segment, onProgress: (at) => line.show(at) });
+  const header = await buildIndex(corpus, out, {
+    ...options,
+    ...segment,
+    onProgress: (at) => line.show(progress.at(at)),
+  });
   line.end();
   const took = duration((performance.now() - began) / 1000);
   const { passages, terms, pairs } = header;
-  process.stdout.write(
-    `${out}: ${whole(passages)} passages, ${whole(terms)} terms, ${whole(pairs)} pairs, in ${took}\n`,
-  );
+  stdout.line(`${out}: ${whole(passages)} passages, ${whole(terms)} terms, ${whole(pairs)} pairs, in ${took}`);
 }
 
-const EVERY_MS = 500;
-
-/** Progress line, redrawn on a terminal; without one, a line every ten seconds. */
-class ProgressLine {
+/** Words for a build under way, with the time that is left of its phase. */
+class Progress {
   readonly #began: number;
-  readonly #isTerminal = process.stderr.isTTY === true;
-  #last: number;
   #phase: BuildProgress['phase'] | undefined;
   #phaseBegan: number;
   #phaseStart = 0;
-  #drawn = false;
 
   constructor(began: number) {
-    this.#began = began;
-    this.#last = began;
-    this.#phaseBegan = began;
+    this.#began = this.#phaseBegan = began;
   }
 
-  show({ phase, done, total, passages, resumed }: BuildProgress): void {
+  at({ phase, done, total, passages, resumed }: BuildProgress): () => string {
     const now = performance.now();
     if (phase !== this.#phase) {
       this.#phase = phase;
       this.#phaseBegan = now;
       this.#phaseStart = done;
     }
-    if (now - this.#last < (this.#isTerminal ? EVERY_MS : 20 * EVERY_MS)) return;
-    this.#last = now;
-    const rate = (done - this.#phaseStart) / Math.max(1, now - this.#phaseBegan);
-    const left = rate > 0 ? `, ${duration((total - done) / rate / 1000)} left` : '';
-    const again = resumed > 0 ? ` (${whole(resumed)} of an earlier start)` : '';
-    const at = `${phase} ${percent(done / Math.max(1, total))}, ${whole(passages)} passages${again}`;
-    const text = `${at}, ${duration((now - this.#began) / 1000)}${left}`;
-    process.stderr.write(this.#isTerminal ? `\r\x1b[2K${text}` : `${text}\n`);
-    this.#drawn = this.#isTerminal;
-  }
-
-  end(): void {
-    if (this.#drawn) process.stderr.write('\r\x1b[2K');
+    return () => {
+      const rate = (done - this.#phaseStart) / Math.max(1, now - this.#phaseBegan);
+      const left = rate > 0 ? `, ${duration((total - done) / rate / 1000)} left` : '';
+      const again = resumed > 0 ? ` (${whole(resumed)} of an earlier start)` : '';
+      const at = `${phase} ${percent(done / Math.max(1, total))}, ${whole(passages)} passages${again}`;
+      return `${at}, ${duration((now - this.#began) / 1000)}${left}`;
+    };
   }
 }

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { runCommand } from '../fail.ts';
 import { skeleton } from '../skeleton.ts';
@@ -31,5 +32,5 @@ function write(name: string, dir: string): void {
   } catch (thrown) {
     throw new UserError('NO_PERMISSION', `new-env: cannot write ${folder}: ${messageOf(thrown)}`);
   }
-  process.stdout.write(`written: ${folder}\nnext:    npx longplay check-env ${join(folder, 'env.mjs')}\n`);
+  out.line(`written: ${folder}\nnext:    npx longplay check-env ${join(folder, 'env.mjs')}`);
 }

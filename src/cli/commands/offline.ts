@@ -1,30 +1,33 @@
 /** Commands `longplay sft` and `longplay dpo`: training from recorded episodes, without an environment. */
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { err, out } from '../../console/terminal.ts';
 import type { PublishedEpisodes } from '../../core/agentgym.ts';
 import type { Env, EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import type { World } from '../../core/world.ts';
+import { chooseEngine } from '../../engine/open.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { playAgain } from '../../offline/published.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { findWorld } from '../../run/find-world.ts';
-import { createRunFolder, discard, freeRunName } from '../../run/run-folder.ts';
+import { createRunFolder, discard, freeRunName, runDir } from '../../run/run-folder.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
+import { again, number, wholeNumber } from '../flags.ts';
 
 interface OfflineFlags {
   readonly data: readonly string[];
   readonly set: readonly string[];
   readonly name?: string;
   readonly runs: string;
-  readonly epochs: string;
-  readonly batch: string;
-  readonly minScore?: string;
-  readonly beta?: string;
+  readonly epochs: number;
+  readonly batch: number;
+  readonly minScore?: number;
+  readonly beta?: number;
   readonly allowTest?: boolean;
   readonly json?: boolean;
 }
@@ -32,14 +35,14 @@ interface OfflineFlags {
 /** Adds `sft`. */
 export function sft(program: Command): void {
   offline(program, 'sft', 4, 'train a policy to imitate recorded episodes')
-    .option('--min-score <score>', 'leave out episodes that scored less')
+    .option('--min-score <score>', 'leave out episodes that scored less', number(Number.NEGATIVE_INFINITY))
     .action((path: string, flags: OfflineFlags) => runCommand(() => sftCommand(path, flags)));
 }
 
 /** Adds `dpo`. */
 export function dpo(program: Command): void {
   offline(program, 'dpo', 1, 'train a policy to prefer the better of two recorded episodes of a task')
-    .option('--beta <beta>', 'how closely to stay to the weights it starts from', '0.1')
+    .option('--beta <beta>', 'how closely to stay to the weights it starts from', number(0, true), 0.1)
     .action((path: string, flags: OfflineFlags) => runCommand(() => dpoCommand(path, flags)));
 }
 
@@ -52,10 +55,14 @@ function offline(program: Command, name: string, epochs: number, description: st
     .command(name)
     .description(`${description}; go on from its weights with --set policy.init=<run>`)
     .argument('<config>', 'configuration, YAML')
-    .requiredOption('--data <path...>', 'runs, traces folders, trace files (.jsonl), or AgentTraj JSON (.json)')
-    .option('--epochs <n>', 'passes over the data', String(epochs))
-    .option('--batch <n>', 'episodes (or pairs) of one optimiser step', '32')
-    .option('--set <key=value...>', 'override a key of the configuration', [])
+    .requiredOption(
+      '--data <path>',
+      'a run, a traces folder, a trace file (.jsonl), or AgentTraj JSON (.json); may be given again',
+      again,
+    )
+    .option('--epochs <n>', 'passes over the data', wholeNumber(1), epochs)
+    .option('--batch <n>', 'episodes (or pairs) of one optimiser step', wholeNumber(1), 32)
+    .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
     .option('--allow-test', 'learn from episodes of the test split too: evaluations on it then say nothing')
     .option('--name <name>', `the run's name; by default <configuration>-${name}`)
     .option('--runs <folder>', 'where runs live', 'runs')
@@ -63,7 +70,7 @@ function offline(program: Command, name: string, epochs: number, description: st
 }
 
 async function sftCommand(path: string, flags: OfflineFlags): Promise<void> {
-  const least = flags.minScore === undefined ? Number.NEGATIVE_INFINITY : numberOf('--min-score', flags.minScore);
+  const least = flags.minScore ?? Number.NEGATIVE_INFINITY;
   await learn('sft', path, flags, async (request) => {
     const demonstrations = request.demonstrations.filter(({ score }) => score >= least);
     if (demonstrations.length === 0 && request.demonstrations.length > 0) {
@@ -71,15 +78,19 @@ async function sftCommand(path: string, flags: OfflineFlags): Promise<void> {
       const none = `none of ${request.demonstrations.length} episodes scored ${least} or more; the best scored ${best}`;
       throw new UserError('BAD_ARGUMENT', `--min-score: ${none}`);
     }
-    await superviseRun({ ...request, demonstrations }, epochs(flags));
+    await superviseRun({ ...request, demonstrations }, tellEpochs(flags));
     return `${demonstrations.length} episodes`;
   });
 }
 
 async function dpoCommand(path: string, flags: OfflineFlags): Promise<void> {
-  const beta = numberOf('--beta', flags.beta!);
-  if (!(beta > 0)) throw new UserError('BAD_ARGUMENT', `--beta: expected a number above 0, got ${flags.beta}`);
-  await learn('dpo', path, flags, async (request) => `${await preferRun({ ...request, beta }, epochs(flags))} pairs`);
+  const beta = flags.beta!;
+  await learn(
+    'dpo',
+    path,
+    flags,
+    async (request) => `${await preferRun({ ...request, beta }, tellEpochs(flags))} pairs`,
+  );
 }
 
 /**
@@ -92,21 +103,20 @@ async function learn(
   flags: OfflineFlags,
   teach: (request: OfflineRequest) => Promise<string>,
 ): Promise<void> {
-  const epochs = countOf('--epochs', flags.epochs);
-  const batch = countOf('--batch', flags.batch);
+  const { epochs, batch } = flags;
   const config = readConfigFile(path, flags.set);
   const { world, env } = await findWorld(config.env.id, config.env.options);
   const demonstrations = await episodesOf(flags, config, world, env);
+  err.line((await chooseEngine(config.engine)).notice);
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
-  const dir = join(flags.runs, name);
+  const dir = runDir(flags.runs, name);
   createRunFolder(dir, config);
   try {
     const prompt = worldPrompt(world, config.env.options, env.description);
     const learnt = await teach({ config, dir, view: world.view, prompt, demonstrations, epochs, batch });
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
-    process.stdout.write(
-      flags.json ? `${JSON.stringify({ run: dir, learnt })}\n` : `learnt from ${learnt}; run ${dir}: ${next}\n`,
-    );
+    if (flags.json) out.json({ run: dir, learnt });
+    else out.line(`learnt from ${learnt}; run ${dir}: ${next}`);
   } catch (thrown) {
     discard(dir);
     throw thrown;
@@ -115,7 +125,7 @@ async function learn(
 
 /** Reads all data, plays published episodes again, and refuses what evaluations hold back. */
 async function episodesOf(flags: OfflineFlags, config: RunConfig, world: World, env: Env): Promise<Demonstration[]> {
-  const onNotice = (message: string) => void process.stderr.write(`${message}\n`);
+  const onNotice = (message: string) => err.line(message);
   const read = flags.data.flatMap((file) => readDemonstrations(file, onNotice));
   for (const one of read) checkWorld(one, env.id);
   const published = world.agentgym?.published?.(config.env.options);
@@ -156,23 +166,16 @@ function checkWorld({ source, world, trajectory }: Demonstration, id: string): v
 }
 
 /** Prints each epoch as it ends. */
-function epochs({ json }: OfflineFlags): (figures: object) => void {
+function tellEpochs({ json }: OfflineFlags): (figures: object) => void {
   let epoch = 0;
   return (figures) => {
     const row = { epoch: ++epoch, ...figures };
-    const words = Object.entries(row).map(([name, value]) => `${name}=${Number(Number(value).toPrecision(4))}`);
-    process.stdout.write(`${json ? JSON.stringify(row) : words.join(' ')}\n`);
+    if (json) out.json(row);
+    else
+      out.line(
+        Object.entries(row)
+          .map(([name, value]) => `${name}=${Number(Number(value).toPrecision(4))}`)
+          .join(' '),
+      );
   };
-}
-
-function countOf(flag: string, text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new UserError('BAD_ARGUMENT', `${flag}: expected a whole number ≥ 1, got ${text}`);
-}
-
-function numberOf(flag: string, text: string): number {
-  const value = Number(text);
-  if (text.trim() !== '' && Number.isFinite(value)) return value;
-  throw new UserError('BAD_ARGUMENT', `${flag}: expected a number, got ${text}`);
 }

@@ -1,7 +1,8 @@
 /** Command `longplay play`: a person plays a world at the terminal. */
 import { createInterface } from 'node:readline/promises';
-import { type Command, InvalidArgumentError } from 'commander';
-import { drawingText } from '../../console/drawing.ts';
+import type { Command } from 'commander';
+import { drawingLines } from '../../console/drawing.ts';
+import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { withHorizon } from '../../core/horizon.ts';
 import type { Task } from '../../core/task.ts';
@@ -9,6 +10,7 @@ import type { SeenTurn } from '../../core/view.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
+import { wholeNumber } from '../flags.ts';
 
 interface PlayFlags {
   readonly task?: number;
@@ -24,9 +26,9 @@ export function play(program: Command): void {
     .command('play')
     .description(`play a world yourself: ${HOW}`)
     .argument('<env>', 'world to play, or the path of a module')
-    .option('--task <index>', 'task index', whole)
-    .option('--seed <seed>', "seed of the task; by default the evaluation's", whole)
-    .option('--horizon <turns>', 'turns you may take', whole, 30)
+    .option('--task <index>', 'task index', wholeNumber(0))
+    .option('--seed <seed>', "seed of the task; by default the evaluation's", wholeNumber(0))
+    .option('--horizon <turns>', 'turns you may take', wholeNumber(1), 30)
     .action((env: string, flags: PlayFlags) => runCommand(() => playCommand(env, flags)));
 }
 
@@ -48,30 +50,31 @@ async function playCommand(id: string, flags: PlayFlags): Promise<void> {
 async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags): Promise<void> {
   const session = await env.open(task);
   const oracle = world.createOracle?.()(task);
-  const { out, lines } = terminal();
+  const typing = createInterface({ input: process.stdin, terminal: false });
+  const lines = typing[Symbol.asyncIterator]();
   const turns: SeenTurn[] = [];
   let used = 0;
   const picture = () => {
-    if (world.draw) out(`${drawingText(world.draw(task, session.first, turns, {})).join('\n')}\n`);
+    if (world.draw) out.styled(drawingLines(world.draw(task, session.first, turns, {})));
   };
-  out(
-    `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}\n`,
+  out.line(
+    `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}`,
   );
   picture();
   let hint = oracle?.(session.first);
   try {
     for (;;) {
-      out(`\nturn ${used + 1}/${flags.horizon} > `);
+      out.ask(`\nturn ${used + 1}/${flags.horizon} > `);
       const typed = await lines.next();
       if (typed.done || typed.value.trim() === 'quit') break;
       const text = typed.value.trim();
       const listed = session.actions();
       if (text === '?') {
-        out(`${listed.map((action, i) => `${String(i + 1).padStart(3)}  ${action}`).join('\n')}\n`);
+        out.line(listed.map((action, i) => `${String(i + 1).padStart(3)}  ${action}`).join('\n'));
         continue;
       }
       if (text === 'hint') {
-        out(`${hint ?? noHint(oracle !== undefined, turns.length)}\n`);
+        out.line(hint ?? noHint(oracle !== undefined, turns.length));
         continue;
       }
       // A listed text is itself, also where it is a number.
@@ -80,17 +83,18 @@ async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags)
       turns.push({ action, observation: step.observation });
       if (!(step.kind === 'mid' && step.partial)) used++;
       hint = action === hint ? oracle?.(step) : undefined; // off the oracle's path it has no plan
-      out(`${step.observation}\n`);
+      out.line(step.observation);
       picture();
       const seen = withHorizon(step, used, flags.horizon);
       if (seen.kind === 'mid') continue;
       const solved = seen.kind === 'terminated' && seen.success;
-      out(
-        `\n${solved ? 'solved' : seen.kind === 'truncated' ? 'out of turns' : 'over'} after ${used} ${used === 1 ? 'turn' : 'turns'}, reward ${seen.reward}\n`,
+      out.line(
+        `\n${solved ? 'solved' : seen.kind === 'truncated' ? 'out of turns' : 'over'} after ${used} ${used === 1 ? 'turn' : 'turns'}, reward ${seen.reward}`,
       );
       break;
     }
   } finally {
+    typing.close(); // a terminal that is still read keeps the process alive
     await session.close();
   }
 }
@@ -100,15 +104,4 @@ function noHint(hasOracle: boolean, turns: number): string {
   return turns === 0
     ? 'the oracle does not solve this task'
     : 'the oracle plans from the start and has no advice once it is not followed';
-}
-
-function terminal() {
-  const reader = createInterface({ input: process.stdin, terminal: false });
-  return { out: (text: string) => void process.stdout.write(text), lines: reader[Symbol.asyncIterator]() };
-}
-
-function whole(value: string): number {
-  const n = Number(value);
-  if (!Number.isInteger(n) || n < 0) throw new InvalidArgumentError('expected a whole number ≥ 0');
-  return n;
 }

@@ -3,7 +3,8 @@ import { emitKeypressEvents } from 'node:readline';
 import type { Command } from 'commander';
 import { episodeFrame, episodeLines } from '../../console/episode-frame.ts';
 import { Painter } from '../../console/painter.ts';
-import { render } from '../../console/text.ts';
+import { shortened } from '../../console/printable.ts';
+import { err, out } from '../../console/terminal.ts';
 import type { Draw, Drawing } from '../../core/draw.ts';
 import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
@@ -37,12 +38,8 @@ async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
   if (flags.check) await check(store, flags.episode === undefined ? undefined : start);
-  else if (process.stdout.isTTY && process.stdin.isTTY) await step(store, start);
-  else {
-    const width = process.stdout.columns ?? 100;
-    const text = episodeLines(store.read(start), width).map((line) => `${render(line, false)}\n`);
-    process.stdout.write(text.join(''));
-  }
+  else if (out.isTTY && process.stdin.isTTY) await step(store, start);
+  else out.styled(episodeLines(store.read(start), out.isTTY ? out.columns : 100));
 }
 
 function find(store: TraceStore, id: string, path: string): number {
@@ -59,7 +56,7 @@ function find(store: TraceStore, id: string, path: string): number {
  */
 async function check(store: TraceStore, only: number | undefined): Promise<void> {
   const changed = moduleChange(tracedEnv(store.config, ''));
-  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  if (changed !== undefined) err.line(changed);
   let differing = 0;
   let steps = 0;
   const all = only === undefined ? store.episodes.map(({ at }) => at) : [only];
@@ -75,21 +72,28 @@ async function check(store: TraceStore, only: number | undefined): Promise<void>
       }
       steps += episode.turns.length;
       const difference = await recheck(opened.env, episode);
-      if (difference && differing++ < 5) process.stdout.write(`${told(episode, difference)}\n`);
+      if (difference && differing++ < 5) out.line(told(episode, difference));
     }
   } finally {
     for (const opened of worlds.values()) await opened.dispose();
   }
-  process.stdout.write(`episodes ${all.length}, steps ${steps}, differing ${differing}\n`);
+  out.line(`episodes ${all.length}, steps ${steps}, differing ${differing}`);
   if (differing > 0) process.exitCode = 1;
 }
 
 function told({ episode, task }: TraceLine, { turn, what, recorded, now }: Difference): string {
   return [
     `episode ${episode} (${taskName(task)}), turn ${turn}: another ${what}`,
-    `  recorded ${JSON.stringify(recorded)}`,
-    `  now      ${JSON.stringify(now)}`,
+    `  recorded ${quoted(recorded)}`,
+    `  now      ${quoted(now)}`,
   ].join('\n');
+}
+
+/** Characters of an observation that are told. */
+const TOLD_CHARS = 1000;
+
+function quoted(value: unknown): string {
+  return shortened(JSON.stringify(value) ?? 'nothing', TOLD_CHARS);
 }
 
 /** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
@@ -120,7 +124,7 @@ function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number, opt
 }
 
 async function step(store: TraceStore, start: number): Promise<void> {
-  const painter = new Painter(process.stdout, !process.env.NO_COLOR);
+  const painter = new Painter(out, out.colors);
   const worlds = new Map<string, World | undefined>();
   let at = start;
   let turn = 0;
@@ -135,7 +139,7 @@ async function step(store: TraceStore, start: number): Promise<void> {
       worlds.set(env, found);
     }
     const drawing = drawingOf(worlds.get(env)?.draw, episode, turn, options);
-    const { columns: width, rows: height } = process.stdout;
+    const { columns: width, rows: height } = out;
     painter.paint(episodeFrame(episode, turn, drawing, { width, height }));
   };
   const move = (to: number) => {
@@ -144,6 +148,7 @@ async function step(store: TraceStore, start: number): Promise<void> {
     turn = 0;
   };
   const { stdin } = process;
+  let unlisten = () => {};
   emitKeypressEvents(stdin);
   stdin.setRawMode(true);
   try {
@@ -160,7 +165,7 @@ async function step(store: TraceStore, start: number): Promise<void> {
         else return;
         show().catch(reject);
       });
-      process.stdout.on('resize', () => void show().catch(reject));
+      unlisten = out.onResize(() => void show().catch(reject));
       show().catch(reject);
     });
   } finally {
@@ -168,6 +173,6 @@ async function step(store: TraceStore, start: number): Promise<void> {
     stdin.setRawMode(false);
     stdin.pause();
     stdin.removeAllListeners('keypress');
-    process.stdout.removeAllListeners('resize');
+    unlisten();
   }
 }

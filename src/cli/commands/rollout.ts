@@ -5,15 +5,17 @@ import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
 import { openConsole } from '../../console/console.ts';
+import { err, out } from '../../console/terminal.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
+import { misreadNotice } from '../../remote/policy/usage.ts';
 import { envLabel, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
 import type { RolloutPlan } from '../../run/rollout-plan.ts';
-import { discard, freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
-import { number, wholeNumber } from '../flags.ts';
+import { again, number, oneOf, wholeNumber } from '../flags.ts';
 
 interface RolloutFlags {
   readonly env?: string;
@@ -24,7 +26,7 @@ interface RolloutFlags {
   readonly concurrency: number;
   readonly horizon: number;
   readonly temperature: number;
-  readonly split: string;
+  readonly split: 'train' | 'test';
   readonly seed: number;
   readonly name?: string;
   readonly runs: string;
@@ -46,9 +48,14 @@ export function rollout(program: Command): void {
     .option('--concurrency <n>', 'episodes at once', wholeNumber(1), 64)
     .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1), 20)
     .option('--temperature <t>', '0 is greedy', number(0), 1)
-    .option('--split <split>', 'train or test; episodes of test tasks are not learnt from', 'train')
+    .option(
+      '--split <split>',
+      'train or test; episodes of test tasks are not learnt from',
+      oneOf(['train', 'test']),
+      'train',
+    )
     .option('--seed <n>', 'of tasks and sampling', wholeNumber(0), 1)
-    .option('--set <key=value...>', 'a key of the configuration, e.g. policy.openai.format=code', [])
+    .option('--set <key=value>', 'a key of the configuration, e.g. policy.openai.format=code', again, [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
@@ -62,8 +69,8 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
   const metrics$ = new Subject<MetricsRow>();
   const horizon = { type: 'fixed', rounds: plan.horizon } as const;
   const display = openConsole(metrics$, {
-    out: process.stdout,
-    notices: process.stderr,
+    out,
+    notices: err,
     json: flags.json === true,
     config: { ...config, horizon, episodes: plan.episodes },
     name: basename(dir),
@@ -78,12 +85,14 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
       interrupted: interrupted.signal,
     });
     display.close();
-    if (flags.json) {
-      process.stdout.write(`${JSON.stringify({ format: 1, run: dir, finished, summary, usage })}\n`);
-    } else {
-      const table = summary.all.episodes > 0 ? `${evaluationTable([summary]).join('\n')}\n` : '';
-      process.stdout.write(`${table}run ${dir}\n`);
+    if (flags.json) out.json({ format: 1, run: dir, finished, summary, usage });
+    else {
+      if (summary.all.episodes > 0) out.line(evaluationTable([summary]).join('\n'));
+      out.line(`run ${dir}: longplay view ${dir}`);
     }
+    const misread = usage && misreadNotice(usage);
+    if (misread) say(misread);
+    if (usage && usage.requests > 0 && usage.formatErrors >= usage.requests) process.exitCode = 1;
     const missing = plan.episodes - finished;
     if (missing > 0) {
       say(`${missing} episodes are missing; go on with: longplay rollout --resume ${dir}`);
@@ -113,9 +122,6 @@ function fresh(flags: RolloutFlags): PreparedRollout {
   if (trained && trained.env.id !== id) {
     throw new UserError('BAD_ARGUMENT', `rollout: ${policyRun} was trained on ${trained.env.id}, not on ${id}`);
   }
-  if (flags.split !== 'train' && flags.split !== 'test') {
-    throw new UserError('BAD_ARGUMENT', `rollout: --split: expected train or test, got ${flags.split}`);
-  }
   const raw = trained ?? { env: { id }, horizon: { type: 'fixed', rounds: flags.horizon }, stop: { updates: 1 } };
   const settings = [
     ...(trained ? [] : [`policy.kind=${flags.policy}`]),
@@ -126,14 +132,9 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     `seed=${flags.seed}`,
     ...flags.set,
   ];
-  const config = loadRunConfig(
-    JSON.stringify(raw),
-    'rollout',
-    settings,
-    (line) => void process.stderr.write(`${line}\n`),
-  );
+  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings, (line) => err.line(line));
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
-  const dir = join(flags.runs, name);
+  const dir = runDir(flags.runs, name);
   worldUrl(id, config.env.options);
   const plan: RolloutPlan = {
     format: 1,
@@ -151,7 +152,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
 function resumed(dir: string, set: readonly string[]): PreparedRollout {
   const config = checkRunConfig(readRunConfig(dir, set), dir);
   const changed = moduleChange(config.env);
-  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  if (changed !== undefined) err.line(changed);
   const path = join(dir, PLAN_FILE);
   if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${dir} is no rollout: it has no ${PLAN_FILE}`);
   return { dir, config, plan: JSON.parse(readFileSync(path, 'utf8')) as RolloutPlan };

@@ -1,12 +1,14 @@
 /** Command `longplay serve-env`. */
 import type { Command } from 'commander';
 import { openEnvSessions } from '../../../actors/tree.ts';
+import { out } from '../../console/terminal.ts';
 import { systemClock } from '../../core/clock.ts';
 import { UserError } from '../../core/errors.ts';
+import { readSecret } from '../../core/secrets.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type EnvServer, originalId, serveEnvs } from '../../serve/env-server.ts';
 import { runCommand } from '../fail.ts';
-import { untilSignal, wholeNumber } from '../flags.ts';
+import { port, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServeEnvFlags {
   readonly host: string;
@@ -26,7 +28,7 @@ export function serveEnv(program: Command): void {
     .description('serve worlds over HTTP: AgentGym’s protocol under /<env>/, ours under /v1/')
     .argument('<env...>', 'worlds to serve')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
-    .option('--port <n>', 'port', wholeNumber(0), 36001)
+    .option('--port <n>', 'port; 0 picks a free one', port, 36001)
     .option('--threads <n>', 'threads that run episodes', wholeNumber(1), 1)
     .option('--max-sessions <n>', 'sessions at once, of each protocol', wholeNumber(1), 4096)
     .option('--idle-minutes <n>', 'minutes without a request until a session is closed', wholeNumber(1), 30)
@@ -36,7 +38,7 @@ export function serveEnv(program: Command): void {
     .action((envs: string[], flags: ServeEnvFlags) =>
       runCommand(async () => {
         const started = await startEnvServer(envs, flags);
-        process.stdout.write(`serving ${envs.join(', ')} on ${started.url}\n`);
+        out.line(`serving ${envs.join(', ')} on ${started.url}`);
         await untilSignal();
         await started.close();
       }),
@@ -70,7 +72,7 @@ export async function startEnvServer(ids: readonly string[], flags: Partial<Serv
       clock: systemClock,
       host: flags.host ?? '127.0.0.1',
       port: flags.port ?? 0,
-      token: process.env.LONGPLAY_SERVER_TOKEN,
+      token: readSecret('LONGPLAY_SERVER_TOKEN'),
       maxSessions: flags.maxSessions ?? 4096,
       idleMs: 60_000 * (flags.idleMinutes ?? 30),
       maxBodyBytes: flags.maxBody ?? 1024 * 1024,

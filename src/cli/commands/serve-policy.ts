@@ -2,6 +2,9 @@
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { servePolicyActors } from '../../../actors/tree.ts';
+import { err, out } from '../../console/terminal.ts';
+import { readSecret } from '../../core/secrets.ts';
+import { chooseEngine } from '../../engine/open.ts';
 import { setUpLocalPolicy } from '../../policy/setup.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { loadNewestOf } from '../../record/run-checkpoint.ts';
@@ -10,7 +13,7 @@ import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
 import { servePolicy as listenForPolicy } from '../../serve/policy-server.ts';
 import { runCommand } from '../fail.ts';
-import { untilSignal, wholeNumber } from '../flags.ts';
+import { port, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServePolicyFlags {
   readonly host: string;
@@ -27,15 +30,15 @@ export function servePolicy(program: Command): void {
     .description('serve a trained policy as OpenAI’s API: /v1/completions, /v1/chat/completions')
     .argument('<run>', "the run's folder; its newest good checkpoint is served")
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
-    .option('--port <n>', 'port', wholeNumber(0), 8000)
+    .option('--port <n>', 'port; 0 picks a free one', port, 8000)
     .option('--name <name>', "the model's name; by default the run's")
     .option('--max-batch <n>', 'turns per engine call', wholeNumber(1), 64)
     .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0), 0)
     .action((run: string, flags: ServePolicyFlags) =>
       runCommand(async () => {
         const started = await startPolicyServer(run, flags);
-        for (const warning of started.warnings) process.stderr.write(`${warning}\n`);
-        process.stdout.write(`serving ${started.name} (update ${started.version}) on ${started.url}/v1\n`);
+        for (const warning of started.warnings) err.line(warning);
+        out.line(`serving ${started.name} (update ${started.version}) on ${started.url}/v1`);
         await untilSignal();
         await started.close();
       }),
@@ -46,9 +49,10 @@ export function servePolicy(program: Command): void {
 export async function startPolicyServer(dir: string, flags: Partial<ServePolicyFlags> = {}) {
   const config = readRunConfig(dir);
   const changed = moduleChange(config.env);
-  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  if (changed !== undefined) err.line(changed);
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewestOf(dir);
+  err.line((await chooseEngine(config.engine)).notice);
   const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
@@ -81,7 +85,7 @@ export async function startPolicyServer(dir: string, flags: Partial<ServePolicyF
       },
       host: flags.host ?? '127.0.0.1',
       port: flags.port ?? 0,
-      token: process.env.LONGPLAY_SERVER_TOKEN,
+      token: readSecret('LONGPLAY_SERVER_TOKEN'),
     });
     return {
       url: server.url,

@@ -1,6 +1,8 @@
 /** Command `longplay serve-retriever`. */
 import type { Command } from 'commander';
 import { whole } from '../../console/numbers.ts';
+import { out } from '../../console/terminal.ts';
+import { readSecret } from '../../core/secrets.ts';
 import type { Bm25Index } from '../../retrieval/bm25-index.ts';
 import { readLines, readPassage } from '../../retrieval/corpus.ts';
 import { checkCorpus, indexOver, readIndex } from '../../retrieval/index-file.ts';
@@ -9,7 +11,7 @@ import { indexPassages } from '../../retrieval/memory-index.ts';
 import { retrieveHandler } from '../../retrieval/retrieve-server.ts';
 import { listen } from '../../serve/http-server.ts';
 import { runCommand } from '../fail.ts';
-import { untilSignal, wholeNumber } from '../flags.ts';
+import { port as portNumber, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServeFlags {
   readonly corpus?: string;
@@ -27,16 +29,16 @@ export function serveRetriever(program: Command): void {
     .argument('<index>', 'index file of `longplay index`, or a small corpus (.jsonl, .jsonl.gz) to index in memory')
     .option('--corpus <file>', 'refuse an index that was built from another corpus')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
-    .option('--port <n>', 'port', wholeNumber(0), 8000)
+    .option('--port <n>', 'port; 0 picks a free one', portNumber, 8000)
     .option('--topk <n>', 'passages a query where the request names no number', wholeNumber(1), 3)
     .option('--max-body <bytes>', 'largest request body', wholeNumber(1), 16 * 1024 * 1024)
     .action((file: string, { corpus, host, port, topk, maxBody }: ServeFlags) =>
       runCommand(async () => {
         const index = await openIndex(file, corpus);
         const handler = retrieveHandler(new IndexRetriever(index), { topk });
-        const token = process.env.LONGPLAY_SERVER_TOKEN;
+        const token = readSecret('LONGPLAY_SERVER_TOKEN');
         const server = await listen(handler, { host, port, token, maxBodyBytes: maxBody });
-        process.stdout.write(`serving ${whole(index.size)} passages on ${server.url}/retrieve\n`);
+        out.line(`serving ${whole(index.size)} passages on ${server.url}/retrieve`);
         await untilSignal();
         await server.close();
       }),

@@ -1,21 +1,23 @@
 /** Command `longplay train`. */
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import { type Command, Option } from 'commander';
 import { Subject } from 'rxjs';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { openConsole } from '../../console/console.ts';
+import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import type { RunStatus } from '../../record/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
-import { freeRunName, readRunConfig } from '../../run/run-folder.ts';
+import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
+import { again } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -39,7 +41,7 @@ export function trainCommand(program: Command): void {
     .command('train')
     .description('train a policy; the run lives in runs/<name>/')
     .argument('[config]', 'configuration, YAML')
-    .option('--set <key=value...>', 'override a key of the configuration', [])
+    .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
     .option('--resume <run>', 'go on with a run where its newest good checkpoint left off')
     .option('--name <name>', "the run's name; by default the configuration's")
     .option('--runs <folder>', 'where runs live', 'runs')
@@ -60,7 +62,7 @@ export function trainCommand(program: Command): void {
 
 /** Flags under their present names; an earlier name is accepted, and the present one is said. */
 function withPresentFlags({ recordSchedule, replaySchedule, ...flags }: TrainFlags): TrainFlags {
-  const say = (old: string, now: string) => process.stderr.write(`${old} is called ${now} now\n`);
+  const say = (old: string, now: string) => err.line(`${old} is called ${now} now`);
   if (recordSchedule !== undefined) say('--record-schedule', '--record-order');
   if (replaySchedule !== undefined) say('--replay-schedule', '--replay-order');
   return {
@@ -117,14 +119,14 @@ function fresh(path: string, flags: TrainFlags) {
   const config = readConfigFile(path, flags.set);
   worldUrl(config.env.id, config.env.options);
   const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
-  const dir = join(flags.runs, name);
+  const dir = runDir(flags.runs, name);
   return { config, dir, resume: false };
 }
 
 function resumed(dir: string, flags: TrainFlags) {
   const config = readRunConfig(dir, flags.set);
   const changed = moduleChange(config.env);
-  if (changed !== undefined) process.stderr.write(`${changed}\n`);
+  if (changed !== undefined) err.line(changed);
   return { config, dir, resume: true };
 }
 
@@ -141,8 +143,8 @@ export async function trainAndReport(request: {
 }): Promise<TrainOutcome> {
   const metrics$ = new Subject<MetricsRow>();
   const display = openConsole(metrics$, {
-    out: process.stdout,
-    notices: process.stderr,
+    out,
+    notices: err,
     json: request.json,
     config: request.config,
     name: basename(request.dir),
@@ -164,11 +166,11 @@ export async function trainAndReport(request: {
     });
     const outcome = await run.done;
     display.close();
-    if (request.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
+    if (request.json) out.json(outcome);
     else {
-      if (outcome.evaluations.length > 0) process.stdout.write(`${evaluationTable(outcome.evaluations).join('\n')}\n`);
-      if (outcome.chaos) process.stdout.write(`${chaosTable(outcome.chaos).join('\n')}\n`);
-      process.stdout.write(`run ${request.dir}\n`);
+      if (outcome.evaluations.length > 0) out.line(evaluationTable(outcome.evaluations).join('\n'));
+      if (outcome.chaos) out.line(chaosTable(outcome.chaos).join('\n'));
+      out.line(`run ${request.dir} (engine ${outcome.engine}): longplay view ${request.dir}`);
     }
     return outcome;
   } finally {

@@ -1,6 +1,7 @@
 /** Command `longplay view`: a page over runs, served on this machine or written as one file. */
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
+import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { World } from '../../core/world.ts';
 import { codecOf } from '../../reading/codec-of.ts';
@@ -9,11 +10,12 @@ import { reportHtml } from '../../viewer/report.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../../viewer/run-source.ts';
 import { serveViewer } from '../../viewer/server.ts';
 import { runCommand } from '../fail.ts';
+import { port, wholeNumber } from '../flags.ts';
 
 interface ViewFlags {
-  readonly port: string;
+  readonly port: number;
   readonly out?: string;
-  readonly episodes: string;
+  readonly episodes: number;
 }
 
 /** Adds the command. */
@@ -22,9 +24,9 @@ export function view(program: Command): void {
     .command('view')
     .description('look at runs: curves, episodes turn by turn, groups side by side, where the time went')
     .argument('<run...>', 'runs, or trace files')
-    .option('--port <port>', 'of the loopback address; 0 picks a free one', '7333')
+    .option('--port <port>', 'of the loopback address; 0 picks a free one', port, 7333)
     .option('--out <file>', 'write one HTML file instead, to keep or to send')
-    .option('--episodes <n>', 'with --out: episodes of a run that are in it with their turns', '200')
+    .option('--episodes <n>', 'with --out: episodes of a run that are in it with their turns', wholeNumber(0), 200)
     .action((paths: string[], flags: ViewFlags) => runCommand(() => viewCommand(paths, flags)));
 }
 
@@ -32,27 +34,20 @@ async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<
   const worlds = worldTools();
   const sources = paths.map((path, id) => new RunSource(path, id, worlds));
   if (flags.out !== undefined) {
-    const html = await reportHtml(sources, { episodes: count(flags.episodes, '--episodes') });
+    const html = await reportHtml(sources, { episodes: flags.episodes });
     try {
       writeFileSync(flags.out, html);
     } catch (thrown) {
       throw new UserError('NO_PERMISSION', `cannot write ${flags.out}: ${messageOf(thrown)}`);
     }
-    process.stdout.write(`${flags.out} (${(Buffer.byteLength(html) / 1e6).toFixed(1)} MB)\n`);
+    out.line(`${flags.out} (${(Buffer.byteLength(html) / 1e6).toFixed(1)} MB)`);
     return;
   }
-  const server = await serveViewer(sources, count(flags.port, '--port'));
-  process.stdout.write(`${server.url}  (Ctrl-C ends it)\n`);
+  const server = await serveViewer(sources, flags.port);
+  out.line(`${server.url}  (Ctrl-C ends it)`);
   const end = () => void server.close();
   process.once('SIGINT', end);
   process.once('SIGTERM', end);
-}
-
-function count(text: string, flag: string): number {
-  const n = Number(text);
-  if (!Number.isSafeInteger(n) || n < 0)
-    throw new UserError('BAD_ARGUMENT', `${flag}: expected a whole number, got '${text}'`);
-  return n;
 }
 
 /** Drawings and spellings of worlds, each loaded once; one that is not installed draws nothing. */

@@ -1,6 +1,7 @@
 /** Requests of a remote environment: sent again where that cannot take an action twice. */
 import { systemClock } from '../../core/clock.ts';
 import { Rng, seedFrom } from '../../core/rng.ts';
+import { readSecret } from '../../core/secrets.ts';
 import { attempt } from '../attempts.ts';
 import { HttpClient, parseAnswer } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
@@ -14,7 +15,7 @@ export class RemoteRequests {
   #sent = 0;
 
   constructor(options: RemoteEnvOptions) {
-    const token = process.env[options.tokenEnv];
+    const token = readSecret(options.tokenEnv);
     this.#options = options;
     this.#http = new HttpClient({ baseUrl: options.url, headers: token ? { authorization: `Bearer ${token}` } : {} });
   }

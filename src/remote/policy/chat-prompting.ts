@@ -6,7 +6,7 @@ import type { ConversationOpening, Decision, ModelResponse } from '../../core/tr
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import { renderChat } from '../../prompts/chat-template.ts';
 import { conversation, instructions, type Message, type ToldTurn, tell } from '../../prompts/conversation.ts';
-import { FORMATS, type PromptFormat } from '../../prompts/formats.ts';
+import { actionOfCall, FORMATS, type Parsed, type PromptFormat } from '../../prompts/formats.ts';
 import { estimateTokens } from '../../prompts/history.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
@@ -71,20 +71,23 @@ export class ChatPrompting implements Prompting {
     const talk = this.#talks.get(episode)!;
     const { text, promptTokens, completionTokens, finish } = completion;
     talk.spent += (promptTokens || talk.asked) + (completionTokens || estimateTokens(text));
-    const parsed = this.#format.parse(text, this.#world);
+    const parsed = readAnswer(this.#format, this.#world, completion);
     const cut = finish === 'length' ? ' The answer was cut off: be shorter.' : '';
     const formatError = 'error' in parsed ? parsed.error + cut : undefined;
     talk.error = formatError;
-    talk.turns.push({ told: talk.told, answer: withoutReasoning(text) });
+    const written = withoutReasoning(text);
+    const action = 'action' in parsed ? parsed.action : '';
+    // The model sees a call of a tool again as the answer that it was asked for.
+    const answer = written === '' && action !== '' ? this.#format.print('', action, this.#world) : written;
+    talk.turns.push({ told: talk.told, answer });
     const response: ModelResponse = {
-      text,
+      text: withCalls(completion),
       promptTokens,
       completionTokens,
       ...(formatError === undefined ? {} : { formatError }),
       ...(turn === 0 ? { opening: this.#opening } : {}),
     };
     const decision = decisionOf(talk, completion);
-    const action = 'action' in parsed ? parsed.action : '';
     return { episode, turn, action, response, ...(decision ? { decision } : {}) };
   }
 
@@ -121,9 +124,9 @@ export class ChatPrompting implements Prompting {
     maxTokens: number,
     choices: readonly string[] | undefined,
   ): Record<string, unknown> {
-    const { api, topP, logprobs, tokenIds, guided, template, body } = this.#config;
+    const { api, topP, logprobs, tokenIds, guided, template, body, omit } = this.#config;
     const rendered = api === 'completions' ? renderChat(template, messages) : undefined;
-    return {
+    const request = {
       model: this.#model,
       ...(rendered ? { prompt: rendered.prompt, stop: rendered.stop } : { messages }),
       temperature,
@@ -139,7 +142,30 @@ export class ChatPrompting implements Prompting {
         : {}),
       ...body,
     };
+    return Object.fromEntries(Object.entries(request).filter(([key]) => !omit.includes(key)));
   }
+}
+
+/**
+ * The action of an answer: of the one tool that it called, else of its text, else of its reasoning, where a server counts
+ * the whole answer as that and the form has marks by which an action is found in it.
+ */
+function readAnswer(format: PromptFormat, world: WorldPrompt, { text, reasoning, calls }: Completion): Parsed {
+  const called = calls?.length === 1 ? actionOfCall(world, calls[0]!.name, calls[0]!.args) : undefined;
+  if (called && 'action' in called) return called;
+  const parsed = format.parse(text, world);
+  // Words beside a call are no action, though the plain form would take them for one.
+  if ('action' in parsed && !(calls && format.id === 'action')) return parsed;
+  if (calls) return called ?? { error: `Call one function at a time, not ${calls.length}.` };
+  const said = reasoning === undefined ? text : withoutReasoning(text);
+  if (reasoning === undefined || said !== '' || format.id === 'action' || format.id === 'think') return parsed;
+  const thought = format.parse(reasoning, world);
+  return 'action' in thought ? thought : parsed;
+}
+
+/** The whole answer as it is recorded. */
+function withCalls({ text, calls = [] }: Completion): string {
+  return [text, ...calls.map(({ name, args }) => `${name}(${args})`)].filter((part) => part !== '').join('\n');
 }
 
 /**

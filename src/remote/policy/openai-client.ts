@@ -8,11 +8,23 @@
 import { HttpClient, type HttpClientOptions, parseAnswer } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
 import { isTokenId } from '../token-id.ts';
+import { isStream, joinStream } from './answer-stream.ts';
 
 export type Api = 'chat' | 'completions';
 
+/** A function that the model called instead of writing. */
+export interface ToolCall {
+  readonly name: string;
+  /** Arguments as the model wrote them: JSON, or an attempt at it. */
+  readonly args: string;
+}
+
 export interface Completion {
+  /** Text that the model wrote, its reasoning in front between `<think>` and `</think>`. */
   readonly text: string;
+  /** Reasoning alone, where the server tells it apart. */
+  readonly reasoning?: string;
+  readonly calls?: readonly ToolCall[];
   /** Reason of the end: `stop`, `length`, … as the server calls it. */
   readonly finish: string;
   readonly promptTokens: number;
@@ -46,7 +58,7 @@ export class OpenAIClient {
   /** Makes one attempt. @throws {RemoteError} */
   async complete(api: Api, body: object, deadlineMs: number): Promise<Completion> {
     const answer = await this.#http.send('POST', PATHS[api], JSON.stringify(body), deadlineMs);
-    return readCompletion(api, parseAnswer(answer.body));
+    return readCompletion(api, isStream(answer.body) ? joinStream(api, answer.body) : parseAnswer(answer.body));
   }
 
   /** Makes one attempt. @throws {RemoteError} */
@@ -70,14 +82,14 @@ export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
   if (!choice) throw malformed(`an answer without "choices": ${JSON.stringify(answer)?.slice(0, 120)}`);
-  const text = textOf(api, choice);
+  const said = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
   const usage = record(root.usage) ?? {};
   const tokens = ids(choice.token_ids);
   const promptTokenIds = ids(choice.prompt_token_ids ?? root.prompt_token_ids);
   const logprobs = logprobsOf(api, record(choice.logprobs));
   const ours = record(choice.longplay);
   return {
-    text,
+    ...said,
     finish: typeof choice.finish_reason === 'string' ? choice.finish_reason : 'stop',
     promptTokens: whole(usage.prompt_tokens),
     completionTokens: whole(usage.completion_tokens),
@@ -88,18 +100,44 @@ export function readCompletion(api: Api, answer: unknown): Completion {
   };
 }
 
-function textOf(api: Api, choice: Record<string, unknown>): string {
-  if (api === 'completions') {
-    if (typeof choice.text === 'string') return choice.text;
-    throw malformed('a completion without "text"');
-  }
+function completionText(choice: Record<string, unknown>): string {
+  if (typeof choice.text === 'string') return choice.text;
+  throw malformed('a completion without "text"');
+}
+
+/** A chat answer in the shapes that servers give it: a text, parts, calls of tools, reasoning beside it, or a refusal. */
+function chatAnswer(choice: Record<string, unknown>): Pick<Completion, 'text' | 'reasoning' | 'calls'> {
   const message = record(choice.message);
   if (!message) throw malformed('a chat completion without "message"');
-  const { content, reasoning_content: reasoning } = message;
-  const said = typeof content === 'string' ? content : '';
-  if (typeof reasoning === 'string' && reasoning !== '') return `<think>${reasoning}</think>\n${said}`;
-  if (typeof content !== 'string' && content !== null) throw malformed('a message without "content"');
-  return said;
+  const { content, refusal, tool_calls: tools, function_call: legacy } = message;
+  const reasoning = message.reasoning_content ?? message.reasoning;
+  const calls = [...(Array.isArray(tools) ? tools.map((one) => record(one)?.function) : []), legacy].flatMap(callOf);
+  const parts = typeof content === 'string' ? content : partsText(content);
+  const said = parts ?? (typeof refusal === 'string' ? refusal : undefined);
+  const thought = typeof reasoning === 'string' && reasoning !== '' ? reasoning : undefined;
+  if (said === undefined && content !== null && calls.length === 0 && thought === undefined) {
+    throw malformed('a message without "content"');
+  }
+  return {
+    text: thought === undefined ? (said ?? '') : `<think>${thought}</think>\n${said ?? ''}`,
+    ...(thought === undefined ? {} : { reasoning: thought }),
+    ...(calls.length > 0 ? { calls } : {}),
+  };
+}
+
+/** The texts of a content in parts; undefined where it is none. */
+function partsText(content: unknown): string | undefined {
+  if (!Array.isArray(content)) return undefined;
+  return content
+    .map((part) => record(part)?.text ?? part)
+    .filter((text) => typeof text === 'string')
+    .join('');
+}
+
+function callOf(value: unknown): ToolCall[] {
+  const { name, arguments: args } = record(value) ?? {};
+  if (typeof name !== 'string') return [];
+  return [{ name, args: typeof args === 'string' ? args : JSON.stringify(args ?? {}) }];
 }
 
 function finite(value: unknown): number {

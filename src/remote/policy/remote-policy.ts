@@ -10,7 +10,8 @@ import type { Acted, ActRequest, Policy, Unanswered } from '../../policy/policy.
 import { attempt } from '../attempts.ts';
 import { RemoteError } from '../retry.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
-import type { Prompting } from './prompting.ts';
+import type { Prompt, Prompting } from './prompting.ts';
+import { type RefusedKey, refusedKey, without } from './refused-keys.ts';
 import type { RemoteUsage } from './usage.ts';
 
 export interface RemotePolicyOptions {
@@ -24,7 +25,12 @@ export interface RemotePolicyOptions {
   readonly outside?: <T>(work: Promise<T>) => Promise<T>;
   /** Called whenever `take` has something to give. */
   readonly onSettled?: () => void;
+  /** Gets what a person should know. */
+  readonly onNotice?: (text: string) => void;
 }
+
+/** Different format errors that are counted one by one. */
+const MAX_MISREAD = 20;
 
 interface Settled {
   readonly request: ActRequest;
@@ -55,6 +61,10 @@ export class RemotePolicy implements Policy {
     latencyMs: 0,
   };
   readonly #retries: Record<string, number> = {};
+  /** Keys of requests that the server has refused. */
+  #refused: readonly RefusedKey[] = [];
+  /** Format errors by their words, and the newest answer that had one; at most `MAX_MISREAD` different ones. */
+  readonly #misread = new Map<string, { count: number; answer: string }>();
 
   constructor(options: RemotePolicyOptions) {
     this.#options = options;
@@ -85,7 +95,8 @@ export class RemotePolicy implements Policy {
     const { promptTokens, completionTokens } = this.#used;
     const { price } = this.#options.openai;
     const cost = (promptTokens * price.prompt + completionTokens * price.completion) / 1e6;
-    return { ...this.#used, retries: { ...this.#retries }, cost, inFlight: this.#inFlight };
+    const misread = [...this.#misread].map(([error, facts]) => ({ error, ...facts }));
+    return { ...this.#used, retries: { ...this.#retries }, misread, cost, inFlight: this.#inFlight };
   }
 
   submit(requests: readonly ActRequest[]): readonly Unanswered[] {
@@ -118,7 +129,8 @@ export class RemotePolicy implements Policy {
       if (read && 'turn' in read) acted.push(read);
       else if (read) unanswered.push(read);
     }
-    for (const { response } of acted) if (response?.formatError !== undefined) this.#used.formatErrors++;
+    for (const { response } of acted)
+      if (response?.formatError !== undefined) this.#note(response.formatError, response.text);
     this.#turns += acted.length;
     this.#used.failures += unanswered.length;
     this.#options.prompting.release(unanswered.map(({ episode }) => episode));
@@ -195,7 +207,7 @@ export class RemotePolicy implements Policy {
       totalMs: openai.turnMs,
     };
     const answer = attempt(limits, { clock, rng, onRetry }, (deadlineMs) =>
-      client.complete(prompt.api, prompt.body, deadlineMs),
+      this.#complete(client, prompt, deadlineMs),
     ).then(
       (completion) => ({ completion, ms: clock.now() - began }),
       (thrown) => ({ error: messageOf(thrown) }),
@@ -204,6 +216,36 @@ export class RemotePolicy implements Policy {
       this.#settled.push({ request, outcome });
       this.#notify();
     });
+  }
+
+  /** One attempt; a key that the server refuses is left out, of this request and of all that follow. */
+  async #complete(
+    client: OpenAIClient,
+    { api, body }: Extract<Prompt, { body: unknown }>,
+    deadlineMs: number,
+  ): Promise<Completion> {
+    for (;;) {
+      const asked = without(body, this.#refused);
+      try {
+        return await client.complete(api, asked, deadlineMs);
+      } catch (thrown) {
+        const refused = thrown instanceof RemoteError ? refusedKey(thrown, asked) : undefined;
+        if (!refused) throw thrown;
+        if (this.#refused.some(({ key }) => key === refused.key)) continue; // another request has told already
+        this.#refused = [...this.#refused, refused];
+        const { key, instead } = refused;
+        const how = instead === undefined ? 'without it' : `with ${instead} in its place`;
+        this.#options.onNotice?.(`the server refuses '${key}': it is asked again ${how} (${messageOf(thrown)})`);
+      }
+    }
+  }
+
+  #note(formatError: string, answer: string): void {
+    this.#used.formatErrors++;
+    const known = this.#misread.get(formatError);
+    if (known) known.count++;
+    else if (this.#misread.size < MAX_MISREAD)
+      this.#misread.set(formatError, { count: 1, answer: answer.slice(0, 300) });
   }
 
   #notify(): void {

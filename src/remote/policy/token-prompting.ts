@@ -50,7 +50,8 @@ export class TokenPrompting implements Prompting {
       },
       ...this.#config.body,
     };
-    return { api: 'completions', body };
+    const kept = Object.entries(body).filter(([key]) => !this.#config.omit.includes(key));
+    return { api: 'completions', body: Object.fromEntries(kept) };
   }
 
   read(request: ActRequest, completion: Completion): Acted {

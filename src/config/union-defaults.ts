@@ -1,0 +1,50 @@
+/**
+ * Keys inside a default: `learner.estimator.gamma=0.95` without an `algorithm` means the gamma of the default estimator. A
+ * schema's default replaces a value that is absent as a whole; this fills in the kind of one that is given in part.
+ */
+import { z } from 'zod';
+
+/** `raw` in which a part of a defaulted union has the default's discriminator; everything else is left as it is. Pure. */
+export function withUnionDefaults(schema: unknown, raw: unknown): unknown {
+  if (!isRecord(raw)) return raw;
+  let inner = schema;
+  let fallback: unknown;
+  while (isWrapper(inner)) {
+    if ('defaultValue' in inner.def) fallback ??= inner.def.defaultValue;
+    inner = inner.unwrap();
+  }
+  if (inner instanceof z.ZodDiscriminatedUnion) {
+    const { discriminator } = inner.def;
+    const named = isRecord(fallback) && !(discriminator in raw) ? { ...fallback, ...raw } : raw;
+    const variant = inner.options.find(
+      (option) => option instanceof z.ZodObject && literalOf(option, discriminator) === named[discriminator],
+    );
+    return withUnionDefaults(variant, named);
+  }
+  if (!(inner instanceof z.ZodObject)) return raw;
+  const { shape } = inner;
+  return Object.fromEntries(
+    Object.entries(raw).map(([key, value]) => [
+      key,
+      Object.hasOwn(shape, key) ? withUnionDefaults(shape[key], value) : value,
+    ]),
+  );
+}
+
+/** A schema around another that says what absence means. */
+type Wrapper = z.ZodDefault | z.ZodPrefault | z.ZodOptional | z.ZodExactOptional;
+
+/** True for a schema that only says what absence means. */
+export function isWrapper(schema: unknown): schema is Wrapper {
+  return [z.ZodDefault, z.ZodPrefault, z.ZodOptional, z.ZodExactOptional].some((kind) => schema instanceof kind);
+}
+
+/** The value that marks a variant of a union. */
+export function literalOf(variant: z.ZodObject, discriminator: string): unknown {
+  const literal = variant.shape[discriminator];
+  return literal instanceof z.ZodLiteral ? literal.value : undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,18 @@
+/** The command line in this process: what a person would have typed, and what it said. */
+import { runLongplay } from '../../src/cli/program.ts';
+import { err, out } from '../../src/console/terminal.ts';
+
+/** Runs a command to its end. Only for commands that end by themselves and leave nothing running. */
+export async function typed(...args: readonly string[]) {
+  const before = process.exitCode;
+  let stdout = '';
+  let stderr = '';
+  try {
+    const run = () => runLongplay(args);
+    const errors = () => err.captured((text) => void (stderr += text), run);
+    const status = await out.captured((text) => void (stdout += text), errors);
+    return { status, stdout, stderr };
+  } finally {
+    process.exitCode = before;
+  }
+}
