@@ -1,5 +1,5 @@
 /**
- * Question    How far does the small policy come in SearchQA from scratch, by RL on the reward for the answer alone?
+ * Question    How far does the local policy come in SearchQA from scratch, by RL on the reward for the answer alone?
  * Command     npm run experiment -- searchqa            (--seeds 3 by default; --env-steps for another budget)
  * Does        Trains experiments/searchqa.yaml under several seeds, then plays the 400 held-out questions at the
  *             configured horizons, sampled and greedily; a uniform random policy and the oracle play the same ones. A seed

@@ -1,6 +1,6 @@
 /**
- * BabyAI's dialect of AgentGym's HTTP protocol. Its `score` is the sum of the rewards, a refused action repeats the last
- * reward (and counts it again), and only a reward above ½ ends an episode: `fidelity: original` does that.
+ * AgentGym dialect of BabyAI. Its `score` is the sum of the rewards, a refused action repeats the last reward (and
+ * counts it again), and only a reward above ½ ends an episode: `fidelity: original` does that.
  *
  * Differs: the pictures of `/render` have shapes of our own.
  */

@@ -1,6 +1,4 @@
-/**
- * The text world without the original's mistakes; the README lists the differences row by row.
- */
+/** Corrected text world, without the original's mistakes; the README lists the differences row by row. */
 
 import { type Command, parse, print } from './grammar.ts';
 import { DOOR, FORWARD, IMAGE_BYTES, LEFT, LOCKED, RIGHT } from './grid.ts';
@@ -13,7 +11,7 @@ import type { World } from './world.ts';
 /** Answer to one step. */
 export interface Answer {
   readonly observation: string;
-  /** max(0, 1 − 0.9·steps/maxSteps) on the step that fulfils the instruction, else 0. */
+  /** Reward max(0, 1 − 0.9·steps/maxSteps) on the step that fulfils the instruction, else 0. */
   readonly reward: number;
   readonly terminated: boolean;
   readonly success: boolean;
@@ -36,12 +34,12 @@ export class CorrectedText {
     world.staleImage = undefined;
   }
 
-  /** The actions that would change the world, in a fixed order. */
+  /** Actions that would change the world, in a fixed order. */
   available(): string[] {
     return this.#macros.map((macro) => macro.action);
   }
 
-  /** The low-level actions an action stands for; empty where it is not available. */
+  /** Low-level actions that an action stands for; empty where it is not available. */
   expand(action: string): readonly number[] {
     const macro = this.#find(print(parse(action)));
     return macro ? expand(macro, this.#scene, this.world, false) : [];
@@ -70,7 +68,10 @@ export class CorrectedText {
     });
   }
 
-  /** @returns whether the low-level action changed the world */
+  /**
+   * Plays a low-level action.
+   * @returns whether it changed the world
+   */
   #play(low: number): boolean {
     const { world } = this;
     const { front, carrying, agentX, agentY } = world;

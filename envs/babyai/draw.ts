@@ -1,4 +1,4 @@
-/** The grid as a person sees it: the whole maze, cells out of the agent's sight dimmed. */
+/** Drawing of the grid as a person sees it: the whole maze, cells out of the agent's sight dimmed. */
 import type { Cell, Draw, Drawing } from '../../src/core/draw.ts';
 import type { First } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
@@ -17,7 +17,7 @@ const GLYPHS = ['', ' ', '█', '', '', 'k', 'o', 'b'] as const;
 const DOOR_GLYPHS = ['/', 'D', 'L'] as const;
 const LEGEND = 'o ball, b box, k key, D door, / open, L locked';
 
-/** Draws the state after `turns` by playing them again. Which rules the episode has, its first observation shows. */
+/** Draws the state after `turns` by playing them again. The first observation shows which rules the episode has. */
 export const draw: Draw = (task: Task, first: First, turns: readonly SeenTurn[]): Drawing => {
   const isOriginal = first.observation.includes('"check available actions"');
   const game = isOriginal ? new OriginalText(task.index) : new CorrectedText(task.index);
@@ -42,7 +42,7 @@ export const draw: Draw = (task: Task, first: First, turns: readonly SeenTurn[])
   };
 };
 
-/** [height][width] */
+/** Cells of the grid, [height][width]. */
 function drawGrid(world: World): Cell[][] {
   const visible = visibleCells(world);
   return Array.from({ length: world.height }, (_, y) =>
@@ -66,7 +66,7 @@ function drawCode(code: number): Cell {
   return { glyph, color, name: nameOf(code) };
 }
 
-/** Cells the agent sees, as the image tells. */
+/** Cells that the agent sees, by the image. */
 function visibleCells(world: World): Set<number> {
   const image = new Uint8Array(IMAGE_BYTES);
   world.observe(image);

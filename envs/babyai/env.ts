@@ -26,7 +26,7 @@ import { requireIndex, tasks } from './tasks.ts';
 
 export type Fidelity = 'original' | 'corrected';
 
-/** @throws {UserError} for options BabyAI does not have */
+/** Fidelity of the options. @throws {UserError} for options that BabyAI does not have */
 export function fidelityOf(options: EnvOptions = {}): Fidelity {
   for (const [key, value] of Object.entries(options)) {
     if (key !== 'fidelity')
@@ -41,7 +41,7 @@ export function fidelityOf(options: EnvOptions = {}): Fidelity {
   return (options.fidelity as Fidelity | undefined) ?? 'corrected';
 }
 
-/** @throws {UserError} for options BabyAI does not have */
+/** Creates the env. @throws {UserError} for options that BabyAI does not have */
 export function createEnv(options: EnvOptions = {}): Env {
   const fidelity = fidelityOf(options);
   return {
@@ -59,7 +59,7 @@ export function createEnv(options: EnvOptions = {}): Env {
   };
 }
 
-/** An episode under the corrected rules. */
+/** Session under the corrected rules. */
 export class CorrectedSession implements Session {
   readonly first: First;
   readonly text: CorrectedText;
@@ -81,7 +81,7 @@ export class CorrectedSession implements Session {
   close(): void {}
 }
 
-/** An episode as AgentGym's server would have it: only a reward above ½ ends it. */
+/** Session as AgentGym's server would have it: only a reward above ½ ends it. */
 export class OriginalSession implements Session {
   readonly first: First;
   readonly text: OriginalText;

@@ -1,7 +1,7 @@
 /**
- * The maze of rooms levels are built on: rooms, doors, objects and the agent are placed by draws from the numpy
- * stream, in the original's order of drawing. A level that does not work out is thrown away and drawn anew from
- * where the stream stands.
+ * Generator of mazes, on which levels are built: rooms, doors, objects and the agent are placed by draws from the numpy
+ * stream, in the original's order of drawing. A level that does not work out is thrown away and drawn anew from where
+ * the stream stands.
  */
 import { BALL, BOX, CLOSED, codeOf, DOOR, KEY, LOCKED, SORTED_COLORS } from './grid.ts';
 import type { Pcg64 } from './pcg64.ts';
@@ -19,7 +19,7 @@ export class Rejected {
 /** Walls of a room in the order right, down, left, up. */
 export type Side = 0 | 1 | 2 | 3;
 
-/** A removed wall connects like a door does. */
+/** Gap: a removed wall connects like a door does. */
 const GAP = -1;
 
 export interface Room {
@@ -38,7 +38,7 @@ export interface Room {
 /** Kinds in the order the original draws from. */
 const KINDS: readonly number[] = [KEY, BALL, BOX];
 
-/** A level in the making. */
+/** Room grid of a level in the making. */
 export class RoomGrid {
   readonly rng: Pcg64;
   readonly world: World;
@@ -121,17 +121,17 @@ export class RoomGrid {
     return items[this.rng.integers(0, items.length)]!;
   }
 
-  /** True with probability ½: the draw that is 0 says yes. */
+  /** Flips a coin: true with probability ½, where the draw is 0. */
   flip(): boolean {
     return this.rng.integers(0, 2) === 0;
   }
 
-  /** A colour number. */
+  /** Picks a colour number. */
   pickColor(): number {
     return this.pick(SORTED_COLORS);
   }
 
-  /** `count` different items, in drawn order. */
+  /** Picks `count` different items, in drawn order. */
   pickSome<T>(items: readonly T[], count: number): T[] {
     const rest = items.slice();
     const out: T[] = [];
@@ -143,7 +143,7 @@ export class RoomGrid {
     return out;
   }
 
-  /** A free cell of the room's square, walls included in the draw. @throws {Rejected} after 1001 vain tries */
+  /** Free cell of the room's square, walls included in the draw. @throws {Rejected} after 1001 failed tries */
   #freeCell(room: Room, besideAgent: boolean): number {
     const { rng, world, roomSize } = this;
     for (let tries = 0; tries <= 1000; tries++) {
@@ -194,7 +194,7 @@ export class RoomGrid {
     return id;
   }
 
-  /** Takes the wall between two rooms away, corners excepted. */
+  /** Removes the wall between two rooms, corners excepted. */
   removeWall(i: number, j: number, side: Side): void {
     const room = this.room(i, j);
     const { world } = this;
@@ -242,7 +242,7 @@ export class RoomGrid {
     return false;
   }
 
-  /** Adds doors between random rooms until all can be reached. @throws {Rejected} after 5001 vain draws */
+  /** Adds doors between random rooms until all can be reached. @throws {Rejected} after 5001 failed draws */
   connectAll(colors: readonly number[] = SORTED_COLORS): void {
     const start = this.roomAt(this.world.agentX, this.world.agentY);
     let isConnected = this.#isConnected(start);
@@ -310,13 +310,16 @@ export class RoomGrid {
     return true;
   }
 
-  /** @throws {Rejected} when some object cannot be touched */
+  /**
+   * Requires every object to be reachable.
+   * @throws {Rejected} when one cannot be touched
+   */
   requireReachable(): void {
     if (!this.allReachable()) throw new Rejected('an object is out of reach');
   }
 
   /**
-   * Throws away instructions that are done from the start or ask for the impossible.
+   * Validates instructions: rejects those that are done from the start or impossible.
    *
    * @param unblocking whether the level may need objects moved out of the way: then keys of locked doors are not
    *   to be the subject of an instruction

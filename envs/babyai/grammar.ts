@@ -1,6 +1,6 @@
 /**
- * Action text ⇄ command. One table for what is listed, what is understood and what is refused, so the three cannot
- * drift apart.
+ * Grammar: action text ⇄ command. One table for what is listed, what is understood and what is refused, so the three
+ * agree.
  */
 
 /** Actions that need no object. */
@@ -39,7 +39,7 @@ export function parse(action: string): Command {
   return { type: 'thing', verb: match[1] as Verb, name: match[2]!, number: match[3] ? Number(match[3]) : 1 };
 }
 
-/** The exact text that is listed for a command; empty for one that was not understood. */
+/** Prints the exact text that is listed for a command; empty for one that was not understood. */
 export function print(command: Command): string {
   if (command.type === 'unparsed') return '';
   return command.type === 'plain' ? command.action : `${command.verb} ${command.name} ${command.number}`;

@@ -1,6 +1,6 @@
 /**
- * The vocabulary of the grid: object types, colours, directions and actions with Minigrid's numbers, and the
- * occlusion table of the partial view.
+ * Vocabulary of the grid: object types, colours, directions and actions with Minigrid's numbers, and the occlusion
+ * table of the partial view.
  *
  * A cell's *code* packs what Minigrid encodes in three bytes: `type | colour << 8 | state << 16`.
  */

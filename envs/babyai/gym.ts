@@ -1,5 +1,5 @@
 /**
- * The numeric interface: many grid worlds in one thread, observed as Minigrid's images and driven by its seven
+ * Gym interface, in numbers: many grid worlds in one thread, observed as Minigrid's images and driven by its seven
  * actions. Buffers are allocated once and overwritten by every call.
  *
  * Unlike the text world, Minigrid's own step limit counts here: `truncated` is its flag.
@@ -13,16 +13,16 @@ export interface VectorOptions {
   readonly level: number;
   /** Number of worlds, ≥ 1. */
   readonly numEnvs: number;
-  /** World i begins with seed `seed + i`. Default 0. */
+  /** Seed: world i begins with `seed + i`. Default 0. */
   readonly seed?: number;
   /**
-   * Start a world that ended anew, with its seed raised by `numEnvs`, in the same call: its flags and reward are those
-   * of the end, its image and direction those of the new beginning. Default true.
+   * Restarts a world that ended, with its seed raised by `numEnvs`, in the same call: its flags and reward are those of
+   * the end, its image and direction those of the new beginning. Default true.
    */
   readonly autoReset?: boolean;
 }
 
-/** `numEnvs` worlds stepped together. */
+/** Vector of `numEnvs` worlds that are stepped together. */
 export class VectorBabyAI {
   static readonly numActions = 7;
   /** Shape of one image. */
@@ -60,12 +60,12 @@ export class VectorBabyAI {
     for (let i = 0; i < numEnvs; i++) this.#observe(i);
   }
 
-  /** The missions in words, [numEnvs]. */
+  /** Missions in words, [numEnvs]. */
   get missions(): string[] {
     return this.worlds.map((world) => world.mission);
   }
 
-  /** Starts world i anew. @param seed integer in [0, 2⁵³) */
+  /** Resets world i. @param seed integer in [0, 2⁵³) */
   reset(i: number, seed: number): void {
     this.#seeds[i] = seed;
     this.worlds[i] = generate(this.#level, seed);

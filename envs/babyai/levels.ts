@@ -1,5 +1,5 @@
 /**
- * The 40 levels of AgentGym's table, drawn from the numpy stream of their seed. Level n is `LEVELS[n - 1]`.
+ * Levels, the 40 of AgentGym's table, drawn from the numpy stream of their seed. Level n is `LEVELS[n - 1]`.
  *
  * @see Minigrid 2.3.1, `BabyAI-*`; AgentGym `agentenv-babyai` for which levels and in which order
  */
@@ -42,7 +42,7 @@ export interface Level {
 /** State that the original's level object carries from one drawing to the next, a leak that is part of its levels. */
 export interface Memory {
   lockedRoom: Room | undefined;
-  /** A drawing looked at `lockedRoom` before any was ever set: a second reset might see another one. */
+  /** True when a drawing read `lockedRoom` before any was set: a second reset might see another one. */
   lookedInVain: boolean;
 }
 
@@ -60,7 +60,7 @@ const ONE_ROOM = { roomSize: 8, numRows: 1, numCols: 1 } as const;
 const MAZE = { roomSize: 8, numRows: 3, numCols: 3 } as const;
 const MIDDLE = { i: 1, j: 1 } as const;
 
-/** The one red ball among distractors, which may be painted grey. */
+/** Level of the one red ball among distractors, which may be painted grey. */
 function goToRedBall(count: number, grey: boolean) {
   return (maze: RoomGrid): Instruction => {
     maze.placeAgent();
@@ -109,7 +109,7 @@ function placeAgentOutside(maze: RoomGrid, room: Room | undefined): void {
   while (maze.roomAt(maze.world.agentX, maze.world.agentY) === room);
 }
 
-/** Options of the levels that may say anything in the language. */
+/** Options of the levels whose instructions may be any of the language. */
 interface SynthOptions {
   readonly distractors?: number;
   readonly lockedRoomProb?: number;
@@ -123,7 +123,7 @@ interface SynthOptions {
 const ANY_TYPE: readonly number[] = [BOX, BALL, KEY, DOOR];
 const NOT_DOOR: readonly number[] = [BOX, BALL, KEY];
 
-/** A level whose instruction is drawn from the grammar. */
+/** Level whose instruction is drawn from the grammar. */
 function synth(options: SynthOptions) {
   const distractors = options.distractors ?? 18;
   const lockedRoomProb = options.lockedRoomProb ?? 0.5;
@@ -206,7 +206,7 @@ function addLockedRoom(maze: RoomGrid, memory: Memory): void {
   }
 }
 
-/** All 40, in AgentGym's order. */
+/** Levels, all 40 in AgentGym's order. */
 export const LEVELS: readonly Level[] = [
   { id: 'BabyAI-GoToRedBallGrey-v0', ...ONE_ROOM, draw: goToRedBall(7, true) },
   { id: 'BabyAI-GoToRedBall-v0', ...ONE_ROOM, draw: goToRedBall(7, false) },

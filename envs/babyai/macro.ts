@@ -1,6 +1,6 @@
 /**
- * Macro actions: which ones a scene offers, and the low-level actions each stands for. Two tables: the original's,
- * with its numbering and its blind spots, and the corrected one, which lists exactly what can be carried out.
+ * Macro actions: those that a scene offers, and the low-level actions of each. Two tables: the original's, with its
+ * numbering and its blind spots, and the corrected one, which lists exactly what can be carried out.
  */
 import { BOX, CLOSED, DOOR, DROP, FORWARD, KEY, LEFT, LOCKED, OPEN, PICKUP, RIGHT, TOGGLE } from './grid.ts';
 import { searchPaths } from './paths.ts';
@@ -8,9 +8,9 @@ import { LOCAL, type Scene, type Thing } from './scene.ts';
 import { text } from './text.ts';
 import type { World } from './world.ts';
 
-/** An offered action. */
+/** Macro action that is offered. */
 export interface Macro {
-  /** The exact text that chooses it. */
+  /** Text that chooses it, exactly. */
   readonly action: string;
   /** End of the walk: facing the target, onto it, or nowhere. */
   readonly approach: 'face' | 'enter' | 'none';
@@ -29,7 +29,7 @@ const TURN_RIGHT = plain('turn right', RIGHT);
 const MOVE_FORWARD = plain('move forward', FORWARD);
 const PUT_DOWN = plain('drop', DROP);
 const TOGGLE_IT = plain('toggle', TOGGLE);
-/** Answers with the list and costs a turn. */
+/** Action that is answered with the list and costs a turn. */
 const CHECK = plain('check available actions');
 
 const face = (action: string, target: Thing, ending: readonly number[]): Macro => ({
@@ -44,7 +44,7 @@ const stateOf = (thing: Thing): number => thing.code >>> 16;
 const labelOf = (thing: Thing): string => `${thing.name} ${thing.number}`;
 const isFaced = (thing: Thing): boolean => thing.front === 1 && thing.right === 0;
 
-/** A key in hand opens locked doors of its colour. */
+/** True for a key in hand that opens a locked door: one of its colour. */
 function fits(carried: number, door: number): boolean {
   return (carried & 0xff) === KEY && (carried & 0xff00) === (door & 0xff00);
 }
@@ -68,7 +68,7 @@ class ReachedCount {
 }
 
 /**
- * The original's list, in its order.
+ * Original macros: the original's list, in its order.
  *
  * @param refusals filled, where given, with the original's answers to actions it knows of and does not offer
  */
@@ -139,7 +139,7 @@ export function originalMacros(scene: Scene, world: World, refusals?: Map<string
   }
 }
 
-/** A Python dict of how many doors of each name were met so far, printed. */
+/** Door counts: the Python dict of doors met so far by name, printed. */
 function doorCounts(doors: readonly Thing[]): string {
   const counts = new Map<string, number>();
   for (const door of doors) counts.set(door.name, (counts.get(door.name) ?? 0) + 1);
@@ -153,7 +153,7 @@ function isBlocked(scene: Scene, world: World): boolean {
 }
 
 /**
- * The corrected list: an action is on it exactly if carrying it out changes the world. Numbers are those of the
+ * Corrected macros: an action is listed exactly if carrying it out changes the world. Numbers are those of the
  * description, shut doors block the way, boxes and any door can be toggled.
  */
 export function correctedMacros(scene: Scene, world: World): Macro[] {
@@ -194,7 +194,7 @@ function canToggle(ahead: number, carried: number): boolean {
   return type === BOX || (type === DOOR && (ahead >>> 16 !== LOCKED || fits(carried, ahead)));
 }
 
-/** The low-level actions a macro stands for, from where the agent stands. */
+/** Expands a macro into low-level actions, from where the agent stands. */
 export function expand(macro: Macro, scene: Scene, world: World, throughDoors: boolean): readonly number[] {
   const { approach, target, ending } = macro;
   if (approach === 'none' || !target) return ending;

@@ -1,5 +1,5 @@
 /**
- * The oracle: plans low-level actions with full knowledge of the world and says them in the text world's words, with
+ * Oracle: plans low-level actions with full knowledge of the world and writes them in the text world's words, with
  * macro actions wherever one leads to the same place in no more steps.
  *
  * It claims every level. What it cannot solve cannot be solved: in GoToImpUnlock (7) and Unlock (24) the only key may
@@ -34,7 +34,7 @@ const PLAIN = new Map([
   [TOGGLE, 'toggle'],
 ]);
 
-/** @throws {UserError} for options BabyAI does not have */
+/** Creates the oracle. @throws {UserError} for options that BabyAI does not have */
 export function createOracle(options: EnvOptions = {}): Oracle {
   const fidelity = fidelityOf(options);
   return ({ index }) => {
@@ -70,12 +70,12 @@ export function solve(index: number, fidelity: 'original' | 'corrected' = 'corre
   return undefined;
 }
 
-/** A place and a direction as one number. */
+/** Pose: a place and a direction as one number. */
 function pose(world: World): number {
   return (world.at(world.agentX, world.agentY) << 2) | world.agentDir;
 }
 
-/** Plays a plan in words. @returns the words, or undefined where one was lacking */
+/** Plays a plan in words. @returns the words, or undefined where one is missing */
 function say(game: TextGame, twin: World, low: readonly number[], useMacros: boolean): string[] | undefined {
   // Poses along the plan: pose k is the one before action k.
   const poses = low.map((action) => {
@@ -136,7 +136,7 @@ function matched(
   return best;
 }
 
-/** The pose after a walk, undefined where something stands in the way. */
+/** Pose after a walk, undefined where something stands in the way. */
 function walked(world: World, actions: readonly number[]): number | undefined {
   let cell = world.at(world.agentX, world.agentY);
   let dir = world.agentDir;

@@ -1,5 +1,5 @@
 /**
- * AgentGym's text world as it is, its mistakes included: what the recorded episodes show.
+ * Original text world of AgentGym as it is, mistakes included, as the recorded episodes show it.
  *
  * @see WooooDyy/AgentGym `agentenv-babyai`
  */
@@ -21,17 +21,17 @@ export interface Payload {
 
 export class OriginalText {
   readonly world: World;
-  /** The mission with its order taken out: "then" and "after you" both become "and". */
+  /** Goal: the mission without its order; "then" and "after you" both become "and". */
   readonly goal: string;
   payload: Payload;
-  /** The instruction was fulfilled, whatever reward and done flag the original made of it. */
+  /** True when the instruction was fulfilled, whatever reward and done flag the original made of it. */
   success = false;
   #scene: Scene;
   #macros: readonly Macro[];
   #reward = 0;
-  /** The last answer without the list. */
+  /** Last answer, without the list. */
   #state: string;
-  /** The image that "did anything change?" is asked against. */
+  /** Image that the next one is compared with, for "did anything change?". */
   readonly #image = new Uint8Array(IMAGE_BYTES);
   readonly #next = new Uint8Array(IMAGE_BYTES);
 
@@ -53,12 +53,12 @@ export class OriginalText {
     return `${text.goal(this.goal)}\n${this.#state}${this.#list()}`;
   }
 
-  /** The listed actions, in order. */
+  /** Actions listed, in order. */
   available(): string[] {
     return this.#macros.map((macro) => macro.action);
   }
 
-  /** The low-level actions an action stands for; empty where it is not listed. */
+  /** Low-level actions that an action stands for; empty where it is not listed. */
   expand(action: string): number[] {
     const macro = this.#find(normalise(action));
     return macro ? [...expand(macro, this.#scene, this.world, true)] : [];

@@ -1,7 +1,7 @@
 /**
- * Replays recorded BabyAI episodes and compares everything they recorded: `npm run parity -- babyai <file>...`.
- * Four kinds of file are told apart by their lines: raw Minigrid episodes, AgentGym text episodes, layouts and HTTP
- * exchanges.
+ * Parity of BabyAI: replays recorded episodes and compares everything they recorded, `npm run parity -- babyai
+ * <file>...`. Four kinds of file are told apart by their lines: raw Minigrid episodes, AgentGym text episodes, layouts
+ * and HTTP exchanges.
  */
 import { crc32 } from 'node:zlib';
 import type { Difference, Parity } from '../../src/core/parity.ts';
@@ -13,7 +13,7 @@ import { FIRST_OBJECT, type World } from './world.ts';
 
 type Json = Record<string, unknown>;
 
-/** Compares, counts and reports. */
+/** Comparison: compares, counts and reports. */
 class Comparison {
   episodes = 0;
   steps = 0;
@@ -29,7 +29,7 @@ class Comparison {
   }
 }
 
-/** Deep equality of JSON values; key order counts, because the order of available actions does. */
+/** True for deeply equal JSON values; key order counts, because the order of available actions does. */
 function same(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
@@ -116,7 +116,7 @@ function replayText(record: Json, report: Comparison): void {
   }
 }
 
-/** The env's share of the recorded exchanges: what `/reset`, `/step` and `/observation` say of a level. */
+/** Replays the env's share of recorded exchanges: the answers of `/reset`, `/step` and `/observation`. */
 function replayHttp(records: readonly Json[], report: Comparison): void {
   report.episodes++;
   let session: OriginalText | undefined;
@@ -157,7 +157,7 @@ function isRefused(index: number): boolean {
   }
 }
 
-/** The same keys in the order ours have. */
+/** Reorders keys as ours are ordered. */
 function reorder({ observation, reward, score, done, deleted }: Json): Json {
   return { observation, reward, score, done, deleted };
 }

@@ -1,5 +1,5 @@
 /**
- * The original's path search, all targets at once.
+ * Path search of the original, all targets at once.
  *
  * The original runs one breadth-first search per target over (cell, direction), with forward, left, right tried in
  * that order. It marks a state visited when it is *taken* from the queue, not when it is put in, so a state may be
@@ -13,18 +13,18 @@ import { DX, DY, FORWARD, LEFT, RIGHT } from './grid.ts';
 import { LOCAL, type Scene, type Thing } from './scene.ts';
 
 const CELLS = LOCAL * LOCAL;
-/** A state is cell · 4 + direction. */
+/** States: cell · 4 + direction. */
 const STATES = CELLS * 4;
 const UNREACHED = 0xffff;
 const NONE = -1;
 
-/** The cell ahead of a state, NONE beyond the local map. */
+/** Cell ahead of a state, NONE beyond the local map. */
 const AHEAD = Int8Array.from({ length: STATES }, (_, state) => {
   const column = (state >> 5) + DX[state & 3]!;
   const row = ((state >> 2) & 7) + DY[state & 3]!;
   return column < 0 || column >= LOCAL || row < 0 || row >= LOCAL ? NONE : column * LOCAL + row;
 });
-/** Actions in the order they are tried. */
+/** Order in which actions are tried. */
 const ORDER = [FORWARD, LEFT, RIGHT] as const;
 
 // Scratch, overwritten by every search: there is one search at a time in a thread, and its result is read at once.
@@ -43,7 +43,7 @@ let nextFirsts = new Uint8Array(STATES);
 let lasts = new Uint8Array(STATES);
 let nextLasts = new Uint8Array(STATES);
 
-/** Result of a search. It is overwritten by the next search: read what you need at once. */
+/** Paths found by a search. The next search overwrites them: read what you need at once. */
 export interface Paths {
   /** True when some path leads to facing a thing from the cell beside it. */
   reaches(thing: Thing): boolean;
@@ -130,7 +130,7 @@ export function searchPaths(
     }
   }
 
-  /** Notes that a state is the next one to be taken, and which target is met by it. */
+  /** Takes a state as the next one, and notes the target that it meets. */
   function take(state: number): void {
     rank[state] = taken++;
     const cell = state >> 2;

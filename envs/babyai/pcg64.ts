@@ -1,6 +1,7 @@
 /**
- * numpy's default random stream in plain numbers: SeedSequence → PCG64 (XSL-RR 128/64) → `Generator.integers`,
- * `uniform` and `shuffle`, bit for bit. A level of the original is a function of this stream alone.
+ * Random stream of numpy in plain numbers, its default one: SeedSequence → PCG64 (XSL-RR 128/64) →
+ * `Generator.integers`, `uniform` and `shuffle`, bit for bit. A level of the original is a function of this stream
+ * alone.
  *
  * The 128-bit state is kept as six 22-bit limbs, so every product and column sum is exact in a double.
  *
@@ -16,14 +17,14 @@ const M4 = 0x2d051f;
 const M5 = 0x008d83;
 const LIMB = 4194304;
 const LIMB_MASK = LIMB - 1;
-/** The top limb has 18 bits. */
+/** Mask of the top limb, which has 18 bits. */
 const TOP_MASK = 0x3ffff;
 
 const TWO_16 = 65536;
 const TWO_32 = 4294967296;
 
 /**
- * The first `count` 32-bit words that `SeedSequence(seed)` generates.
+ * Seed words: the first `count` 32-bit words that `SeedSequence(seed)` generates.
  *
  * @param seed integer in [0, 2⁵³)
  * @throws {RangeError} for anything else

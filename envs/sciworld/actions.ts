@@ -1,4 +1,4 @@
-/** The 27 actions as a table: words, what each refuses and why, and what it does. */
+/** Actions, the 27 of them as a table: words, refusals with their reasons, and effects. */
 import { mix } from './chemistry.ts';
 import { kind } from './kinds.ts';
 import { GAS, LIQUID, SOLID } from './materials.ts';
@@ -30,7 +30,7 @@ export interface Action {
   /** Words of the valid list around the things: "pour", "into". */
   readonly shown: readonly string[];
   readonly arity: 0 | 1 | 2;
-  /** Takes no time. */
+  /** Free actions take no time. */
   readonly free?: boolean;
   /** Order of the things in the valid list is the reverse of the command's. */
   readonly reversed?: boolean;
@@ -38,9 +38,9 @@ export interface Action {
   readonly when?: 'teleport' | 'electrical';
   /** Further condition of being listed; typed, the action needs it not. */
   lists?(stage: Stage, x: Thing): boolean;
-  /** Two things: when `refuse` gives null, thing by thing, so that a list of pairs need not try them all. */
+  /** Pairs of things: when `refuse` gives null, thing by thing, so that a list of pairs need not try them all. */
   readonly pairs?: Pairs;
-  /** Reason it cannot be done, or null; the valid list has what gives null. */
+  /** Reason why it cannot be done, or null; the valid list holds actions that give null. */
   refuse(stage: Stage, x: Thing, y: Thing): string | null;
   run(stage: Stage, x: Thing, y: Thing): string;
 }

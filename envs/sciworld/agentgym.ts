@@ -1,6 +1,6 @@
 /**
- * SciWorld's dialect of AgentGym's HTTP protocol. `score` is the return so far in points, 100 is solved. Routes that
- * look into the world play the episode again up to now: they change nothing of it.
+ * AgentGym dialect of SciWorld. `score` is the return so far in points, 100 is solved. Routes that look into the world
+ * play the episode again up to now: they change nothing of it.
  *
  * Differs: `/object_tree` has our names of fields; `/detail` answers the last step, as its field names promise.
  */
@@ -11,7 +11,7 @@ import type { Thing } from './thing.ts';
 
 const TASKS = TABLES.agentgym;
 
-/** The episode's simulator, as it stands after its actions. */
+/** Replays the episode: its simulator as it stands after its actions. */
 function replayed({ index, actions }: AgentGymSession): Simulator {
   const { registered, variation } = TASKS.at(index!);
   const simulator = new Simulator(registered, variation);
@@ -149,7 +149,7 @@ export const agentgym: AgentGymDialect = {
     idField: 'id',
     create: undefined,
     reset: (id, index) => ({ id, data_idx: index }),
-    /** The task before the first look, as AgentGym's client puts it. */
+    /** First observation: the task before the first look, as AgentGym's client puts it. */
     first(answer) {
       const { task_description: task, observation } = answer as Readonly<Record<string, unknown>>;
       if (typeof task !== 'string' || typeof observation !== 'string') return undefined;

@@ -1,4 +1,4 @@
-/** Chemistry: what mixing the contents of a container makes. */
+/** Chemistry: the results of mixing the contents of a container. */
 import { kind } from './kinds.ts';
 import { STATE_NAMES } from './materials.ts';
 import { describedName } from './text.ts';

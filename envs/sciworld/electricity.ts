@@ -5,7 +5,7 @@ const VOLTS = 9;
 /** Components a search for ground, or for names, passes at most. */
 const REACH = 10;
 
-/** The other contact of the same thing. */
+/** Contact of the same thing that is not this one. */
 function other(contact: Thing): Thing {
   const [one, two] = contact.contact!.owner.terminals!;
   return contact === one ? two : one;

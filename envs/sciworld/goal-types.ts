@@ -1,4 +1,4 @@
-/** Types of goals. All that speak of the thing in focus refuse, quietly, another one than the last that satisfied. */
+/** Types of goals. Those about the thing in focus quietly refuse another one than the last that satisfied them. */
 
 import { connectedTo } from './electricity.ts';
 import type { Done, Goal, Sight, Verdict } from './goals.ts';
@@ -15,12 +15,12 @@ function goal(kind: string, description: string, extra: Extra | undefined, test:
   return { kind, description, ...extra, test };
 }
 
-/** About the thing in focus, whatever it is. */
+/** Goal about the thing in focus, whatever it is. */
 function anyFocus(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
   return goal(kind, description, extra, (focus, sight) => (focus ? test(focus, sight) : 'no'));
 }
 
-/** About the thing in focus, if it is the last one that satisfied. */
+/** Goal about the thing in focus, if it is the last one that satisfied it. */
 function sameFocus(kind: string, description: string, extra: Extra | undefined, test: Focused): Goal {
   return goal(kind, description, extra, (focus, sight) =>
     focus && (!sight.last || sight.last === focus) ? test(focus, sight) : 'no',
@@ -38,7 +38,7 @@ function some(things: readonly Thing[], test: (thing: Thing) => boolean): boolea
   return false;
 }
 
-/** Some container above has one of these names. */
+/** True when some container above has one of these names. */
 function isIn(thing: Thing, names: readonly string[]): boolean {
   let at = thing.parent;
   for (let level = 0; at && level < 20; level++, at = at.parent) if (names.includes(at.name)) return true;
@@ -54,7 +54,7 @@ export function find(name: string, description: string, extra?: Extra, otherFail
   });
 }
 
-/** The right answer box; another one fails, other things are ignored. */
+/** Goal of the right answer box; another one fails, other things are ignored. */
 export function findBox(name: string, description: string): Goal {
   return anyFocus('GoalFindAnswerBox', description, undefined, (focus) => {
     if (!focus.kind.id.endsWith(' box')) return 'no';

@@ -1,4 +1,4 @@
-/** The goal engine: ordered goals about the thing in focus, optional ones about the world, and the score of both. */
+/** Goal engine: ordered goals about the thing in focus, optional ones about the world, and the score of both. */
 import type { Action } from './actions.ts';
 import { describedName } from './text.ts';
 import type { Thing, World } from './thing.ts';
@@ -94,7 +94,7 @@ export class Goals {
     this.sight = new Sight(world, history);
   }
 
-  /** One look at the world. @returns the focus afterwards */
+  /** Ticks: one look at the world. @returns the focus afterwards */
   tick(focus: Thing | null): Thing | null {
     let at = focus;
     while (at && this.#done < this.ordered.length) {
@@ -123,7 +123,7 @@ export class Goals {
     return true;
   }
 
-  /** Back to the start; keys and what goals remember stay, as in the original. */
+  /** Resets to the start; keys and the memory of goals stay, as in the original. */
   reset(): void {
     this.#done = 0;
     this.#met.fill(false);
@@ -139,7 +139,7 @@ export class Goals {
     return this.#failed;
   }
 
-  /** In [0, 1], or −1 after a failure. */
+  /** Score in [0, 1], or −1 after a failure. */
   get score(): number {
     if (this.#failed) return -1;
     const share = 1 / (this.ordered.length + 1) / this.optional.length;

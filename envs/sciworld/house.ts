@@ -1,4 +1,4 @@
-/** The house: ten rooms and the outside, built in the original's order, because ids and random draws follow it. */
+/** House: ten rooms and the outside, built in the original's order, because ids and random draws follow it. */
 import type { JavaRandom } from './java-random.ts';
 import { kind } from './kinds.ts';
 import { makeBee } from './life.ts';

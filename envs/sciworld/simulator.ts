@@ -1,4 +1,4 @@
-/** One episode of ScienceWorld: loading a variation, and steps. */
+/** Simulator of one episode of ScienceWorld: loading a variation, and steps. */
 import { type Action, inventoryText, type Stage } from './actions.ts';
 import { deferTicks, settleAll, tickWorld } from './deferral.ts';
 import { type Done, Goals } from './goals.ts';
@@ -109,7 +109,7 @@ export class Simulator implements Stage {
     return inventoryText(this.world);
   }
 
-  /** The valid actions; computing them draws random numbers. */
+  /** Valid actions; computing them draws random numbers. */
   valid(): string[] {
     return this.drawValid()();
   }
@@ -129,7 +129,7 @@ export class Simulator implements Stage {
     return this.#valid?.() ?? [];
   }
 
-  /** One step. @returns the observation */
+  /** Steps. @returns the observation */
   step(text: string): string {
     const command = text.trim().toLowerCase();
     if (command === 'help') return this.#help();

@@ -50,7 +50,7 @@ export class Stages {
     this.#asked = inWords(simulator.description);
   }
 
-  /** Takes a text that is a stage. @returns what to say to it, or undefined for anything else */
+  /** Takes a text that is a stage. @returns the reply to it, or undefined for anything else */
   take(text: string): string | undefined {
     const stage = this.#partial < MAX_PARTIAL_STEPS && this.#simulator.options === 0 ? this.#next(text) : undefined;
     if (stage === undefined) {

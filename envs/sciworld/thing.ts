@@ -436,7 +436,7 @@ export function* descendants(top: Thing, hidden = false): Generator<Thing> {
   }
 }
 
-/** The place a thing is in: its nearest location container. */
+/** Place of a thing: its nearest location container. */
 export function placeOf(thing: Thing): Thing | null {
   let at = thing.parent;
   for (let depth = 0; at && depth < 50; depth++, at = at.parent) if (at.kind.location) return at;

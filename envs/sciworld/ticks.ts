@@ -1,4 +1,4 @@
-/** One tick of the world: every thing's own doings, then heat, change of state and circuits, then its contents. */
+/** Ticks of the world: every thing's own behaviour, then heat, change of state and circuits, then its contents. */
 import { conduct } from './electricity.ts';
 import { burn, changeState, exchange, source } from './heat.ts';
 import { allKinds, kind } from './kinds.ts';

@@ -1,11 +1,12 @@
-/** The list of valid actions, as the original computes it. */
+/** Valid actions, as the original computes their list. */
 import { ACTIONS, type Action, type Stage } from './actions.ts';
 import { chooseNames, drawNames, listed } from './names.ts';
 import type { Thing } from './thing.ts';
 
 /**
- * All actions whose tests pass, sorted by text, duplicates kept; the draws are made at once, the texts on demand. Names
- * are chosen for what is near, then once more for everything: only teleporting uses the latter, but both draw, every time.
+ * Valid actions, all whose tests pass, sorted by text, duplicates kept; the draws are made at once, the texts on
+ * demand. Names are chosen for what is near, then once more for everything: only teleporting uses the latter, but both
+ * draw, every time.
  */
 export function validActions(stage: Stage, actions: readonly Action[]): () => string[] {
   const { world } = stage;
@@ -113,7 +114,7 @@ function byVerb(actions: readonly Action[]): Action[] {
   return sorted;
 }
 
-/** Actions there are under these simplifications. */
+/** Available actions under these simplifications. */
 export function availableActions(teleport: boolean, electrical: boolean): Action[] {
   return ACTIONS.filter(({ when }) => (when === 'teleport' ? teleport : when === 'electrical' ? electrical : true));
 }

@@ -37,7 +37,7 @@ const REMEMBERED = 32_768;
 const options = new Map<string, Option>();
 const optionsIn = new Map<string, readonly Option[]>();
 
-/** The mentions of a text as options. Remembers texts and names: the same passages are listed often. */
+/** Options of a text: its mentions. Remembers texts and names: the same passages are listed often. */
 function optionsOf(text: string): readonly Option[] {
   const kept = optionsIn.get(text);
   if (kept) return kept;
@@ -74,7 +74,7 @@ function isComparison(question: string): boolean {
 }
 
 /**
- * The actions of an episode, newest names first: searches, then answers.
+ * Lists the actions of an episode, newest names first: searches, then answers.
  * @param most actions at most
  */
 export function listActions({ question, asked, searched, passages }: Memory, most: number): readonly string[] {

@@ -1,4 +1,4 @@
-/** SearchQA's dialect of AgentGym's HTTP protocol: bare numbers and texts for answers, and a bare 500 for every mistake. */
+/** AgentGym dialect of SearchQA: bare numbers and texts for answers, and a bare 500 for every mistake. */
 import type { AgentGymDialect, AgentGymReply } from '../../src/core/agentgym.ts';
 import { AGENTGYM_RUNS, tableOf } from './questions.ts';
 

@@ -1,10 +1,10 @@
-/** Comparison of a recording with what ours says, for parity. */
+/** Comparison of a recording with our answers, for parity. */
 import type { Difference } from '../../src/core/parity.ts';
 
 /** A recorded object. */
 export type Json = Record<string, unknown>;
 
-/** Compares, counts and reports. */
+/** Comparison: compares, counts and reports. */
 export class Comparison {
   episodes = 0;
   steps = 0;
@@ -14,7 +14,7 @@ export class Comparison {
     this.#report = report;
   }
 
-  /** Equal as JSON, numbers within 1e-9 (or `within`). */
+  /** Checks equality as JSON, with numbers within 1e-9 (or `within`). */
   check(where: string, what: string, got: unknown, expected: unknown, within = 1e-9): void {
     if (!same(got, expected, within)) this.#report({ where, what, expected, got });
   }

@@ -17,7 +17,7 @@ interface Row extends Question {
   readonly set: string;
 }
 
-/** The table over the files, test first. @throws {UserError} for a file or a row that cannot be used */
+/** Table of questions over the files, test first. @throws {UserError} for a file or a row that cannot be used */
 export function fileQuestions(files: DataFiles, train: readonly string[] | undefined): Questions {
   const rows: Row[] = [];
   const runs: SetRun[] = [];
@@ -42,7 +42,7 @@ export function fileQuestions(files: DataFiles, train: readonly string[] | undef
   };
 }
 
-/** The rows of a file. @throws {UserError} */
+/** Reads the rows of a file. @throws {UserError} */
 function readRows(file: string): Row[] {
   let values: readonly unknown[];
   try {
@@ -114,7 +114,7 @@ function refuse(where: string, field: string, expected: string, got: unknown): n
   throw new UserError('BAD_ARGUMENT', `${where}: the field "${field}" must be ${expected}, got ${shown}`);
 }
 
-/** The beginning of a text that is not ours, on one line and without a terminal's commands. */
+/** Printable beginning of a foreign text, on one line and without a terminal's commands. */
 function printable(text: string, length: number): string {
   return text.slice(0, length).replace(/[\s\p{Cc}]+/gu, ' ');
 }

@@ -131,7 +131,7 @@ export class SearchSession implements Session {
     return this.#reply(text.WRONG);
   }
 
-  /** With weights of the form the whole conversation counts, else the answer alone. */
+  /** Scores the whole conversation where the form has weights, else the answer alone. */
   #score(answer: string): number {
     const { reward, format } = this.#rules;
     const { question, answers } = this.#question;

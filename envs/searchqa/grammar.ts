@@ -8,7 +8,7 @@
  */
 import { strip } from './python-text.ts';
 
-/** The pairs of tags a conversation is made of. */
+/** Tags, in the pairs that a conversation is made of. */
 export const TAGS = ['think', 'search', 'information', 'answer'] as const;
 export type Tag = (typeof TAGS)[number];
 
@@ -35,7 +35,7 @@ function blockAt(text: string, tag: Tag, from = 0): Block | undefined {
   return { start, end: close + tag.length + 3, content: text.slice(inside, close) };
 }
 
-/** The contents of all blocks of a tag, in order, as `re.findall('<tag>(.*?)</tag>')` finds them. */
+/** Contents of all blocks of a tag, in order, as `re.findall('<tag>(.*?)</tag>')` finds them. */
 export function contentsOf(text: string, tag: Tag): string[] {
   const contents: string[] = [];
   for (let block = blockAt(text, tag); block; block = blockAt(text, tag, block.end)) contents.push(block.content);
@@ -50,12 +50,14 @@ export function parse(text: string): Command | undefined {
   return answer && { type: 'answer', content: strip(answer.content) };
 }
 
-/** The text of an action; `parse` gives it back unless its content closes the tag itself. */
+/** Prints an action; `parse` gives it back unless its content closes the tag itself. */
 export function print({ type, content }: Command): string {
   return `<${type}>${content}</${type}>`;
 }
 
-/** The response up to the first `</search>`, else to the first `</answer>`, tag included: Search-R1 reads no further. */
+/**
+ * Cuts the response at the first `</search>`, else to the first `</answer>`, tag included: Search-R1 reads no further.
+ */
 export function cutAtAction(text: string): string {
   for (const tag of ['</search>', '</answer>']) {
     const at = text.indexOf(tag);
@@ -64,7 +66,7 @@ export function cutAtAction(text: string): string {
   return text;
 }
 
-/** The text without its closed `<think>…</think>` blocks. */
+/** Text without its closed `<think>…</think>` blocks. */
 export function withoutThoughts(text: string): string {
   let rest = '';
   let from = 0;
@@ -76,7 +78,7 @@ export function withoutThoughts(text: string): string {
 }
 
 /**
- * The answer that a scorer sees: the content of the last answer block.
+ * Answer that a scorer sees: the content of the last answer block.
  * @param least blocks that must be there: 2 in Search-R1, whose prompt holds an example, 1 in AgentGym
  */
 export function extractAnswer(text: string, least = 1): string | undefined {

@@ -9,7 +9,7 @@ import type { Dialect } from './text.ts';
 export interface Rules {
   /** `original` keeps the defects of AgentGym's server (README.md). Default `corrected`. */
   readonly fidelity: 'corrected' | 'original';
-  /** Default `agentgym`. */
+  /** Dialect. Default `agentgym`. */
   readonly dialect: Dialect;
   /** Passages a search answers with, 1 to 100. Default 3. */
   readonly topk: number;
@@ -19,7 +19,7 @@ export interface Rules {
   readonly ignoreThink: boolean;
   /** Longest passage shown, in UTF-16 units. Default 1000. */
   readonly passageChars: number;
-  /** Default `em`. */
+  /** Reward. Default `em`. */
   readonly reward: 'em' | 'sub-em' | 'f1';
   /** Weights of the conversation's form; without them only the answer counts. */
   readonly format: FormatWeights | undefined;
@@ -77,7 +77,10 @@ const KNOWN = [
   'retriever',
 ];
 
-/** @throws {UserError} BAD_CONFIG for an option or a value that the world does not have */
+/**
+ * Reads the options.
+ * @throws {UserError} BAD_CONFIG for an option or a value that the world does not have
+ */
 export function readOptions(options: EnvOptions): Rules & Sources {
   const read = new Reader('', options, KNOWN);
   const original = read.oneOf('fidelity', ['corrected', 'original'] as const, 'corrected') === 'original';

@@ -7,7 +7,7 @@ import { print } from './grammar.ts';
 import { readOptions } from './options.ts';
 import { openWiki, type Wiki } from './wiki/world.ts';
 
-/** The solver under these options; over question files it gives up, for it knows no more than anyone. */
+/** The solver under these options; over question files it gives up, since it has no knowledge of them. */
 export function createOracle(options: EnvOptions = {}): Oracle {
   const { data, world } = readOptions(options);
   let wiki: Wiki | undefined;

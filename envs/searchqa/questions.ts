@@ -1,9 +1,9 @@
 /** Questions of a task table: texts, right answers, and the labels and splits of AgentGym's seven sets. */
 import type { TaskTable } from '../../src/core/task.ts';
 
-/** One question. */
+/** Question of a task. */
 export interface Question {
-  /** With its question mark. */
+  /** Text, with its question mark. */
   readonly question: string;
   /** Right answers, at least one. */
   readonly answers: readonly string[];
@@ -18,7 +18,7 @@ export interface Questions {
   at(index: number): Question;
 }
 
-/** AgentGym's sets, in the order of its ids. */
+/** Sets of AgentGym, in the order of its ids. */
 export const SETS = ['nq', 'triviaqa', 'popqa', 'hotpotqa', '2wikimultihopqa', 'musique', 'bamboogle'] as const;
 export type SetName = (typeof SETS)[number];
 
@@ -75,7 +75,7 @@ export function tableOf(runs: readonly SetRun[], train?: readonly string[]): Tas
   };
 }
 
-/** The run an index lies in. @throws {RangeError} outside */
+/** Run that an index lies in. @throws {RangeError} outside */
 export function runOf(index: number, starts: readonly number[], count: number): number {
   if (!Number.isInteger(index) || index < 0 || index >= count) {
     throw new RangeError(`searchqa: task index must be an integer in [0, ${count}), got ${index}`);

@@ -1,7 +1,7 @@
-/** Every sentence of the world: the two originals' word for word, and the few that are ours. */
+/** Texts of the world, every sentence: the two originals' word for word, and the few that are ours. */
 import { strip } from './python-text.ts';
 
-/** `agentgym`: a dialogue of turns. `search-r1`: one long answer into which results are inserted. */
+/** Dialect. `agentgym`: a dialogue of turns. `search-r1`: one long answer into which results are inserted. */
 export type Dialect = 'agentgym' | 'search-r1';
 
 const AGENTGYM_TASK =
@@ -20,7 +20,7 @@ const SEARCH_R1_TASK =
   'many times as your want. If you find no further external knowledge needed, you can directly provide the answer ' +
   'inside <answer> and </answer>, without detailed illustrations. For example, <answer> Beijing </answer>. Question: ';
 
-/** The first observation. */
+/** Opening: the first observation. */
 export function opening(dialect: Dialect, question: string): string {
   return dialect === 'agentgym' ? AGENTGYM_TASK + strip(question) : `${SEARCH_R1_TASK}${question}\n`;
 }
@@ -53,12 +53,12 @@ const INVALID: Readonly<Record<Dialect, string>> = {
     'If I want to give the final answer, I should put the answer between <answer> and </answer>. Let me try again.\n',
 };
 
-/** The answer to a text without an action. */
+/** Reply to a text without an action. */
 export function invalid(dialect: Dialect): string {
   return INVALID[dialect];
 }
 
-/** The passages that were found, as an observation. */
+/** Information: the passages found, as an observation. */
 export function information(dialect: Dialect, passages: string): string {
   const block = `<information>${strip(passages)}</information>`;
   return dialect === 'agentgym' ? block : `\n\n${block}\n\n`;
@@ -78,7 +78,7 @@ export function listPassages(contents: readonly string[]): string {
 const TAG = /<(\/?(?:think|search|information|answer))>/g;
 const MAX_TITLE = 200;
 
-/** A passage that can close no tag of the protocol and is no longer than `maxChars`, cut at a word. */
+/** Tames a passage, so that it can close no tag of the protocol and is no longer than `maxChars`, cut at a word. */
 export function tame(contents: string, maxChars: number): string {
   const safe = contents.replace(TAG, '‹$1›');
   const end = safe.indexOf('\n');

@@ -1,5 +1,5 @@
 /**
- * World in few tokens, for the small policy: the question, then the searches made; and of each listed name the sentence
+ * World in few tokens, for the local policy: the question, then the searches made; and of each listed name the sentence
  * that it was last read in. Names become marks, so that nothing is learnt of a name by heart; the words between them are
  * what BM25 would read (lower case, without stop words, stemmed). Nothing is parsed and nothing is searched: a candidate
  * restates a sentence, and how the policy came by it.

@@ -1,7 +1,7 @@
 /**
- * The actions that can be executed now. What the rules allow is endless (any amount of any item); what is listed is
- * what the listed commands speak of: finding an ingredient in an amount they name, and crafting what they craft when
- * its ingredients are held, a tag standing for each held item of that tag.
+ * Actions that can be executed now. The rules allow endlessly many (any amount of any item); listed are those that the
+ * listed commands speak of: finding an ingredient in an amount they name, and crafting what they craft when its
+ * ingredients are held, a tag standing for each held item of that tag.
  */
 import type { CraftEffect, Effects } from './effects.ts';
 import type { Inventory } from './env.ts';
@@ -37,7 +37,7 @@ interface Part {
 const MAX_WAYS = 64;
 const REMEMBERED = 8192;
 
-/** Works out offers; remembers those of each command, for lists share most of theirs. */
+/** Book of offers: computes them, and remembers those of each command, since lists share most commands. */
 export class OfferBook {
   readonly #effects: Effects;
   readonly #amounts: Amounts;
@@ -84,7 +84,10 @@ export class OfferBook {
   }
 }
 
-/** Each item in its named amounts and the powers of two up to the first that reaches their sum, ascending. */
+/**
+ * Amounts with powers: each item in its named amounts and the powers of two up to the first that reaches their sum,
+ * ascending.
+ */
 function withPowers(named: readonly Stack[]): readonly Stack[] {
   const byItem = new Map<string, Set<number>>();
   for (const { item, amount } of named) byItem.set(item, (byItem.get(item) ?? new Set()).add(Number(amount)));
@@ -103,7 +106,7 @@ export function listActions({ always, crafts }: Offers, held: Inventory): readon
   return actions;
 }
 
-/** The command with every choice of items for its tags, as action text; without tags, as it is listed. */
+/** Ways to write a command: every choice of items for its tags, as action text; without tags, as it is listed. */
 function waysOf(tree: Tree, command: CraftCommand, listed: string): readonly string[] {
   if (!command.using.some(({ item }) => tree.tags.has(nameOf(item)))) return [listed];
   let ways: Stack[][] = [[]];

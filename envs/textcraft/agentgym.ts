@@ -1,6 +1,6 @@
 /**
- * TextCraft's dialect of AgentGym's HTTP protocol. `commands` and `goal` of `/create` are read and then ignored,
- * `/commands` and `/goal` always fail, and an episode goes on after its end: all as recorded.
+ * AgentGym dialect of TextCraft. `commands` and `goal` of `/create` are read and then ignored, `/commands` and `/goal`
+ * always fail, and an episode goes on after its end: all as recorded.
  *
  * Differs: which commands a task lists beside the needed ones comes from the task here, and from Python's hash order
  * there.

@@ -1,4 +1,4 @@
-/** Panels of console and viewer: what is held, and the goal's recipes with what of them is at hand. */
+/** Drawing for console and viewer: the items held, and the goal's recipes with the ingredients at hand. */
 import type { Draw, ListPanel, TextPanel } from '../../src/core/draw.ts';
 import { TextCraft } from './env.ts';
 import type { Amount } from './grammar.ts';
@@ -23,7 +23,9 @@ function inventoryPanel(goal: string, held: ReadonlyMap<string, Amount>): ListPa
   return { kind: 'list', title: 'Inventory', items };
 }
 
-/** The goal's tree, ingredients indented under each recipe; `+` is held in the number needed, `-` is not. */
+/**
+ * Recipes panel: the goal's tree, ingredients indented under each recipe; `+` is held in the number needed, `-` is not.
+ */
 function recipesPanel(goal: string, held: ReadonlyMap<string, Amount>): TextPanel {
   const lines: string[] = [];
   const seen = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Effect of an action, worked out as far as it can be without knowing what is held. An agent says the same few
- * dozen things over and over, so effects are remembered by action text.
+ * Effect of an action, worked out as far as it can be without knowing what is held. An agent repeats the same few dozen
+ * actions, so effects are remembered by action text.
  */
 import { type Mid, mid } from '../../src/core/env.ts';
 import { type Amount, type CraftCommand, type GetCommand, parse, type Stack } from './grammar.ts';
@@ -9,7 +9,7 @@ import * as text from './text.ts';
 
 export type Effect = ReplyEffect | InventoryEffect | GetEffect | CraftEffect;
 
-/** The same answer whatever is held; nothing changes. */
+/** Reply effect: the same answer whatever is held; nothing changes. */
 export interface ReplyEffect {
   readonly type: 'reply';
   readonly answer: Mid;
@@ -38,12 +38,12 @@ export interface Taken {
   readonly amount: Amount;
 }
 
-/** `original` does as AgentGym's server does; `corrected` differs from it as the README's table says. */
+/** Fidelity. `original` does as AgentGym's server does; `corrected` differs from it as the README's table says. */
 export type Fidelity = 'corrected' | 'original';
 
-/** The corrected world does not read an action longer than this (UTF-16 units) … */
+/** Longest action that the corrected world reads, in UTF-16 units. */
 const MAX_ACTION_CHARS = 1000;
-/** … nor one that writes a number with more digits than this. */
+/** Most digits of a number in an action that the corrected world reads. */
 const MAX_DIGITS = 30;
 
 const REMEMBERED = 8192;

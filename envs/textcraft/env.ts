@@ -15,9 +15,9 @@ import { vary } from './variants.ts';
 export interface TextCraftOptions {
   readonly fidelity: Fidelity;
   readonly order: Order;
-  /** `permuted`: item names are permuted per task seed, the evaluation seed aside. */
+  /** Names of items. `permuted`: permuted per task seed, the evaluation seed aside. */
   readonly names: 'true' | 'permuted';
-  /** `recombined`: recipes are put together anew per task seed, the evaluation seed aside. */
+  /** Recipes. `recombined`: recombined per task seed, the evaluation seed aside. */
   readonly recipes: 'true' | 'recombined';
   /** Amounts in which a found item is listed. */
   readonly amounts: Amounts;
@@ -37,7 +37,7 @@ export const DEFAULTS: TextCraftOptions = {
 /** Rule books of recent task seeds that are kept; the members of a group share one. */
 const REMEMBERED_BOOKS = 64;
 
-/** A rule book and what follows from it. */
+/** Rule book and what follows from it. */
 interface RuleBook {
   readonly tree: Tree;
   readonly effects: Effects;
@@ -67,7 +67,7 @@ export class TextCraft implements Env {
   readonly maxObservationChars: number;
   readonly #options: TextCraftOptions;
   readonly #book: RuleBook;
-  /** Task seed → its variant of the rule book, oldest first. */
+  /** Variants of the rule book by task seed, oldest first. */
   readonly #variants = new Map<number, RuleBook>();
 
   constructor(options: Partial<TextCraftOptions> = {}) {
@@ -90,7 +90,7 @@ export class TextCraft implements Env {
     return new TextCraftSession(this.#book.effects, this.#book.offers, start, this.#options);
   }
 
-  /** The rule book that holds under a task seed. */
+  /** Tree of the rule book that holds under a task seed. */
   treeUnder(seed: number): Tree {
     return this.#bookOf(seed).tree;
   }
@@ -137,7 +137,7 @@ export class TextCraftSession implements Session {
     this.first = { kind: 'first', observation: text.opening(start) };
   }
 
-  /** Items held now: names and amounts, in order. */
+  /** Inventory now: names and amounts, in order. */
   get inventory(): [name: string, amount: Amount][] {
     return Array.from(this.#held, ([item, amount]) => [this.#effects.tree.items[item]!, amount]);
   }

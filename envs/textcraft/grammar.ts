@@ -1,5 +1,5 @@
 /**
- * Action text → command, exactly as the original's patterns read it: a command is a prefix (`inventoryx` is
+ * Grammar: action text → command, exactly as the original's patterns read it: a command is a prefix (`inventoryx` is
  * `inventory`), only the first line counts, digits are ASCII, and the item is whatever stands behind the number.
  * Written by hand, because the patterns backtrack and step() is a hot path.
  */
@@ -25,7 +25,7 @@ export interface GetCommand {
 export interface InventoryCommand {
   readonly type: 'inventory';
 }
-/** A craft whose ingredient `part` is not `<number> <item>`. */
+/** Malformed command: a craft whose ingredient `part` is not `<number> <item>`. */
 export interface MalformedCommand {
   readonly type: 'malformed';
   readonly part: string;
@@ -40,7 +40,7 @@ const CRAFT = 'craft ';
 const USING = ' using ';
 const GET = 'get ';
 
-/** Reads any string. `craft … using …` splits at the last ` using ` of the line. */
+/** Parses any string. `craft … using …` splits at the last ` using ` of the line. */
 export function parse(action: string): Command {
   if (action.startsWith(CRAFT)) {
     const line = firstLine(action);
@@ -55,7 +55,7 @@ export function parse(action: string): Command {
   return { type: 'unknown' };
 }
 
-/** The text of a command that can be written; `parse(print(command))` gives it back. */
+/** Prints a command that can be written; `parse(print(command))` gives it back. */
 export function print(command: CraftCommand | GetCommand | InventoryCommand): string {
   if (command.type === 'inventory') return 'inventory';
   if (command.type === 'get') return `get ${printStack(command.stack)}`;
@@ -66,7 +66,9 @@ function printStack({ amount, item }: Stack): string {
   return `${amount} ${item}`;
 }
 
-/** The output's number may be missing (then 1, and everything is the item); an ingredient's may not. */
+/**
+ * Reads a craft. The output's number may be missing (then 1, and all of the text is the item); an ingredient's may not.
+ */
 function craft(makes: string, using: string): CraftCommand | MalformedCommand {
   const stacks: Stack[] = [];
   for (const piece of using.split(',')) {
@@ -78,7 +80,7 @@ function craft(makes: string, using: string): CraftCommand | MalformedCommand {
   return { type: 'craft', makes: stackOf(makes) ?? { amount: 1, item: makes }, using: stacks };
 }
 
-/** `<digits> <rest>`, or `undefined`. */
+/** Stack `<digits> <rest>`, or `undefined`. */
 function stackOf(text: string): Stack | undefined {
   let end = 0;
   while (isDigit(text.charCodeAt(end))) end++;
@@ -90,7 +92,7 @@ function amountOf(digits: string): Amount {
   return digits.length <= 15 ? Number(digits) : tidy(BigInt(digits));
 }
 
-/** A safe integer as a number, any other as a bigint. */
+/** Tidies an amount: a safe integer as a number, any other as a bigint. */
 function tidy(amount: bigint): Amount {
   return amount <= Number.MAX_SAFE_INTEGER && amount >= -Number.MAX_SAFE_INTEGER ? Number(amount) : amount;
 }
@@ -117,7 +119,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** Python's `str.strip()`: its white space has U+001C–U+001F and U+0085, and lacks U+FEFF. */
+/** Strips as Python's `str.strip()` does: its white space has U+001C–U+001F and U+0085, and lacks U+FEFF. */
 function strip(text: string): string {
   let start = 0;
   let end = text.length;

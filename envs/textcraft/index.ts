@@ -47,7 +47,7 @@ function checked(options: EnvOptions): Partial<TextCraftOptions> {
   return options as Partial<TextCraftOptions>;
 }
 
-/** The scripted solver, which knows the rule book that holds under the task's seed. */
+/** Creates the scripted solver, which knows the rule book that holds under the task's seed. */
 export function createOracle(options: EnvOptions = {}): Oracle {
   const env = createEnv(options);
   return (task) => oracle((seed) => env.treeUnder(seed))(task);

@@ -1,6 +1,6 @@
 /**
- * Solves any goal from what its opening lists, saying only what `Session.actions()` offers: amounts as the commands
- * name them, tags filled with held items.
+ * Oracle: solves any goal from its opening's list, with only the actions that `Session.actions()` offers: amounts as
+ * the commands name them, tags filled with held items.
  */
 import type { Oracle } from '../../src/core/env.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
@@ -8,7 +8,7 @@ import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 import { readOpening } from './text.ts';
 
 /**
- * Plans on the opening, then reads the plan out; gives up at its end, or where the goal cannot be reached.
+ * Plans on the opening, then plays the plan; gives up at its end, or where the goal cannot be reached.
  * @param treeUnder the rule book that holds under a task seed
  */
 export function oracle(treeUnder: (seed: number) => Tree): Oracle {
@@ -25,7 +25,10 @@ export function oracle(treeUnder: (seed: number) => Tree): Oracle {
   };
 }
 
-/** @returns the actions that make the goal, or `undefined` if the listed commands cannot */
+/**
+ * Plan for an opening.
+ * @returns the actions that make the goal, or `undefined` if the listed commands cannot
+ */
 export function planFor(
   tree: Tree,
   start: { goal: string; commands: readonly string[] },
@@ -41,7 +44,9 @@ interface Way {
   readonly command?: CraftCommand;
 }
 
-/** Least turns over the AND/OR graph of the commands, by repeated relaxation; ways are free of cycles. */
+/**
+ * Cheapest ways: least turns over the AND/OR graph of the commands, by repeated relaxation; ways are free of cycles.
+ */
 function cheapestWays(tree: Tree, commands: readonly CraftCommand[]): ReadonlyMap<string, Way> {
   const ways = new Map<string, Way>();
   for (const { using } of commands) {
@@ -67,7 +72,7 @@ function turnsFor(way: Way | undefined, { amount }: Stack): number {
   return way.command ? Math.ceil(Number(amount) / Number(way.command.makes.amount)) * way.turns : way.turns;
 }
 
-/** The item to take for an ingredient: itself, or the member of its tag that is easiest to come by. */
+/** Cheapest item for an ingredient: itself, or the member of its tag that is easiest to come by. */
 function cheapest(tree: Tree, ways: ReadonlyMap<string, Way>, stack: Stack): string | undefined {
   const name = nameOf(stack.item);
   if (!tree.tags.has(name)) return ways.has(name) ? name : undefined;
@@ -82,7 +87,7 @@ function cheapest(tree: Tree, ways: ReadonlyMap<string, Way>, stack: Stack): str
 class Planner {
   readonly #tree: Tree;
   readonly #ways: ReadonlyMap<string, Way>;
-  /** Item → the amounts in which it is listed, ascending. */
+  /** Amounts in which each item is listed, ascending. */
   readonly #amounts = new Map<string, number[]>();
   readonly #held = new Map<string, number>();
   readonly #plan: string[] = [];
@@ -114,7 +119,7 @@ class Planner {
     }
   }
 
-  /** The smallest listed amount that is enough, else the largest. */
+  /** Finds the smallest listed amount that is enough, else the largest. */
   #find(item: string, missing: number): void {
     const amounts = this.#amounts.get(item)!;
     const amount = amounts.find((listed) => listed >= missing) ?? amounts.at(-1)!;
@@ -135,7 +140,7 @@ class Planner {
     this.#plan.push(print({ ...command, using: stacks }));
   }
 
-  /** A tag is filled with an item of which enough is held, else with the easiest one. */
+  /** Chooses an item for a tag: one of which enough is held, else the easiest one. */
   #choose(stack: Stack): string {
     const name = nameOf(stack.item);
     const members = this.#tree.tags.has(name) ? (this.#tree.membersOf.get(name) ?? []) : [];

@@ -7,7 +7,10 @@ import { RECIPE_LINES } from './data/recipes.ts';
 import { buildTree, type Goal, TREE, type Tree } from './recipes.ts';
 import { TRAIN_IDS } from './tasks.ts';
 
-/** `sorted`: files by name, as the recordings have them. `agenttraj`: as on the machine of the published trajectories. */
+/**
+ * Order. `sorted`: files by name, as the recordings have them. `agenttraj`: as on the machine of the published
+ * trajectories.
+ */
 export type Order = 'sorted' | 'agenttraj';
 
 /** Recipes that the authors' machine listed after all others. Sorted order with these moved to the end has its rules. */
@@ -23,9 +26,9 @@ export function treeOf(order: Order): Tree {
 }
 
 /**
- * The published trajectories' rule book: iron ingots are found and nuggets crafted, honey bottles are crafted; 140,
- * 280, 113 and 11 goals of depth 1 to 4. Each train id names its published goal; the other ids of a depth's block are
- * given the goals that are left, in load order.
+ * Tree of the published trajectories' rule book: iron ingots are found and nuggets crafted, honey bottles are crafted;
+ * 140, 280, 113 and 11 goals of depth 1 to 4. Each train id names its published goal; the other ids of a depth's block
+ * are given the goals that are left, in load order.
  */
 function agentTrajTree(): Tree {
   const lines = RECIPE_LINES.trim().split('\n');

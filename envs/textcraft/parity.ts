@@ -1,7 +1,7 @@
 /**
- * Parity with AgentGym's TextCraft: recorded episodes, recorded HTTP exchanges and the recorded crafting tree,
- * against `fidelity: 'original'`. An episode starts from its recorded goal and commands, because the original draws
- * commands in Python's hash order.
+ * Parity with AgentGym's TextCraft: recorded episodes, recorded HTTP exchanges and the recorded crafting tree, against
+ * `fidelity: 'original'`. An episode starts from its recorded goal and commands, because the original draws commands in
+ * Python's hash order.
  */
 
 import { UserError } from '../../src/core/errors.ts';
@@ -71,7 +71,7 @@ function replayEpisodes(episodes: readonly RecordedEpisode[], report: Report): P
   return { episodes: episodes.length, steps };
 }
 
-/** The recorded exchanges as far as they are the world's: errors, status codes and validation are the server's. */
+/** Replays recorded exchanges as far as they are the world's: errors, status codes and validation are the server's. */
 function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCounts {
   const open = new Map<number, { session: TextCraftSession; last: Answer }>();
   let episodes = 0;
@@ -113,7 +113,7 @@ function replayHttp(exchanges: readonly Exchange[], report: Report): ParityCount
   return { episodes, steps };
 }
 
-/** The start an opening tells of, or `undefined` where ours would not have written it. */
+/** Start that an opening describes, or `undefined` where ours would not have written it. */
 function startOf(observation: string): Start | undefined {
   try {
     return readOpening(observation);
@@ -128,7 +128,7 @@ interface Answer {
   readonly done: boolean;
 }
 
-/** ParityCounts as one episode of no steps. */
+/** Replays the recorded tree, as one episode of no steps. */
 function replayTree(tree: Record<string, unknown>, report: Report): ParityCounts {
   const ours = recordedForm();
   for (const part of Object.keys(ours) as (keyof typeof ours)[]) {
@@ -144,7 +144,7 @@ function replayTree(tree: Record<string, unknown>, report: Report): ParityCounts
   return { episodes: 1, steps: 0 };
 }
 
-/** Our tree in the words of the recording. */
+/** Recorded form of our tree. */
 function recordedForm() {
   const entry = ({ name, tag, count }: Ingredient) => {
     return { item: tag ? null : id(name), tag: tag ? id(name) : null, count };
@@ -170,18 +170,18 @@ function missingFrom({ goal, commands }: Start): readonly string[] {
   return needed.filter((command) => !commands.includes(command));
 }
 
-/** The original takes any integer for an index and wraps it as Python does. */
+/** Goal at an index: the original takes any integer and wraps it as Python does. */
 function goalAt(index: number) {
   const count = TREE.goals.length;
   return TREE.goals[((index % count) + count) % count]!;
 }
 
-/** An integer as the original's server reads one: a numeric string will do, a fraction is cut off. */
+/** Coerces an integer as the original's server does: a numeric string will do, a fraction is cut off. */
 function coerced(value: unknown): number {
   return Math.trunc(Number(value));
 }
 
-/** Amounts beyond 2⁵³ are recorded as JSON numbers, so they compare as such. */
+/** Inventory of a recording: amounts beyond 2⁵³ are JSON numbers there, so they compare as such. */
 function inventoryOf(session: TextCraftSession): readonly (readonly [string, number])[] {
   return session.inventory.map(([name, amount]) => [id(name), Number(amount)]);
 }

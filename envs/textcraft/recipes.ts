@@ -1,16 +1,16 @@
 /**
- * The crafting tree: every recipe of the world, what can be found lying about, what must be made, and how deep.
- * Built once from the derived data by the original's rules, in the original's load order; immutable.
+ * Crafting tree: every recipe of the world, the items that can be found or must be made, and their depths. Built once
+ * from the derived data by the original's rules, in the original's load order; immutable.
  */
 import { RECIPE_LINES } from './data/recipes.ts';
 
-/** Items are numbered in the order in which the tree first meets them. */
+/** Item number, in the order in which the tree first meets them. */
 export type Item = number;
 
 export interface Ingredient {
   /** Item or tag, with underscores and without the `minecraft:` prefix. */
   readonly name: string;
-  /** True where any item of the tag `name` will do. */
+  /** True where any item of the tag `name` serves. */
   readonly tag: boolean;
   readonly count: number;
 }
@@ -18,10 +18,10 @@ export interface Ingredient {
 export interface Recipe {
   readonly output: string;
   readonly count: number;
-  /** The recipe's group, which TextCraft takes for the output's tag. */
+  /** Group of the recipe, which TextCraft takes for the output's tag. */
   readonly tag: string | undefined;
   readonly ingredients: readonly Ingredient[];
-  /** The command that crafts it, as listed to the agent: `craft 4 stick using 2 planks`. */
+  /** Command that crafts it, as listed to the agent: `craft 4 stick using 2 planks`. */
   readonly command: string;
 }
 
@@ -32,7 +32,7 @@ export interface Goal {
 }
 
 export interface Tree {
-  /** Item → its recipes, in load order; the first that fits is the one that is crafted. */
+  /** Recipes of an item, in load order; the first that fits is crafted. */
   readonly recipesOf: ReadonlyMap<string, readonly Recipe[]>;
   readonly recipesOfTag: ReadonlyMap<string, readonly Recipe[]>;
   /** Names of all items, by number. */
@@ -40,20 +40,23 @@ export interface Tree {
   readonly numberOf: ReadonlyMap<string, Item>;
   readonly tags: ReadonlySet<string>;
   readonly tagOf: ReadonlyMap<string, string>;
-  /** Tag → its items, in load order. */
+  /** Members of a tag, in load order. */
   readonly membersOf: ReadonlyMap<string, readonly string[]>;
-  /** Item or tag → recipes that use it; twice where the recipe has a group, so that these are drawn more often. */
+  /**
+   * Uses of an item or tag: the recipes that use it, twice where the recipe has a group, so that these are drawn more
+   * often.
+   */
   readonly usesOf: ReadonlyMap<string, readonly Recipe[]>;
   /** Goals by task index: 544 items by depth, within a depth in load order. */
   readonly goals: readonly Goal[];
 }
 
-/** `oak_planks` → `oak planks` */
+/** Words of a name: `oak_planks` → `oak planks`. */
 export function words(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-/** `oak planks` → `oak_planks`: only blanks become underscores, nothing else is forgiven. */
+/** Name of words: `oak planks` → `oak_planks`; only blanks become underscores, nothing else is corrected. */
 export function nameOf(text: string): string {
   return text.replaceAll(' ', '_');
 }
@@ -63,7 +66,7 @@ export function isGettable(tree: Tree, name: string): boolean {
   return tree.numberOf.has(name) && !tree.tags.has(name) && !tree.recipesOf.has(name) && !tree.recipesOfTag.has(name);
 }
 
-/** The items that may stand for an ingredient: itself, or the members of its tag. */
+/** Stand-ins, the items that may serve as an ingredient: itself, or the members of its tag. */
 export function standIns(tree: Tree, { name, tag }: Ingredient): readonly string[] {
   return tag ? (tree.membersOf.get(name) ?? []) : [name];
 }
@@ -89,7 +92,7 @@ export function buildTree(lines: string): Tree {
   const tags = new Set<string>();
   const tagOf = new Map<string, string>();
   const kept: Draft[] = [];
-  /** Output → everything below it. */
+  /** Items below an output. */
   const below = new Map<string, Set<string>>();
 
   for (const draft of lines.trim().split('\n').map(readLine)) {
@@ -178,7 +181,10 @@ function toRecipe({ output, count, group, ingredients }: Draft): Recipe {
   return { output, count, tag: group, ingredients, command: `craft ${count} ${words(output)} using ${using}` };
 }
 
-/** An item is as deep as its easiest recipe, a recipe one deeper than its deepest ingredient; found things are 0. */
+/**
+ * Goals by depth: an item is as deep as its easiest recipe, a recipe one deeper than its deepest ingredient; found
+ * things are 0.
+ */
 function goalsOf(
   recipesOf: ReadonlyMap<string, readonly Recipe[]>,
   recipesOfTag: ReadonlyMap<string, readonly Recipe[]>,
@@ -214,5 +220,5 @@ function groupBy<T, V>(
   return groups;
 }
 
-/** The whole rule book of the world, over sorted file names. */
+/** Tree of the world: the whole rule book, over sorted file names. */
 export const TREE: Tree = buildTree(RECIPE_LINES);

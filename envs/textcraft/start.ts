@@ -1,4 +1,4 @@
-/** Draws what an episode starts from: the goal of a task index and the commands listed for a seed. */
+/** Starts of episodes: draws the goal of a task index and the commands listed for a seed. */
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Recipe, Tree } from './recipes.ts';
 import type { Start } from './text.ts';
@@ -32,7 +32,7 @@ export function drawStart(tree: Tree, index: number, seed: number): Start {
   return { goal: goal.item, commands: rng.shuffle(listed) };
 }
 
-/** Every recipe that may be used on the way to an item, from the item down; a tag brings those of all its members. */
+/** Ways to an item: every recipe that may be used, from the item down; a tag brings those of all its members. */
 export function waysTo(tree: Tree, item: string): readonly Recipe[] {
   const recipes = new Set<Recipe>();
   const seen = new Set<string>();
@@ -48,7 +48,10 @@ export function waysTo(tree: Tree, item: string): readonly Recipe[] {
   return [...recipes];
 }
 
-/** Up to `n` of the places of `items`, none twice, in random order (the first n steps of a Fisher–Yates shuffle). */
+/**
+ * Samples up to `n` of the places of `items`, none twice, in random order (the first n steps of a Fisher–Yates
+ * shuffle).
+ */
 function sample<T>(rng: Rng, items: readonly T[], n: number): readonly T[] {
   const pool = [...items];
   const size = Math.min(n, pool.length);

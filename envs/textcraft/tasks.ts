@@ -13,7 +13,7 @@ const TRAIN_RUNS =
   '491-492 495-496 501-502 504 506 510-511 513-514 517-518 520 523 528 531-532 537';
 
 const TASKS = 544;
-/** Every how many of the train ids is put aside for selection. */
+/** Period of the train ids that are put aside for selection. */
 const SELECTION_EVERY = 5;
 
 /** Train ids of the paper, ascending. */
@@ -67,7 +67,7 @@ export function tasksOf(tree: Tree): TaskTable {
   };
 }
 
-/** `3-5 9` → 3, 4, 5, 9 */
+/** Reads runs: `3-5 9` → 3, 4, 5, 9. */
 function readRuns(runs: string): number[] {
   return runs.split(' ').flatMap((run) => {
     const [first, last] = run.split('-').map(Number) as [number, number | undefined];

@@ -1,4 +1,4 @@
-/** Every sentence the agent reads, word for word the original's, and the way back from an opening to its start. */
+/** Texts: every sentence that the agent reads, word for word the original's, and the parser of an opening. */
 import type { Amount } from './grammar.ts';
 import { nameOf, words } from './recipes.ts';
 
@@ -6,7 +6,7 @@ import { nameOf, words } from './recipes.ts';
 export interface Start {
   /** Item to be made, with underscores and without the `minecraft:` prefix. */
   readonly goal: string;
-  /** The recipes listed to the agent: all that the goal may need, and some that distract. */
+  /** Recipes listed to the agent: all that the goal may need, and some that distract. */
   readonly commands: readonly string[];
 }
 
@@ -17,7 +17,7 @@ export function opening({ goal, commands }: Start): string {
   return `${HEAD}${commands.join('\n')}${GOAL}${words(goal)}.`;
 }
 
-/** The start an opening tells of. @throws {RangeError} for a text that `opening` did not write */
+/** Reads the start that an opening describes. @throws {RangeError} for a text that `opening` did not write */
 export function readOpening(observation: string): Start {
   const at = observation.lastIndexOf(GOAL);
   if (!observation.startsWith(HEAD) || at < HEAD.length || !observation.endsWith('.')) {
@@ -42,12 +42,12 @@ export function crafted(count: number, name: string): string {
   return `Crafted ${count} minecraft:${name}`;
 }
 
-/** @param id `minecraft:…`, or `None` where the original has lost the name */
+/** Reply to a lack of items. @param id `minecraft:…`, or `None` where the original has lost the name */
 export function notEnough(id: string): string {
   return `Could not find enough items to craft ${id}`;
 }
 
-/** The original prints its own data class here, in Python's notation. */
+/** Reply without a recipe: the original prints its own data class here, in Python's notation. */
 export function noRecipe(id: string, isTag: boolean, amount: Amount): string {
   const [tag, item] = isTag ? [pythonString(id), 'None'] : ['None', pythonString(id)];
   return `Could not find a valid recipe for ItemTagWithCount(item_tag=ItemTag(tag=${tag}, item_id=${item}), count=${amount})`;
@@ -64,7 +64,7 @@ export function notExecuted(action: string): string {
 export const INVENTORY = 'Inventory: ';
 export const EMPTY = 'You are not carrying anything.';
 
-/** Every entry is followed by a space, the last one too. */
+/** Inventory text: every entry is followed by a space, the last one too. */
 export function inventory(held: Iterable<readonly [name: string, amount: Amount]>): string {
   let list = '';
   for (const [name, amount] of held) list += `[${words(name)}] (${amount}) `;
@@ -75,7 +75,7 @@ export function over(goal: string): string {
   return `The episode is over: ${words(goal)} has been made.`;
 }
 
-/** `repr()` of a Python string. */
+/** Python string: the `repr()` of one. */
 function pythonString(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   let out = quote;

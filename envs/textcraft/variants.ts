@@ -9,16 +9,16 @@ import type { Rng } from '../../src/core/rng.ts';
 import { type Ingredient, type Recipe, type Tree, words } from './recipes.ts';
 
 export interface Variation {
-  /** Permute item names: members of a tag within it, items without a tag among themselves. */
+  /** Permutes item names: members of a tag within it, items without a tag among themselves. */
   readonly names: boolean;
   /**
-   * Recombine recipes: each ingredient without a tag is replaced by another item of the same depth without a tag. An
+   * Recombines recipes: each ingredient without a tag is replaced by another item of the same depth without a tag. An
    * index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
    */
   readonly recipes: boolean;
 }
 
-/** The rule book under a variation; indices of goals and depths stay what they were. */
+/** Varies the rule book; indices of goals and depths stay what they were. */
 export function vary(tree: Tree, { names, recipes }: Variation, rng: Rng): Tree {
   const recombined = recipes ? recombine(tree, rng.split('recipes')) : tree;
   return names ? rename(recombined, rng.split('names')) : recombined;
@@ -78,7 +78,7 @@ function rename(tree: Tree, rng: Rng): Tree {
   return { ...withRecipes(tree, recipes), goals };
 }
 
-/** A recipe whose command is written when it is asked for: few of a variant's 613 are. */
+/** Varied recipe, whose command is written when it is first read: few of a variant's 613 are. */
 class Varied implements Recipe {
   readonly output: string;
   readonly count: number;
@@ -98,7 +98,7 @@ class Varied implements Recipe {
   }
 }
 
-/** The same items and tags under other recipes. */
+/** Tree of the same items and tags under other recipes. */
 function withRecipes(tree: Tree, recipes: readonly Recipe[]): Tree {
   const recipesOf = new Map<string, Recipe[]>();
   const recipesOfTag = new Map<string, Recipe[]>();

@@ -11,7 +11,7 @@ import { type Command, type CraftCommand, parse, type Stack } from './grammar.ts
 import { nameOf, TREE, words } from './recipes.ts';
 import { EMPTY, INVENTORY, readOpening } from './text.ts';
 
-/** An action points at this many places of the prompt at most. */
+/** Most places of the prompt that an action points at. */
 const MAX_MENTIONS = 6;
 /** Entries of an inventory that a turn shows: two tokens each. */
 const MAX_ENTRIES = 11;
@@ -22,7 +22,7 @@ const isKnown = new Set(lexicon);
 /** Number held of each item, by its name with blanks. */
 type Held = ReadonlyMap<string, number>;
 
-/** Inventory counted from what was answered; it restates what was read and plans nothing. */
+/** Track of the inventory, counted from the answers; it restates what was read and plans nothing. */
 const track: Track<Held> = { begin: () => new Map(), after: heldAfter, situation: inventoryOf };
 
 export const view: AppendView<Held> = {
@@ -132,7 +132,7 @@ function inShort(command: Exclude<Command, { type: 'inventory' }>): string {
   return 'unknown';
 }
 
-/** `Inventory: [oak planks] (4) [stick] (2) ` → `4 oak planks 2 stick` */
+/** Contents of an inventory: `Inventory: [oak planks] (4) [stick] (2) ` → `4 oak planks 2 stick`. */
 function contents(observation: string): string {
   if (observation.endsWith(EMPTY)) return 'nothing';
   const entries = entriesOf(observation).map(([item, amount]) => `${amount} ${item}`);

@@ -1,5 +1,5 @@
 /**
- * WebArena's dialect of AgentGym's HTTP protocol. The server answers over the sites of our own.
+ * AgentGym dialect of WebArena. The server answers over the sites of our own.
  *
  * Differs: `info` holds the page's address alone; `/observation_metadata` holds the lines without a picture; an env that
  * breaks is HTTP 500 where the original answers its exception's text as an observation.

@@ -1,5 +1,5 @@
 /**
- * The PREVIOUS ACTION line and the text of a turn, as AgentGym's server writes them.
+ * Describes a turn: the PREVIOUS ACTION line and its text, as AgentGym's server writes them.
  *
  * Source  web-arena-x/webarena at f62e0b99, `browser_env/helper_functions.py`; AgentGym `agentenv_webarena` at 3ef9235d
  */

@@ -1,4 +1,4 @@
-/** The page as it is seen, for console and viewer: lines of text, never markup. */
+/** Drawing of the page as it is seen, for console and viewer: lines of text, never markup. */
 import type { Draw } from '../../src/core/draw.ts';
 import { readTurn } from './describe.ts';
 

@@ -1,4 +1,4 @@
-/** The sites of our own as an environment, driven in process or in Chromium. */
+/** Environment over the sites of our own, driven in process or in Chromium. */
 import type { Env, Session } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
 import type { Driver } from './drivers/driver.ts';

@@ -1,5 +1,5 @@
 /**
- * WebArena's evaluators: answers (string_match), addresses (url_match) and page contents (program_html). Every score
+ * Evaluators of WebArena: answers (string_match), addresses (url_match) and page contents (program_html). Every score
  * is 0 or 1; several evaluators multiply.
  *
  * Source   web-arena-x/webarena at f62e0b99, `evaluation_harness/{evaluators,helper_functions}.py`

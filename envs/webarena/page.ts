@@ -32,7 +32,7 @@ export interface Group {
   readonly role: 'navigation' | 'main' | 'form' | 'list' | 'table';
   readonly name: string;
   readonly blocks: readonly Block[];
-  /** Address and method of a form, and values it sends that nobody sees. */
+  /** Address and method of a form, and hidden values that it sends. */
   readonly form?: Form;
 }
 

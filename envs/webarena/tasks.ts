@@ -1,7 +1,7 @@
 /**
- * The table of tasks on the sites of our own, in the paper's columns: 372 to train on, 50 to test with, and held-out
- * ones for intervals. An index names a template, (index, seed) its slots and world; the worlds of held-out tasks are
- * never those of training.
+ * Table of tasks on the sites of our own, in the paper's columns: 372 to train on, 50 to test with, and held-out ones
+ * for intervals. An index names a template, (index, seed) its slots and world; the worlds of held-out tasks are never
+ * those of training.
  */
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 import type { Split, Task, TaskTable } from '../../src/core/task.ts';

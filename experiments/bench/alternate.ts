@@ -1,4 +1,4 @@
-/** Runs of what is compared take turns, so that a busy machine is equally unkind to all. */
+/** Alternates the runs of what is compared, so that a busy machine slows all of them equally. */
 import { median } from './median.ts';
 
 /** @returns what `work` counted, per second */
@@ -9,8 +9,8 @@ export async function rate(work: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Two warm-ups and `runs` rounds in which each takes its turn, every other round in reverse, so that nobody always
- * comes after the same one.
+ * Two warm-ups and `runs` rounds in which each takes its turn, every other round in reverse, so that none always comes
+ * after the same one.
  * @returns by measure, the values of all rounds
  */
 export async function rounds(measures: readonly (() => Promise<number>)[], runs: number): Promise<number[][]> {

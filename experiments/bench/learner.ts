@@ -1,5 +1,5 @@
 /**
- * The learner: what an update costs under every algorithm, and what asynchronous training gains.
+ * Learner bench: the cost of an update under every algorithm, and the gain of asynchronous training.
  *
  * Updates: one batch of 8 groups of 8 recorded TextCraft episodes, the quickstart's model, two epochs; the limit it is
  * compared with is the engine alone, i.e. the time inside its programs. Groups without a signal are not left out, so

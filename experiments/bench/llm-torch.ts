@@ -1,5 +1,5 @@
 /**
- * Qwen2 and its LoRA step in plain PyTorch, eager: what language models are measured against. One process per
+ * Qwen2 and its LoRA step in plain PyTorch, eager: language models are measured against it. One process per
  * measurement, as on our side. Where a Python has transformers and peft, they are named in the report; the program here
  * needs torch alone.
  */

@@ -1,4 +1,4 @@
-/** The middle value: what a bench reports of several runs. */
+/** Median: a bench reports it of several runs. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -1,6 +1,6 @@
 /**
- * The same model in PyTorch, eager: what the tensor program is measured against. A Python process serves one
- * measurement per line, so that both sides can be measured in turn.
+ * Torch baseline: the same model in PyTorch, eager, against which the tensor program is measured. A Python process
+ * serves one measurement per line, so that both sides can be measured in turn.
  */
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';

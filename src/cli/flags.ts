@@ -2,6 +2,25 @@
 
 import { InvalidArgumentError } from 'commander';
 import { closest } from 'fastest-levenshtein';
+import { MAX_MS } from '../config/ranges.ts';
+
+/** Upper bounds of flags, far above what is of use and below what breaks (as src/config/ranges.ts for configurations). */
+export const MOST = {
+  /** A timer's, beyond which Node makes it 1 ms. */
+  milliseconds: MAX_MS,
+  seconds: Math.floor(MAX_MS / 1000),
+  minutes: Math.floor(MAX_MS / 60_000),
+  /** Each is a V8 heap of its own. */
+  threads: 256,
+  /** Things in memory at once: sessions, turns of an episode, turns of a call. */
+  held: 100_000,
+  /** Episodes, cases or epochs of a whole command, which it counts through. */
+  repeats: 1_000_000,
+  /** Buffers are made of it. */
+  bytes: 2 ** 30,
+  /** Seeds are uint32. */
+  seed: 0xffffffff,
+} as const;
 
 /** Parser of whole numbers in [least, most]. */
 export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {

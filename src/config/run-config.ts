@@ -283,9 +283,9 @@ export const runConfigSchema = z.strictObject({
     /** Folder of a run whose newest weights training starts from; random ones where absent. */
     init: z.string().exactOptional(),
     model: section({
-      /** Width of the small policy. Default 64. */
+      /** Width of the local policy. Default 64. */
       hiddenSize: width.exactOptional(),
-      /** Layers of the small policy. Default 3. */
+      /** Layers of the local policy. Default 3. */
       layers: depth.exactOptional(),
       /** Attention heads; they divide the width. Default 2. */
       heads: depth.exactOptional(),

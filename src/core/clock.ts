@@ -6,11 +6,14 @@ export interface Clock {
   after(ms: number, fn: () => void): () => void;
 }
 
-/** Clock of the machine, monotonic. */
+/** Longest delay of a timer, 2^31 − 1 ms: Node would turn a longer one into 1 ms. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Clock of the machine, monotonic. Calls that are more than 24 days away come after 24 days. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(ms, fn) {
-    const timer = setTimeout(fn, ms);
+    const timer = setTimeout(fn, Math.min(ms, LONGEST_MS));
     return () => clearTimeout(timer);
   },
 };

@@ -4,17 +4,20 @@
  */
 
 /** Causes of a failure, in the order of the boundary that noticed it. */
-export type FailureCause =
-  | 'threw' // the env's code threw or rejected
-  | 'timeout' // no answer within the deadline
-  | 'exited' // the thread or process ended
-  | 'out-of-memory'
-  | 'unclonable' // the answer could not cross the thread
-  | 'oversized' // the answer exceeds the env's stated bound
-  | 'protocol' // an answer for another episode, or one that breaks the time-step contract
-  | 'lost' // its host ended by another's fault, and its actions must not be taken again
-  | 'policy' // the policy could not decide
-  | 'injected-drop'; // chaos mode lost the message
+export const FAILURE_CAUSES = [
+  'threw', // the env's code threw or rejected
+  'timeout', // no answer within the deadline
+  'exited', // the thread or process ended
+  'out-of-memory',
+  'unclonable', // the answer could not cross the thread
+  'oversized', // the answer exceeds the env's stated bound
+  'protocol', // an answer for another episode, or one that breaks the time-step contract
+  'lost', // its host ended by another's fault, and its actions must not be taken again
+  'policy', // the policy could not decide
+  'injected-drop', // chaos mode lost the message
+] as const;
+
+export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
 export interface Failure {
   readonly cause: FailureCause;

@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { depth, positions, width } from '../config/ranges.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
-import { type Accounting, unaccounted } from '../core/failure.ts';
+import { type Accounting, FAILURE_CAUSES, type FailureCause, unaccounted } from '../core/failure.ts';
 import { checkModelConfig, type ModelConfig } from '../model/config.ts';
 import { parameterSpecs } from '../model/parameters.ts';
 import type { CheckpointContent } from './checkpoint.ts';
@@ -126,7 +126,12 @@ const schedulerSchema = z.looseObject({
     trained: count,
     stale: count,
     filtered: count,
-    failed: z.record(z.string(), count),
+    failed: z.strictObject(
+      Object.fromEntries(FAILURE_CAUSES.map((cause) => [cause, count.optional()])) as Record<
+        FailureCause,
+        z.ZodOptional<typeof count>
+      >,
+    ),
     inFlight: count,
   }),
   running: z.array(savedGroupSchema),
@@ -182,7 +187,7 @@ export function checkRunContent({ state, tensors }: CheckpointContent, update: n
   }
   const checked = runStateSchema.safeParse(state);
   if (!checked.success) throw senseless(firstIssue(checked.error));
-  const run = checked.data;
+  const run = state as unknown as RunStateJson; // as it is used, not the schema's copy, which lacks what it skipped
   const why =
     oddVersion(run, update) ??
     oddTensors(run, tensors) ??

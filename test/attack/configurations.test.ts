@@ -46,6 +46,9 @@ const PIECES = [
 
 const paths = pathsOf(whole[0]!, '');
 
+/** Paths that lead behind the configuration. */
+const BEHIND = ['__proto__.polluted', 'env.__proto__.polluted', 'constructor.prototype.polluted', 'toString.polluted'];
+
 function pathsOf(value: Json, at: string): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [at];
   return Object.entries(value).flatMap(([key, inner]) => [at, ...pathsOf(inner, at === '' ? key : `${at}.${key}`)]);
@@ -62,7 +65,8 @@ it(`${COUNT} mutated configurations are taken, or refused in one line each`, { t
           ? stringify(mutated(rng.pick(whole), rng))
           : JSON.stringify(mutated(rng.pick(whole), rng));
     const overrides = Array.from({ length: rng.int(3) }, () => {
-      const path = rng.int(5) === 0 ? mutatedText(rng.pick(paths), rng) : rng.pick(paths);
+      const way = rng.int(10);
+      const path = way === 0 ? rng.pick(BEHIND) : way < 3 ? mutatedText(rng.pick(paths), rng) : rng.pick(paths);
       const value = JSON.stringify(oddValue(rng));
       return `${path}=${rng.int(3) === 0 ? mutatedText(value, rng, PIECES) : value}`;
     });

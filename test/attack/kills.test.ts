@@ -4,7 +4,7 @@
  * and it ends as if nothing had happened.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,9 +48,13 @@ async function moment(rng: Rng, run: string, child: ChildProcess): Promise<keyof
       for (let i = 0; i < 2000 && !written() && !over(); i++) await sleep(1);
       return 'writing';
     }
-    default:
-      await sleep(800 + rng.int(2000));
+    default: {
+      const rows = () => (existsSync(join(run, 'metrics.jsonl')) ? statSync(join(run, 'metrics.jsonl')).size : 0);
+      const before = rows();
+      for (let i = 0; i < 3000 && rows() <= before && !over(); i++) await sleep(10);
+      await sleep(rng.int(1000));
       return 'later';
+    }
   }
 }
 

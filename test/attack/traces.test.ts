@@ -26,11 +26,11 @@ const path = join(dir, '00001.jsonl');
 /** Lines of a good trace, and of its index. */
 function good(): { readonly trace: readonly string[]; readonly index: readonly string[] } {
   const files = new TraceFiles({ dir, config: { env: { id: 'toy', options: {} } }, rotateBytes: 1e9, keepFiles: 9 });
-  files.episodes(
-    [trajectoryOf({ success: true }), trajectoryOf({ episode: 1, kind: 'tokens', actions: ['look', 'go', 'look'] })],
-    'train',
-    'easy',
-  );
+  const opening = { system: 'be brief', instructions: 'play', listed: true };
+  const spoken = trajectoryOf({ episode: 1, kind: 'tokens', actions: ['look', 'go', 'look'] });
+  const response = { text: 'Action: look', formatError: 'none', promptTokens: 3, completionTokens: 2 };
+  const turns = spoken.turns.map((turn, t) => ({ ...turn, response: t === 0 ? { ...response, opening } : response }));
+  files.episodes([trajectoryOf({ success: true }), { ...spoken, turns }], 'train', 'easy');
   files.credit(4, [{ group: 0, advantages: [Float32Array.of(0.5, -0.5), Float32Array.of(1, 2, 3)] }]);
   files.close();
   const lines = (file: string) => readFileSync(file, 'utf8').trimEnd().split('\n');

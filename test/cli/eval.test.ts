@@ -32,9 +32,9 @@ beforeAll(() => {
   const { status, stderr } = longplay('train', config, '--runs', join(folder, 'runs'), '--name', 'one', ...set);
   expect(status, stderr).toBe(0);
   writeFileSync(ids, '3 5\n31-33\n');
-}, 60_000);
+}, 120_000);
 
-describe('the tasks that eval plays', { timeout: 60_000 }, () => {
+describe('the tasks that eval plays', { timeout: 180_000 }, () => {
   it('are those that the run names, unless --split, --tasks or --paper names others', () => {
     expect(played()).toMatchObject({ tasks: 'selection', evaluations: [{ all: { tasks: 75 } }] });
     expect(played('--split', 'test')).toMatchObject({ split: 'test', evaluations: [{ all: { tasks: 100 } }] });

@@ -170,7 +170,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     () => ['rollout', '--env', 'textcrat', '--runs', runs],
     /unknown env 'textcrat'; did you mean 'textcraft'\?/,
   ],
-  ['out of range', () => rollout('--episodes', '-1'), /--episodes.*Expected a whole number of at least 1/],
+  ['out of range', () => rollout('--episodes', '-1'), /--episodes.*Expected a whole number from 1 to/],
   ['out of range', () => rollout('--temperature', '-1'), /--temperature.*Expected a number of at least 0/],
   ['misspelt', () => rollout('--split', 'trian'), /--split.*did you mean train\?/],
   ['absent', () => rollout('--policy', '/nowhere'), /\/nowhere is no run/],
@@ -227,7 +227,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong type', () => ['envs', 'textcraft'], /too many arguments for 'envs'/],
 
   ['absent', () => ['check-env', './nowhere.mjs'], /there is no module at .*nowhere\.mjs/],
-  ['wrong type', () => ['check-env', 'textcraft', '--cases', 'many'], /--cases.*Expected a whole number of at least 1/],
+  ['wrong type', () => ['check-env', 'textcraft', '--cases', 'many'], /--cases.*Expected a whole number from 1 to/],
   ['wrong type', () => ['check-env', 'textcraft', '--option', 'fidelity'], /--option fidelity: expected key=value/],
 
   ['misspelt', () => ['new-env', 'My World', '--dir', folder], /'My World' is no id; use lower-case letters/],
@@ -247,11 +247,13 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /--port.*Expected a whole number from 0 to 65535/,
   ],
   ['contradiction', () => ['serve-env', 'textcraft', 'textcraft'], /a world is named twice/],
+  ['out of range', () => ['serve-env', 'textcraft', '--threads', '1000000'], /--threads.*whole number from 1 to 256/],
+  ['out of range', () => ['serve-env', 'textcraft', '--step-seconds', '1e9'], /--step-seconds.*from 1 to 2147483/],
   ['absent', () => ['serve-policy', '/nowhere'], /\/nowhere is no run/],
   [
     'out of range',
     () => ['serve-policy', trained, '--max-batch', '0'],
-    /--max-batch.*Expected a whole number of at least 1/,
+    /--max-batch.*Expected a whole number from 1 to/,
   ],
   ['absent', () => ['serve-retriever', '/nowhere.index'], /\/nowhere\.index/],
   ['wrong file', () => ['serve-retriever', quickstart], /quickstart\.yaml/],

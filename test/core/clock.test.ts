@@ -1,8 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SimulatedClock } from '../../src/core/clock.ts';
+import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
 import { mid, terminated } from '../../src/core/env.ts';
 import { withHorizon } from '../../src/core/horizon.ts';
+
+it('a delay that no timer of Node holds does not become 1 ms', async () => {
+  let fired = false;
+  const cancel = systemClock.after(2 ** 31, () => {
+    fired = true;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  cancel();
+  expect(fired).toBe(false);
+});
 
 describe('SimulatedClock', () => {
   it('fires timers in the order of their time, those of one instant in the order they were set', () => {

@@ -12,6 +12,23 @@ import { Rng } from '../../src/core/rng.ts';
 const track = view.track!;
 
 describe('the count of what is held', () => {
+  it('names the situation, whatever way led there', () => {
+    const play = (...answers: readonly (readonly [string, string])[]) => {
+      const begun = track.begin({ kind: 'first', observation: '' });
+      return track.situation!(
+        answers.reduce((held, [action, observation]) => track.after(held, { action, observation }), begun),
+      );
+    };
+    const log = ['get 1 oak log', 'Got 1 oak log'] as const;
+    const stone = ['get 2 stone', 'Got 2 stone'] as const;
+    const planks = ['craft 4 oak planks using 1 oak log', 'Crafted 4 minecraft:oak_planks'] as const;
+    expect(play(log, stone)).toBe('1 oak log, 2 stone');
+    expect(play(stone, log)).toBe(play(log, stone));
+    expect(play(log, planks)).toBe('4 oak planks'); // what is used up leaves no trace
+    expect(play(log, log)).not.toBe(play(log));
+    expect(play()).toBe('');
+  });
+
   it('is the inventory, whatever is done', () => {
     let turns = 0;
     fc.assert(

@@ -1,6 +1,6 @@
 /**
- * The Chromium driver: one browser context an episode, real keys and clicks, the observation from one
- * `getFullAXTree` and one `captureSnapshot`. Serves the sites of our own and, by adapter, others.
+ * Chromium driver: one browser context an episode, real keys and clicks, the observation from one `getFullAXTree` and
+ * one `captureSnapshot`. Serves the sites of our own and, by adapter, others.
  *
  * Source   the settings of AgentGym's `environment.py`: viewport 1280×720, device scale 1
  * Differs  rectangles come from one DOM snapshot instead of two calls a node; instead of a fixed sleep the driver waits

@@ -1,4 +1,7 @@
-/** The two ways to play a page: in process and in Chromium. A driver carries out; the session (session.ts) decides. */
+/**
+ * Drivers: the two ways to play a page, in process and in Chromium. A driver carries out; the session (session.ts)
+ * decides.
+ */
 import type { MaybePromise } from '../../../src/core/env.ts';
 import type { AxNode } from '../tree.ts';
 

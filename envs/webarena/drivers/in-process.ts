@@ -1,5 +1,5 @@
 /**
- * The in-process driver: tabs, history, forms and keys over the sites' view trees, without a browser. A page is the same
+ * In-process driver: tabs, history, forms and keys over the sites' view trees, without a browser. A page is the same
  * object as long as nothing has changed, so many sessions share it.
  */
 import { cellOfId, fieldValue, nodesOf } from '../nodes.ts';

@@ -1,5 +1,5 @@
 /**
- * The adapter: WebArena's tasks on sites that somebody runs, with the original's observation, actions and evaluators.
+ * Adapter: WebArena's tasks on sites that the user runs, with the original's observation, actions and evaluators.
  * Actions there cannot be taken back, so an episode is never repeated, and sessions take turns on a site.
  */
 import type { Browser, BrowserContext } from 'playwright-core';

@@ -1,4 +1,7 @@
-/** Turns on sites: whoever takes some has them alone until it gives them back; those that wait are served in order. */
+/**
+ * Turns on sites: a session that takes some has them alone until it gives them back; those that wait are served in
+ * order.
+ */
 export class Turns {
   readonly #last = new Map<string, Promise<void>>();
 

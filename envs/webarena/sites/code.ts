@@ -1,4 +1,4 @@
-/** The code host: projects with issues, merge requests, commits, members and milestones; the user's own page. */
+/** Code host: projects with issues, merge requests, commits, members and milestones; the user's own page. */
 import {
   type Block,
   button,

@@ -1,4 +1,4 @@
-/** The forum: front page, forums, posts with comments and votes, users, the signed-in user's settings. */
+/** Forum site: front page, forums, posts with comments and votes, users, the signed-in user's settings. */
 import {
   type Block,
   button,

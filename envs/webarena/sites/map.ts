@@ -1,4 +1,4 @@
-/** The map: search, pages of places, directions, what is near. Nothing can be changed. */
+/** Map site: search, pages of places, directions, what is near. Nothing can be changed. */
 import { type Block, button, form, link, main, type Page, page, row, select, status, table, textbox } from '../page.ts';
 import { kilometres, type MapWorld, MODES, type Mode, minutes, type Place } from '../worlds/map.ts';
 import { PLACE_KINDS } from '../worlds/words.ts';

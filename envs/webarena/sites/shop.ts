@@ -1,4 +1,4 @@
-/** The shop: categories, search, products, cart and checkout, the signed-in customer's account. */
+/** Shop site: categories, search, products, cart and checkout, the signed-in customer's account. */
 import {
   type Block,
   button,

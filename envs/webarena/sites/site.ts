@@ -66,7 +66,7 @@ export function madeUnder(changes: Changes, prefix: string): string[] {
   return made;
 }
 
-/** A text that somebody typed, as a page shows it: one line, no control characters, at most 400 characters. */
+/** Typed text as a page shows it: one line, no control characters, at most 400 characters. */
 export function oneLine(text: string | null): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is cut
   const clean = (text ?? '').replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').replace(/[\ud800-\udfff]/gu, '');

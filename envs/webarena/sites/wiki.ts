@@ -1,4 +1,4 @@
-/** The encyclopaedia: search and articles. Nothing can be changed. */
+/** Encyclopaedia site: search and articles. Nothing can be changed. */
 import {
   type Block,
   button,

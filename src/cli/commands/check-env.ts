@@ -9,7 +9,7 @@ import { out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
-import { again, wholeNumber } from '../flags.ts';
+import { again, MOST, wholeNumber } from '../flags.ts';
 
 interface CheckFlags {
   readonly cases: number;
@@ -27,11 +27,16 @@ export function checkEnv(program: Command): void {
     .command('check-env')
     .description('check that an environment keeps the laws every environment must keep, and what it costs')
     .argument('<module|id>', 'a JavaScript module that exports createEnv, or a world of this package')
-    .option('--cases <n>', 'scripts each law is tried on', wholeNumber(1), 1000)
-    .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', wholeNumber(0), 1)
-    .option('--episodes <n>', 'episodes of the leak check', wholeNumber(10), 10_000)
-    .option('--horizon <turns>', 'turns the agents may take', wholeNumber(1), 30)
-    .option('--deadline <seconds>', 'longest time for one case before the env counts as hanging', wholeNumber(1), 30)
+    .option('--cases <n>', 'scripts each law is tried on', wholeNumber(1, MOST.repeats), 1000)
+    .option('--seed <seed>', 'seed of the scripts; the same seed tries the same ones', wholeNumber(0, MOST.seed), 1)
+    .option('--episodes <n>', 'episodes of the leak check', wholeNumber(10, MOST.repeats), 10_000)
+    .option('--horizon <turns>', 'turns the agents may take', wholeNumber(1, MOST.held), 30)
+    .option(
+      '--deadline <seconds>',
+      'longest time for one case before the env counts as hanging',
+      wholeNumber(1, MOST.seconds),
+      30,
+    )
     .option('--option <key=value>', 'an option of the env, e.g. fidelity=original; give it once for each', again, [])
     .option('--json', 'one JSON object')
     .action((target: string, flags: CheckFlags) => runCommand(() => checkCommand(target, flags)));

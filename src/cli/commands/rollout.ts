@@ -15,7 +15,7 @@ import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../..
 import type { RolloutPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
-import { again, number, oneOf, wholeNumber } from '../flags.ts';
+import { again, MOST, number, oneOf, wholeNumber } from '../flags.ts';
 
 interface RolloutFlags {
   readonly env?: string;
@@ -44,9 +44,9 @@ export function rollout(program: Command): void {
     .option('--policy <openai|random|run>', "openai: --base-url and --model; else 'random' or a run's folder", 'openai')
     .option('--base-url <url>', 'of the OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1')
     .option('--model <name>', 'as the server calls it; may be left out where it has only one')
-    .option('--episodes <n>', 'episodes in all, spread over the tasks of the split', wholeNumber(1), 100)
-    .option('--concurrency <n>', 'episodes at once', wholeNumber(1), 64)
-    .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1), 20)
+    .option('--episodes <n>', 'episodes in all, spread over the tasks of the split', wholeNumber(1, MOST.repeats), 100)
+    .option('--concurrency <n>', 'episodes at once', wholeNumber(1, MOST.held), 64)
+    .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1, MOST.held), 20)
     .option('--temperature <t>', '0 is greedy', number(0), 1)
     .option(
       '--split <split>',
@@ -54,7 +54,7 @@ export function rollout(program: Command): void {
       oneOf(['train', 'test']),
       'train',
     )
-    .option('--seed <n>', 'of tasks and sampling', wholeNumber(0), 1)
+    .option('--seed <n>', 'of tasks and sampling', wholeNumber(0, MOST.seed), 1)
     .option('--set <key=value>', 'a key of the configuration, e.g. policy.openai.format=code', again, [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
     .option('--runs <folder>', 'where runs live', 'runs')

@@ -8,7 +8,7 @@ import { readSecret } from '../../core/secrets.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type EnvServer, originalId, serveEnvs } from '../../serve/env-server.ts';
 import { runCommand } from '../fail.ts';
-import { port, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServeEnvFlags {
   readonly host: string;
@@ -29,12 +29,17 @@ export function serveEnv(program: Command): void {
     .argument('<env...>', 'worlds to serve')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 36001)
-    .option('--threads <n>', 'threads that run episodes', wholeNumber(1), 1)
-    .option('--max-sessions <n>', 'sessions at once, of each protocol', wholeNumber(1), 4096)
-    .option('--idle-minutes <n>', 'minutes without a request until a session is closed', wholeNumber(1), 30)
-    .option('--max-body <bytes>', 'largest request body', wholeNumber(1), 1024 * 1024)
-    .option('--rate <n>', 'requests per second of one client address', wholeNumber(1), 100_000)
-    .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1), 10)
+    .option('--threads <n>', 'threads that run episodes', wholeNumber(1, MOST.threads), 1)
+    .option('--max-sessions <n>', 'sessions at once, of each protocol', wholeNumber(1, MOST.held), 4096)
+    .option(
+      '--idle-minutes <n>',
+      'minutes without a request until a session is closed',
+      wholeNumber(1, MOST.minutes),
+      30,
+    )
+    .option('--max-body <bytes>', 'largest request body', wholeNumber(1, MOST.bytes), 1024 * 1024)
+    .option('--rate <n>', 'requests per second of one client address', wholeNumber(1, MOST.repeats), 100_000)
+    .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1, MOST.seconds), 10)
     .action((envs: string[], flags: ServeEnvFlags) =>
       runCommand(async () => {
         const started = await startEnvServer(envs, flags);

@@ -13,7 +13,7 @@ import { readRunConfig } from '../../run/run-folder.ts';
 import { workerUrl } from '../../runtime/thread.ts';
 import { servePolicy as listenForPolicy } from '../../serve/policy-server.ts';
 import { runCommand } from '../fail.ts';
-import { port, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServePolicyFlags {
   readonly host: string;
@@ -32,8 +32,8 @@ export function servePolicy(program: Command): void {
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 8000)
     .option('--name <name>', "the model's name; by default the run's")
-    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1), 64)
-    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0), 0)
+    .option('--max-batch <n>', 'turns per engine call', wholeNumber(1, MOST.held), 64)
+    .option('--max-wait-ms <n>', 'milliseconds a turn may wait for company', wholeNumber(0, MOST.milliseconds), 0)
     .action((run: string, flags: ServePolicyFlags) =>
       runCommand(async () => {
         const started = await startPolicyServer(run, flags);

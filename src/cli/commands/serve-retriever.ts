@@ -11,7 +11,7 @@ import { indexPassages } from '../../retrieval/memory-index.ts';
 import { retrieveHandler } from '../../retrieval/retrieve-server.ts';
 import { listen } from '../../serve/http-server.ts';
 import { runCommand } from '../fail.ts';
-import { port as portNumber, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port as portNumber, untilSignal, wholeNumber } from '../flags.ts';
 
 interface ServeFlags {
   readonly corpus?: string;
@@ -30,8 +30,8 @@ export function serveRetriever(program: Command): void {
     .option('--corpus <file>', 'refuse an index that was built from another corpus')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', portNumber, 8000)
-    .option('--topk <n>', 'passages a query where the request names no number', wholeNumber(1), 3)
-    .option('--max-body <bytes>', 'largest request body', wholeNumber(1), 16 * 1024 * 1024)
+    .option('--topk <n>', 'passages a query where the request names no number', wholeNumber(1, MOST.held), 3)
+    .option('--max-body <bytes>', 'largest request body', wholeNumber(1, MOST.bytes), 16 * 1024 * 1024)
     .action((file: string, { corpus, host, port, topk, maxBody }: ServeFlags) =>
       runCommand(async () => {
         const index = await openIndex(file, corpus);

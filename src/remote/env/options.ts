@@ -1,4 +1,5 @@
 /** Options that both kinds of remote environment take, checked. */
+import { MAX_MS } from '../../config/ranges.ts';
 import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 
@@ -19,6 +20,9 @@ export interface RemoteEnvOptions {
   /** Environment variable with the server's bearer token. Default LONGPLAY_SERVER_TOKEN. */
   readonly tokenEnv: string;
 }
+
+/** Share of `deadlineMs` that opening an episode gets: three times as much as an action. */
+export const OPEN_SHARE = 3;
 
 const DEFAULTS = { attemptMs: 5000, deadlineMs: 9000, attempts: 5, tokenEnv: 'LONGPLAY_SERVER_TOKEN' };
 
@@ -47,18 +51,19 @@ export function remoteEnvOptions(env: string, options: EnvOptions, further: read
     throw new UserError('BAD_CONFIG', `${env}: world: say which world the server has (\`longplay envs\` lists them)`);
   }
   const { tokenEnv = DEFAULTS.tokenEnv } = options;
-  const count = (key: 'attemptMs' | 'deadlineMs' | 'attempts') => {
+  const count = (key: 'attemptMs' | 'deadlineMs' | 'attempts', most: number) => {
     const value = options[key] ?? DEFAULTS[key];
-    if (typeof value === 'number' && value >= 1) return value;
-    throw new UserError('BAD_CONFIG', `${env}: ${key}: expected a number of at least 1, got ${JSON.stringify(value)}`);
+    if (typeof value === 'number' && value >= 1 && value <= most) return value;
+    const expected = `a number from 1 to ${most}`;
+    throw new UserError('BAD_CONFIG', `${env}: ${key}: expected ${expected}, got ${JSON.stringify(value)}`);
   };
   if (typeof tokenEnv !== 'string') throw new UserError('BAD_CONFIG', `${env}: tokenEnv must be a variable's name`);
   return {
     url,
     world,
-    attemptMs: count('attemptMs'),
-    deadlineMs: count('deadlineMs'),
-    attempts: count('attempts'),
+    attemptMs: count('attemptMs', MAX_MS),
+    deadlineMs: count('deadlineMs', MAX_MS / OPEN_SHARE),
+    attempts: count('attempts', 10_000),
     tokenEnv,
   };
 }

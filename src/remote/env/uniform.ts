@@ -7,7 +7,7 @@
 import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
 import type { Task } from '../../core/task.ts';
 import { RemoteError } from '../retry.ts';
-import { type RemoteEnvOptions, remoteEnvOptions } from './options.ts';
+import { OPEN_SHARE, type RemoteEnvOptions, remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
 
 interface Answer {
@@ -23,7 +23,6 @@ interface Answer {
 }
 
 const CLOSE_MS = 2000;
-const OPEN_SHARE = 3;
 
 /**
  * Makes the env that a host loads in the world's place.
