@@ -38,7 +38,7 @@ describe('tasks', () => {
     const { tasks } = createEnv({ tasks: 'scienceworld' });
     expect(tasks.count).toBe(7207);
     expect(tasks.sets?.['test-even']).toHaveLength(30 * 4);
-    expect(tasks.sets?.['test-even']!.every((index) => tasks.split('test').includes(index))).toBe(true);
+    expect(tasks.split('test')).toEqual(expect.arrayContaining([...(tasks.sets?.['test-even'] ?? [])]));
     const boiling = [...tasks.split('train')].filter((index) => index < 30);
     expect(boiling).toEqual(Array.from({ length: 14 }, (_, i) => i));
     expect([...tasks.split('test')].filter((index) => index < 30)).toEqual([21, 22, 23, 24, 25, 26, 27, 28, 29]);
