@@ -106,7 +106,7 @@ export function startedRun(
   chaos: ChaosLedger | undefined,
   { config, onNotice, record }: RunOptions,
 ): Run {
-  fatal.catch(() => {}); // reported by whoever waits
+  fatal.catch(() => {}); // reported where it is awaited
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
   const scheduler = ref<SchedulerCommand>('/scheduler');
   const ask = <R, M extends Message>(to: ActorRef<M>, make: (replyTo: ReplyTo<R>) => M, deadlineMs: number) =>

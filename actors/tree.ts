@@ -123,6 +123,6 @@ function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
     });
     pool.observations$.subscribe({ error: reject });
   });
-  fatal.catch(() => {}); // reported by whoever waits
+  fatal.catch(() => {}); // reported where it is awaited
   return fatal;
 }

@@ -286,7 +286,7 @@ export async function playCells(session: Session): Promise<void> {
 }
 
 /** Removes the run of a cell whose row is kept. */
-export function discardCell(cell: CellKey, folder: string): void {
+function discardCell(cell: CellKey, folder: string): void {
   rmSync(join(folder, folderOf(cell)), { recursive: true, force: true });
 }
 

@@ -49,8 +49,8 @@ export interface EnvFacts {
 }
 
 /**
- * Runs a host until `stop` is called. An error that an env lets float (a timer that throws, a promise that nobody
- * awaits) fails the episode whose call started it, and the host goes on.
+ * Runs a host until `stop` is called. An error that an env lets float (a timer that throws, a promise that is not
+ * awaited) fails the episode whose call started it, and the host goes on.
  * @param die ends the host for an error that cannot be told to be any episode's
  */
 export async function runHost(

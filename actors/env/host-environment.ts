@@ -1,7 +1,7 @@
 /**
- * Environment variables of an env host: ours without the secrets. A world is somebody's code, which has no business with
- * the keys of whoever runs it. This keeps them from being inherited; it is no sandbox: code of the same user can read
- * the memory of its processes where the system lets it.
+ * Environment variables of an env host: ours without the secrets. A world is foreign code, which has no business with
+ * the keys of the user who runs it. This keeps them from being inherited; it is no sandbox: code of the same user can
+ * read the memory of its processes where the system lets it.
  */
 
 /** Parts of a variable's name, between underscores, that mark a secret: OPENAI_API_KEY, HF_TOKEN, AWS_ACCESS_KEY_ID. */

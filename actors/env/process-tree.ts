@@ -1,7 +1,8 @@
 /**
- * The processes that a host process started, ended with it: its process group, and on Linux whoever carries its mark in
- * the environment too, which children inherit even where they left the group (`detached`, `setsid`). A process that
- * leaves the group *and* clears its environment escapes. Windows has neither: there only the host itself is ended.
+ * The processes that a host process started, ended with it: its process group, and on Linux every process that carries
+ * its mark in the environment too, which children inherit even where they left the group (`detached`, `setsid`). A
+ * process that leaves the group *and* clears its environment escapes. Windows has neither: there only the host itself
+ * is ended.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 

@@ -12,8 +12,8 @@
 import type { Failure } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
-import type { BehaviorFactory, Context, Message } from '../../src/runtime/actor.ts';
-import type { EnvCommand, EnvCommands, EnvEvent } from '../env/protocol.ts';
+import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
 import type { Captured, FailedAttempt, GaveUp, Played, PlayedGroup, Progressed } from '../scheduler/protocol.ts';
 import {
@@ -32,6 +32,7 @@ import {
   savedGroup,
   usesTurn,
 } from './episode-run.ts';
+import { Outgoing } from './outgoing.ts';
 import type { Capture, GroupTicket, Pause, Restore, RolloutCommand, RolloutInit } from './protocol.ts';
 import { nextAttempt } from './retry.ts';
 import { Totals } from './totals.ts';
@@ -89,16 +90,15 @@ class Rollouts {
   #failedInRow = 0;
   /** Finished episodes whose group has not finished. */
   #gathered = 0;
-  #commands: EnvCommand[] = [];
   #outcomes = noOutcomes();
   /** True when a report is due: something happened since the last one. */
   #ticking = false;
-  /** Waits for places in full mailboxes, of the running handler. */
-  #waits: Promise<void>[] = [];
+  readonly #out: Outgoing;
 
   constructor(ctx: Context<Internal>, init: RolloutInit) {
     this.#ctx = ctx;
     this.#init = init;
+    this.#out = new Outgoing((path) => ctx.resolve(path), init.paths.envs);
     this.#nextEpisode = init.start.nextEpisode;
     this.#totals = new Totals(ctx.clock.now(), init);
   }
@@ -132,7 +132,7 @@ class Rollouts {
         const { episode, attempt, turns } = one;
         this.#episodes.set(episode, reopenEpisode(group, one, now));
         const replay = turns.map(({ action }) => action);
-        this.#commands.push({ type: 'open', episode, attempt, task: group.task, replay });
+        this.#out.command({ type: 'open', episode, attempt, task: group.task, replay });
       }
     }
     return this.#flush();
@@ -147,7 +147,7 @@ class Rollouts {
   resume() {
     this.#training = 'on';
     this.#policyIncarnation++;
-    this.#tell<InferenceCommand>(this.#init.paths.inference, { type: 'forget' });
+    this.#out.tell<InferenceCommand>(this.#init.paths.inference, { type: 'forget' });
     const waiting = [...this.#episodes.values()].filter(({ request }) => request);
     // Time spent at rest is charged to no turn; a resumed run has none of it.
     for (const run of waiting) run.since = this.#ctx.clock.now();
@@ -198,7 +198,7 @@ class Rollouts {
       const action = run && !this.#isFrozen(run) ? act(run, answer, now) : undefined;
       if (action === undefined) continue;
       this.#totals.acted(run!.pending!.actMs, answer.stages);
-      this.#commands.push({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
+      this.#out.command({ type: 'step', episode: answer.episode, turn: run!.turns.length + 1, action });
     }
     return this.#flush();
   }
@@ -215,7 +215,7 @@ class Rollouts {
     this.#ticking = false;
     this.#chargeTime();
     const { scheduler } = this.#init.paths;
-    this.#tell<Progressed>(scheduler, { type: 'progressed', totals: this.#totals.with(this.#episodes.size) });
+    this.#out.tell<Progressed>(scheduler, { type: 'progressed', totals: this.#totals.with(this.#episodes.size) });
   }
 
   /**
@@ -230,17 +230,17 @@ class Rollouts {
     if (runs.length === 0) return;
     const requests = runs.map((run) => requestFor(run, this.#policyIncarnation));
     const packed = this.#init.policyInThread ? packRequests(requests) : requests;
-    this.#tell<InferenceCommand>(this.#init.paths.inference, { type: 'act', requests: packed });
+    this.#out.tell<InferenceCommand>(this.#init.paths.inference, { type: 'act', requests: packed });
   }
 
   #release(episodes: readonly number[]): void {
-    this.#tell<InferenceCommand>(this.#init.paths.inference, { type: 'release', episodes });
+    this.#out.tell<InferenceCommand>(this.#init.paths.inference, { type: 'release', episodes });
   }
 
   #startEpisode(group: GroupRun, member: number, attempt: number): void {
     const run = openEpisode(group, member, this.#nextEpisode++, attempt, this.#ctx.clock.now());
     this.#episodes.set(run.episode, run);
-    this.#commands.push({ type: 'open', episode: run.episode, attempt, task: group.task });
+    this.#out.command({ type: 'open', episode: run.episode, attempt, task: group.task });
   }
 
   #finish(run: EpisodeRun, trajectory: Trajectory): void {
@@ -282,7 +282,7 @@ class Rollouts {
     this.#episodes.delete(run.episode);
     run.group.running.delete(run.member);
     this.#outcomes.ended = true;
-    this.#commands.push({ type: 'close', episode: run.episode });
+    this.#out.command({ type: 'close', episode: run.episode });
   }
 
   /** Charges the time since the last call to the counts that held until now. @returns the present time */
@@ -298,15 +298,12 @@ class Rollouts {
    * its place
    */
   #flush(): void | Promise<void> {
-    const { envs, scheduler } = this.#init.paths;
-    if (this.#commands.length > 0) {
-      this.#tell<EnvCommands>(envs, { type: 'commands', commands: this.#commands });
-      this.#commands = [];
-    }
+    const { scheduler } = this.#init.paths;
+    this.#out.sendCommands();
     const totals = () => this.#totals.with(this.#episodes.size);
     if (this.#outcomes.ended) {
       const { groups, gaveUp, failed } = this.#outcomes;
-      this.#tell<Played>(scheduler, { type: 'played', groups, gaveUp, failed, totals: totals() });
+      this.#out.tell<Played>(scheduler, { type: 'played', groups, gaveUp, failed, totals: totals() });
       this.#outcomes = noOutcomes();
     } else if (!this.#ticking && !this.#init.barrier) {
       // A tick, not a look at the clock: a repeated run has to tell the same messages.
@@ -316,14 +313,9 @@ class Rollouts {
     if (this.#capture && !(this.#capture.atRest && moves(this.#episodes.values()))) {
       const running = [...this.#groups.values()].filter(isTraining).map(savedGroup);
       const state = { running, nextEpisode: this.#nextEpisode, totals: totals() };
-      this.#tell<Captured>(scheduler, { type: 'captured', id: this.#capture.id, state });
+      this.#out.tell<Captured>(scheduler, { type: 'captured', id: this.#capture.id, state });
       this.#capture = undefined;
     }
-    if (this.#waits.length > 0) return Promise.all(this.#waits.splice(0)).then(() => {});
-  }
-
-  #tell<M extends Message>(path: string, message: M): void {
-    const wait = this.#ctx.resolve<M>(path).tell(message);
-    if (wait) this.#waits.push(wait);
+    return this.#out.places();
   }
 }

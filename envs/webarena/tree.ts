@@ -127,24 +127,23 @@ interface Kept {
   readonly like: readonly AxNode[] | undefined;
 }
 
-const kept = new WeakMap<readonly AxNode[], Kept>();
+/** Place of what is kept, on the array itself: a WeakMap of arrays that live for a step costs more than the printing. */
+const KEPT = Symbol('kept');
+type Nodes = readonly AxNode[] & { [KEPT]?: Kept };
+
 const MAX_PRINTED = 8;
 
-function keptOf(nodes: readonly AxNode[]): Kept {
-  let known = kept.get(nodes);
-  if (!known) {
-    known = { shape: shapeOf(nodes), lines: new Map(), printed: new Map(), like: undefined };
-    kept.set(nodes, known);
-  }
-  return known;
+function keptOf(nodes: Nodes): Kept {
+  nodes[KEPT] ??= { shape: shapeOf(nodes), lines: new Map(), printed: new Map(), like: undefined };
+  return nodes[KEPT];
 }
 
 /**
  * Declares that `nodes` have the ids and children of `other`, at the same places: shape and lines are then not made again
  * but of what differs.
  */
-export function shapedAs(other: readonly AxNode[], nodes: readonly AxNode[]): readonly AxNode[] {
-  kept.set(nodes, { shape: keptOf(other).shape, lines: new Map(), printed: new Map(), like: other });
+export function shapedAs(other: readonly AxNode[], nodes: Nodes): readonly AxNode[] {
+  nodes[KEPT] = { shape: keptOf(other).shape, lines: new Map(), printed: new Map(), like: other };
   return nodes;
 }
 

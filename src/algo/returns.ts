@@ -18,9 +18,10 @@ export interface DecisionColumns {
 /**
  * Reads a trajectory as a chain of decisions, one per turn.
  *
- * γ is per turn of the horizon, never per token and never over a stage of an action (`Turn.partial`). Rewards of turns that no policy decided (scripted ones) belong to the decision
- * before them, discounted by the turns in between, so the terminal reward is always on the last *trained* decision.
- * Rewards before the first decision are nobody's merit and are left out.
+ * γ is per turn of the horizon, never per token and never over a stage of an action (`Turn.partial`). Rewards of turns
+ * that no policy decided (scripted ones) belong to the decision before them, discounted by the turns in between, so the
+ * terminal reward is always on the last *trained* decision. Rewards before the first decision are credited to none and
+ * are left out.
  *
  * @param penalty [D] subtracted from each decision's reward (KL in the reward)
  * @throws {ShapeError} if `penalty` is not [D]

@@ -11,7 +11,7 @@ import { allEqual } from './group-advantage.ts';
  *
  * @param scores [n] one score per trajectory of the group
  * @returns      [n] advantages
- * @throws {UserError} BAD_ARGUMENT for a group of one: there is nobody to be compared with
+ * @throws {UserError} BAD_ARGUMENT for a group of one, which has nothing to be compared with
  * @see Kool et al. 2019, https://openreview.net/forum?id=r1lgTGL5DE; Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740
  */
 export function rloo(scores: ArrayLike<number>): Float64Array {

@@ -1,49 +1,37 @@
-/** Program of the command line: all commands, and the way each of them ends. */
+/** Program of the command line: its commands, each loaded when it is asked for, and the way each of them ends. */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { err, out } from '../console/terminal.ts';
 import { packageRoot } from '../runtime/thread.ts';
-import { checkEnv } from './commands/check-env.ts';
-import { doctor } from './commands/doctor.ts';
-import { envs } from './commands/envs.ts';
-import { evaluate } from './commands/eval.ts';
-import { exportTraces } from './commands/export.ts';
-import { indexCorpus } from './commands/index-corpus.ts';
-import { newEnv } from './commands/new-env.ts';
-import { dpo, sft } from './commands/offline.ts';
-import { play } from './commands/play.ts';
-import { replay } from './commands/replay.ts';
-import { rollout } from './commands/rollout.ts';
-import { serveEnv } from './commands/serve-env.ts';
-import { servePolicy } from './commands/serve-policy.ts';
-import { serveRetriever } from './commands/serve-retriever.ts';
-import { trainCommand } from './commands/train.ts';
-import { view } from './commands/view.ts';
 import { examples } from './examples.ts';
 import { report } from './fail.ts';
 
-const commands = [
-  trainCommand,
-  sft,
-  dpo,
-  evaluate,
-  rollout,
-  play,
-  replay,
-  view,
-  exportTraces,
-  envs,
-  checkEnv,
-  newEnv,
-  indexCorpus,
-  serveEnv,
-  servePolicy,
-  serveRetriever,
-  doctor,
-];
+/** Modules of the commands, in the order of the help. Loading all of them takes a second of computing. */
+const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
+  train: async () => (await import('./commands/train.ts')).trainCommand,
+  sft: async () => (await import('./commands/offline.ts')).sft,
+  dpo: async () => (await import('./commands/offline.ts')).dpo,
+  eval: async () => (await import('./commands/eval.ts')).evaluate,
+  rollout: async () => (await import('./commands/rollout.ts')).rollout,
+  play: async () => (await import('./commands/play.ts')).play,
+  replay: async () => (await import('./commands/replay.ts')).replay,
+  view: async () => (await import('./commands/view.ts')).view,
+  export: async () => (await import('./commands/export.ts')).exportTraces,
+  envs: async () => (await import('./commands/envs.ts')).envs,
+  'check-env': async () => (await import('./commands/check-env.ts')).checkEnv,
+  'new-env': async () => (await import('./commands/new-env.ts')).newEnv,
+  index: async () => (await import('./commands/index-corpus.ts')).indexCorpus,
+  'serve-env': async () => (await import('./commands/serve-env.ts')).serveEnv,
+  'serve-policy': async () => (await import('./commands/serve-policy.ts')).servePolicy,
+  'serve-retriever': async () => (await import('./commands/serve-retriever.ts')).serveRetriever,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+};
 
-/** The commands, ready to parse. A mistake in flags or arguments throws a `CommanderError` after its message. */
-export function commandLine(): Command {
+/**
+ * Loads the commands, ready to parse. A mistake in flags or arguments throws a `CommanderError` after its message.
+ * @param name the one command that is needed; all of them (for the help, for a name that is none) where it names none
+ */
+export async function commandLine(name = ''): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
   const root = new Command('longplay')
     .description('Train and evaluate language agents over many turns.')
@@ -64,7 +52,8 @@ export function commandLine(): Command {
       getOutHelpWidth: () => out.columns,
       getErrHelpWidth: () => err.columns,
     });
-  for (const command of commands) command(root);
+  const wanted = Object.hasOwn(commands, name) ? [name] : Object.keys(commands);
+  for (const one of wanted) (await commands[one]!())(root);
   for (const command of root.commands) {
     const lines = examples[command.name()] ?? [];
     command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  longplay ${line}`).join('\n')}`);
@@ -80,7 +69,8 @@ export function commandLine(): Command {
 export async function runLongplay(args: readonly string[]): Promise<number> {
   process.exitCode = 0;
   try {
-    await commandLine().parseAsync(args, { from: 'user' });
+    const root = await commandLine(args[0]);
+    await root.parseAsync(args, { from: 'user' });
   } catch (thrown) {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2;
     report(thrown);

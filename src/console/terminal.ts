@@ -136,7 +136,7 @@ export const out = new TerminalWriter(process.stdout, RESULT_CHARS);
 /** Notices, progress and errors. */
 export const err = new TerminalWriter(process.stderr);
 
-/** Lines of somebody else's text, cut out of what is written piece by piece. */
+/** Lines of a foreign text, cut out of what is written piece by piece. */
 class ForeignText {
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';

@@ -19,6 +19,7 @@ export const FAILURE_CAUSES = [
 
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
+/** Failure of an episode: its cause, and a line that tells it. */
 export interface Failure {
   readonly cause: FailureCause;
   /** Path of the actor that noticed it, e.g. `/env-hosts/2`. */

@@ -15,7 +15,7 @@ export interface Demonstration {
   readonly world?: string;
   /** Key that episodes of one task have in common; pairs are made within it. */
   readonly task: string;
-  /** Task of the configured world that was played; absent where nobody knows it. */
+  /** Task of the configured world that was played; absent where it is not known. */
   readonly index?: number;
   readonly turns: readonly DemonstratedTurn[];
   readonly finalObservation: string;

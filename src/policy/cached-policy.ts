@@ -2,9 +2,9 @@
  * Cached policy: the KV cache and the compiled programs of a local model behind the `Policy` interface. Episodes come to
  * it as transcripts, so it knows neither views nor templates.
  *
- * Each call runs one batch. Members that wait for an action join the call with whatever tokens they have not read yet; a
- * member that has read its last one decides. A choice is then out; a run of tokens feeds the sampled token back and goes
- * on in the next call, next to whoever has arrived meanwhile (continuous batching).
+ * Each call runs one batch. Members that wait for an action join the call with whatever tokens they have not read yet;
+ * a member that has read its last one decides. A choice is then out; a run of tokens feeds the sampled token back and
+ * goes on in the next call, next to turns that have arrived meanwhile (continuous batching).
  *
  * Cached of an episode are its prompt (once per group, where the group shares it) and the tokens after it. A transcript
  * whose `prompt` is a new object was rendered anew: the episode then moves to a slot of its own, or starts its slot over.

@@ -125,7 +125,7 @@ export function parseHeader<D extends string>(
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return bad('the header is not an object');
   const entries: [string, HeaderEntry<D>][] = [];
   for (const [name, value] of Object.entries(parsed)) {
-    if (name === RESERVED) continue; // free text of whoever wrote the file
+    if (name === RESERVED) continue; // free text of the file's writer
     const entry = value as Partial<HeaderEntry<D>> | null;
     if (!dtypes.includes(entry?.dtype as D)) {
       const expected = dtypes.map((dtype) => `"${dtype}"`).join(' or ');

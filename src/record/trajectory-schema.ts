@@ -102,7 +102,7 @@ export const creditLineSchema = z.looseObject({
   groups: z.array(z.looseObject({ group: whole, advantages: z.array(numbers) })),
 });
 
-/** UTF-16 units of a place, which may be named by whoever wrote the file. */
+/** UTF-16 units of a place, which the file's author may name freely. */
 const PLACE_CHARS = 120;
 
 /** First thing wrong with a value, in a few words of one line: its place, what was expected, what came. */

@@ -115,7 +115,7 @@ export function rolloutRow(
 ): MetricsRow {
   const row: Row = counters(rollout, actors);
   addOutcomes(row, finished);
-  delete row.zeroVarianceGroups; // groups are of one task's samples, compared by nobody
+  delete row.zeroVarianceGroups; // groups are of one task's samples, and no estimator compares them
   addRates(row, rollout, before?.rollout);
   addActors(row, rollout, actors, before);
   return row;

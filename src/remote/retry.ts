@@ -7,7 +7,7 @@ export type RemoteFault =
   | 'status' // an answer that says no
   | 'malformed' // an answer that cannot be read: no JSON, half a body, another shape
   | 'oversized'
-  | 'mismatch'; // an answer for somebody or something else
+  | 'mismatch'; // an answer to another client or another question
 
 export class RemoteError extends Error {
   readonly fault: RemoteFault;

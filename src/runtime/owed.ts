@@ -1,4 +1,4 @@
-/** Asks that an actor was given and has not answered: whoever waits is told when the actor ends. */
+/** Asks that an actor was given and has not answered: the askers are told when the actor ends. */
 import type { Address, AskTag } from './envelope.ts';
 
 /** Asks up to which none is looked at for having expired. */
@@ -10,7 +10,7 @@ export class Owed {
 
   /** @param now milliseconds */
   add(ask: AskTag, now: number): void {
-    // Asks answered by somebody else on its behalf stay until they expire.
+    // Asks that another actor answers on its behalf stay until they expire.
     if (this.#asks.size >= this.#limit) {
       for (const [key, { expires }] of this.#asks) if (expires < now) this.#asks.delete(key);
       this.#limit = Math.max(FEW, 2 * this.#asks.size);

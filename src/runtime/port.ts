@@ -27,7 +27,7 @@ export interface SystemPort {
     options: AskOptions,
   ): Promise<R>;
   answer(to: Address, answer: Answer, transfer?: readonly ArrayBuffer[]): void;
-  /** Reports a message that reaches nobody; its ask, if it is one, is answered with the reason. */
+  /** Reports a dead letter; its ask, if it is one, is answered with the reason. */
   deadLetter(path: string, envelope: Envelope, why: string): void;
   /** Reports a message that the actor has no handler for. */
   unhandled(path: string, envelope: Envelope): void;

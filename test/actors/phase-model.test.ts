@@ -74,6 +74,8 @@ class Process {
   #captures = 0;
   #ask: number | undefined;
   #timer = false;
+  /** Everything is at rest, from the state that a barrier's checkpoint keeps to the clearing of the policy's cache. */
+  #still = false;
   #trained = 0; // answers to `train`
   #asked = false;
   // The rollouts.
@@ -299,6 +301,7 @@ class Process {
     const { phase, effects } = this.#next(this.phase, event, this.#barrier);
     this.phase = phase;
     if (!isQuiet(phase)) this.#timer = false;
+    if (effects.includes('capture') || effects.includes('end')) this.#still = false;
     for (const effect of effects) this.#do(effect);
     need(!mayLaunch(phase) || isTraining(phase), 'groups may start when nothing is trained');
   }
@@ -332,6 +335,7 @@ class Process {
           training.length === this.#captured.length && training.every((group) => this.#captured.includes(group)),
           `the rollouts told of groups ${this.#captured}, outstanding are ${training}`,
         );
+        this.#still ||= this.phase.name === 'barrier';
         this.#answer({ running: training, delivered: [...this.#delivered], next: this.#nextGroup });
         return;
       }
@@ -340,12 +344,14 @@ class Process {
         this.#answer(this.#checkpoint);
         return;
       case 'awaitQuiet':
+        this.#still = true;
         this.#timer = true;
         return;
       case 'handOver':
         this.#handOver(this.#delivered);
         return;
       case 'resume':
+        this.#still = false;
         this.#checkpoint = undefined;
         this.toRollouts.push({ type: 'resume' });
         return;
@@ -360,6 +366,7 @@ class Process {
   }
 
   #start(evaluation: boolean): void {
+    need(!this.#still, 'a group was started between rest and the clearing of the cache, which would lose its requests');
     const group = this.#nextGroup++;
     this.#outstanding.set(group, evaluation);
     this.toRollouts.push({ type: 'play', group, evaluation });

@@ -7,6 +7,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examples } from '../../src/cli/examples.ts';
 import { commandLine } from '../../src/cli/program.ts';
@@ -314,12 +315,12 @@ describe("a user's mistake is one line and exit code 2", { timeout: 60_000 }, ()
     expectOneLine({ status: status!, stdout, stderr }, message);
   });
 
-  it('the table has at least two of each command and of each kind', () => {
+  it('the table has at least two of each command and of each kind', async () => {
     const all = [...MISTAKES, ...IN_A_PROCESS];
     expect(all.length).toBeGreaterThanOrEqual(80);
     const count = (words: readonly string[]) =>
       words.map((word) => [word, all.filter(([kind, args]) => kind === word || args()[0] === word).length] as const);
-    const commands = commandLine().commands.map((command) => command.name());
+    const commands = (await commandLine()).commands.map((command) => command.name());
     const kinds = [...new Set(all.map(([kind]) => kind))];
     for (const [word, n] of count([...commands, ...kinds])) expect(n, word).toBeGreaterThanOrEqual(2);
   });
@@ -335,17 +336,17 @@ describe("a user's mistake is one line and exit code 2", { timeout: 60_000 }, ()
 });
 
 describe('flags', { timeout: 60_000 }, () => {
-  it('take one value each, so that an argument after them is an argument', () => {
-    const train = commandLine().commands.find((command) => command.name() === 'train')!;
-    const evaluate = commandLine().commands.find((command) => command.name() === 'eval')!;
+  it('take one value each, so that an argument after them is an argument', async () => {
+    const [train] = (await commandLine('train')).commands as [Command];
+    const [evaluate] = (await commandLine('eval')).commands as [Command];
     train.parseOptions(['--set', 'seed=1', serial, '--set', 'stop.updates=2']);
     expect(train.opts().set).toEqual(['seed=1', 'stop.updates=2']);
     expect(train.parseOptions(['--set', 'seed=1', serial]).operands).toEqual([serial]);
     expect(evaluate.parseOptions(['--horizon', '8,24', '--horizon', '30', 'runs/x']).operands).toEqual(['runs/x']);
     expect(evaluate.opts().horizon).toEqual([8, 24, 30]);
   });
-  it.each(Object.entries(examples))('of the examples of %s parse', (command, lines) => {
-    const known = commandLine().commands.find((one) => one.name() === command)!;
+  it.each(Object.entries(examples))('of the examples of %s parse', async (command, lines) => {
+    const [known] = (await commandLine(command)).commands as [Command];
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) {
       const words = line.split(' ');
@@ -356,7 +357,7 @@ describe('flags', { timeout: 60_000 }, () => {
     }
   });
   it('every command shows examples, and the program its version', async () => {
-    for (const command of commandLine().commands) {
+    for (const command of (await commandLine()).commands) {
       const { status, stdout } = await typed(command.name(), '--help');
       expect(stdout).toMatch(new RegExp(`Examples:\n  longplay ${command.name()}`));
       expect(status).toBe(0);

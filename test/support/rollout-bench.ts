@@ -168,15 +168,19 @@ export async function rolloutBench(options: BenchOptions): Promise<RolloutBench>
       flags.stalled = value;
       if (!value) void system.resolve<LearnerMessage>('/learner').tell({ type: 'work' });
     },
-    train: () =>
-      Promise.race([
+    async train() {
+      const ended = await Promise.race([
         broken,
         system
           .ask<TrainEnded, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'train', replyTo }), {
             deadlineMs: 600_000,
           })
           .catch((thrown) => Promise.race([broken, soon().then(() => Promise.reject(thrown))])),
-      ]),
+      ]);
+      // The recorder may hear of the last update a moment after the answer.
+      while (updates.length < ended.status.version) await new Promise((resolve) => setImmediate(resolve));
+      return ended;
+    },
     status: () =>
       system.ask<RunStatus, SchedulerCommand>(scheduler, (replyTo) => ({ type: 'status', replyTo }), {
         deadlineMs: 5000,

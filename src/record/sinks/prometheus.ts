@@ -29,7 +29,7 @@ export function prometheusSink(port: number): PrometheusSink {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', () => resolve({ port: (server.address() as { port: number }).port }));
   });
-  ready.catch(() => {}); // reported by whoever waits
+  ready.catch(() => {}); // reported where it is awaited
   server.unref(); // an endpoint is no reason to stay alive
   return {
     name: 'prometheus',
