@@ -67,7 +67,7 @@ function page(lines: readonly string[], { trials, config }: Study, command: stri
   const { horizons, episodesPerTask } = config.evaluation;
   return `# SearchQA from scratch, by RL on the answer's reward alone
 
-experiments/searchqa.yaml, ${trials.length} training seeds of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds each (what two idle cores do in ${(seconds / 120).toFixed(1)} minutes). Trained on
+experiments/searchqa.yaml, ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds (two cores have ${(2 * seconds).toFixed(0)} of them in ${(seconds / 60).toFixed(1)} minutes). Trained on
 train questions only; the 400 held-out questions walk facts that no training question walks. ${episodesPerTask} sampled episodes and one greedy a question at horizon ${horizons.join(' and ')},
 exact match after SQuAD's normalisation. Means over seeds with 95 % intervals over seeds and questions; random policy and oracle play the same lists of
 actions, with intervals over questions.

@@ -36,9 +36,17 @@ export { WordTokenizer } from './reading/word-tokenizer.ts';
 export { loadNewest, saveCheckpoint } from './record/checkpoint.ts';
 export { type MetricsRow, metricTable } from './record/metrics.ts';
 export type { RunStatus } from './record/run-status.ts';
-export { readTrace } from './record/trace.ts';
+export type { MetricSink } from './record/sinks/sink.ts';
+export { readTrace, type TraceLine } from './record/trace.ts';
 export { LiveStream } from './run/live-stream.ts';
 export { type RolloutOptions, type RolloutOutcome, type RunningRollout, rollout } from './run/rollout.ts';
 export type { FinishedEpisode, RunStreams } from './run/run-streams.ts';
+export {
+  type PolicyServerSettings,
+  type StartedPolicyServer,
+  startPolicyServer,
+} from './run/serve-trained-policy.ts';
+export { type EnvServerSettings, startEnvServer } from './run/serve-worlds.ts';
 export { type TrainingRun, type TrainOptions, type TrainOutcome, train } from './run/train.ts';
+export { viewRuns } from './run/view-runs.ts';
 export * as horizonSchedule from './schedule/horizon-schedule.ts';

@@ -7,6 +7,7 @@ import type { Failure } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
 
 export type EnvCommand = Open | Step | Close;
+/** Event of an environment: an answer, or the end of an episode that broke. */
 export type EnvEvent = Observed | Failed;
 
 /** Commands for the env hosts, for any of their episodes, in order. */
@@ -44,6 +45,7 @@ export interface Close {
   readonly episode: number;
 }
 
+/** Answer of an environment to an opening or an action. */
 export interface Observed {
   readonly type: 'observed';
   readonly episode: number;

@@ -36,6 +36,7 @@ export interface Halt {
   readonly type: 'halt';
 }
 
+/** End of training: the reason, and where the run stood. */
 export interface TrainEnded {
   readonly why: 'updates' | 'minutes' | 'envSteps' | 'halted';
   readonly status: RunStatus;
@@ -48,6 +49,7 @@ export interface Evaluate {
   readonly replyTo: ReplyTo<EvaluationRecord>;
 }
 
+/** Plan of an evaluation: which tasks are played, how often, and how. */
 export interface EvaluationPlan {
   /** Name of the evaluation in traces, e.g. `test h24 sampled`. */
   readonly name: string;

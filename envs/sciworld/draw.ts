@@ -41,7 +41,12 @@ export const draw: Draw = (task, first, turns) => {
 
 /** Rules that an episode may have been played by, as far as its opening tells them apart: fidelity does not show. */
 const RULES: readonly Rules[] = (['agentgym', 'scienceworld'] as const).flatMap((tasks) =>
-  ([[], ['easy']] as const).map((simplifications) => ({ fidelity: 'corrected', tasks, simplifications })),
+  ([[], ['easy']] as const).map((simplifications) => ({
+    fidelity: 'corrected',
+    failure: 'keeps',
+    tasks,
+    simplifications,
+  })),
 );
 
 /** A session that opens in the same words. */

@@ -13,6 +13,8 @@ export interface Rules {
   readonly fidelity: 'corrected' | 'original';
   /** Table of tasks: AgentGym's 4,639 ids (default), or all variations of ScienceWorld's 30 tasks. */
   readonly tasks: keyof typeof TABLES;
+  /** A failure keeps what was earned (default), or takes it back, so that an episode's return is its final score. */
+  readonly failure: 'keeps' | 'forfeits';
   /** Simplifications of ScienceWorld; `easy` stands for those of its paper. */
   readonly simplifications: readonly (Simplification | 'easy')[];
 }
@@ -43,14 +45,14 @@ export class SciWorld implements Env {
   constructor(rules: Rules) {
     this.#rules = rules;
     this.tasks = TABLES[rules.tasks];
-    this.rewardRange = rules.fidelity === 'original' ? [-200, 200] : [0, 1];
+    this.rewardRange = rules.fidelity === 'original' ? [-200, 200] : [rules.failure === 'forfeits' ? -1 : 0, 1];
   }
 
   /** @throws {RangeError} for a task index outside the table */
   open(task: Task): SciWorldSession {
     const { registered, variation } = this.tasks.at(task.index);
     const simulator = new Simulator(registered, variation, simplified(this.#rules.simplifications, registered));
-    return new SciWorldSession(simulator, this.#rules.fidelity);
+    return new SciWorldSession(simulator, this.#rules);
   }
 }
 
@@ -75,6 +77,7 @@ export class SciWorldSession implements Session {
   readonly first: First;
   readonly simulator: Simulator;
   readonly #original: boolean;
+  readonly #forfeits: boolean;
   readonly #stages: Stages;
   /** Points after the last step; `original`. */
   #score = 0;
@@ -82,9 +85,10 @@ export class SciWorldSession implements Session {
   #best = 0;
   #over: EnvStep | undefined;
 
-  constructor(simulator: Simulator, fidelity: Rules['fidelity']) {
+  constructor(simulator: Simulator, { fidelity, failure }: Pick<Rules, 'fidelity' | 'failure'>) {
     this.simulator = simulator;
     this.#original = fidelity === 'original';
+    this.#forfeits = failure === 'forfeits';
     this.#stages = new Stages(simulator);
     const look = simulator.step('look around');
     this.first = { kind: 'first', observation: `${simulator.description}\n${look}` };
@@ -126,7 +130,7 @@ export class SciWorldSession implements Session {
     const { simulator } = this;
     const observation = simulator.step(action);
     const { score, complete } = simulator.goals;
-    const reward = Math.max(0, score - this.#best);
+    const reward = score < 0 && this.#forfeits ? -this.#best : Math.max(0, score - this.#best);
     this.#best += reward;
     if (!complete && score >= 0) return mid(observation, reward);
     this.#over = terminated(observation, 0, complete && score >= 0);

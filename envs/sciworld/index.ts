@@ -14,6 +14,7 @@ export { view } from './view.ts';
 
 const FIDELITIES = ['corrected', 'original'] as const;
 const TABLES = ['agentgym', 'scienceworld'] as const;
+const FAILURES = ['keeps', 'forfeits'] as const;
 const SIMPLER = [...SIMPLIFICATIONS, 'easy'] as const;
 
 function bad(message: string): UserError {
@@ -27,20 +28,21 @@ function oneOf<T extends string>(key: string, value: unknown, allowed: readonly 
 }
 
 /**
- * @param options `fidelity`: `corrected` (default) or `original`; `tasks`: `agentgym` (default) or `scienceworld`;
+ * @param options `fidelity`: `corrected` (default) or `original`; `tasks`: `agentgym` (default) or `scienceworld`; `failure`: `keeps` (default) or `forfeits`;
  * `simplifications`: a list of ScienceWorld's, see README.md
  * @throws {UserError} BAD_CONFIG for an option or a value that is none of these
  */
 export function createEnv(options: EnvOptions = {}): SciWorld {
-  const { fidelity = 'corrected', tasks = 'agentgym', simplifications = [], ...others } = options;
+  const { fidelity = 'corrected', tasks = 'agentgym', failure = 'keeps', simplifications = [], ...others } = options;
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw bad(`no option "${unknown}"; it has: fidelity, tasks, simplifications`);
+  if (unknown !== undefined) throw bad(`no option "${unknown}"; it has: fidelity, tasks, failure, simplifications`);
   if (!Array.isArray(simplifications)) {
     throw bad(`simplifications must be a list, got ${JSON.stringify(simplifications)}`);
   }
   const rules: Rules = {
     fidelity: oneOf('fidelity', fidelity, FIDELITIES),
     tasks: oneOf('tasks', tasks, TABLES),
+    failure: oneOf('failure', failure, FAILURES),
     simplifications: simplifications.map((name) => oneOf('simplifications', name, SIMPLER)),
   };
   return new SciWorld(rules);

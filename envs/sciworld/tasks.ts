@@ -140,6 +140,9 @@ function agentGymTasks(): SciWorldTasks {
   return table(blocks, { train, test }, { 'paper-train': all, 'unseen-test': unseen });
 }
 
+/** Test variations of each task in the set `test-even`: the least that any task has. */
+const PER_TASK = 4;
+
 /** ScienceWorld's own: of each task the first half of the variations is for training, a quarter each for dev and test. */
 function scienceWorldTasks(): SciWorldTasks {
   const blocks = blocksOf(ORDER);
@@ -149,7 +152,12 @@ function scienceWorldTasks(): SciWorldTasks {
       const end = to === 4 ? block.count : to * group;
       return Array.from({ length: end - from * group }, (_, i) => block.from + from * group + i);
     });
-  return table(blocks, { train: part(0, 2), test: part(3, 4) }, { dev: part(2, 3) });
+  // As many of each task, so that a mean over them is a mean over the 30 tasks.
+  const even = blocks.flatMap(({ from, count }) => {
+    const first = 3 * Math.floor(count / 4);
+    return Array.from({ length: PER_TASK }, (_, i) => from + first + Math.floor((i * (count - first)) / PER_TASK));
+  });
+  return table(blocks, { train: part(0, 2), test: part(3, 4) }, { dev: part(2, 3), 'test-even': even });
 }
 
 export const TABLES = { agentgym: agentGymTasks(), scienceworld: scienceWorldTasks() } as const;

@@ -44,6 +44,7 @@ interface Credit {
   readonly credit: 'trajectory' | 'turn';
 }
 
+/** GRPO: scores against the mean of their group, by its standard deviation. */
 export interface GrpoConfig extends Common, Credit {
   readonly algorithm: 'grpo';
   /** Divides by the group's standard deviation when true. */
@@ -55,16 +56,19 @@ export interface DrGrpoConfig extends Common, Credit {
   readonly algorithm: 'dr_grpo';
 }
 
+/** RLOO: scores against the mean of the others in their group. */
 export interface RlooConfig extends Common, Credit {
   readonly algorithm: 'rloo';
 }
 
+/** REINFORCE++: returns whitened over the whole batch. */
 export interface ReinforcePlusPlusConfig extends Common {
   readonly algorithm: 'reinforce_pp';
   /** Baseline: `group` subtracts the mean score of the group before whitening (reinforce-plus-plus.ts). */
   readonly baseline: 'none' | 'group';
 }
 
+/** PPO: generalised advantage estimates against a critic. */
 export interface PpoConfig extends Common {
   readonly algorithm: 'ppo';
   /** Lambda λ per decision, in [0, 1]. */
@@ -73,6 +77,7 @@ export interface PpoConfig extends Common {
   readonly whiten: boolean;
 }
 
+/** GiGPO: advantages over episodes, and over turns in the same state. */
 export interface GigpoConfig extends Common {
   readonly algorithm: 'gigpo';
   readonly std: boolean;
@@ -92,6 +97,7 @@ export interface AgentEvolConfig extends Common {
   readonly threshold: number;
 }
 
+/** Configuration of an estimator of advantages, by its algorithm. */
 export type EstimatorConfig =
   | AgentEvolConfig
   | GrpoConfig

@@ -520,7 +520,9 @@ export const runConfigSchema = z.strictObject({
   }),
 });
 
+/** Configuration of a run with all its defaults. */
 export type RunConfig = z.infer<typeof runConfigSchema>;
 /** Configuration of a model behind an OpenAI-compatible server, `policy.openai`. */
 export type OpenAIConfig = RunConfig['policy']['openai'];
+/** Configuration as it is written: keys left out get their defaults. */
 export type RunConfigInput = z.input<typeof runConfigSchema>;

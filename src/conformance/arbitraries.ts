@@ -11,6 +11,7 @@ import { anyText, type Move, type Script } from './script.ts';
 /** Longest script, in moves. */
 const MAX_MOVES = 40;
 
+/** Arbitraries of a world for fast-check: its tasks, and scripts of actions. */
 export interface WorldArbitraries {
   /** Any task of the world's table. */
   readonly task: fastCheck.Arbitrary<Task>;

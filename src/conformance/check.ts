@@ -4,6 +4,7 @@ import { Rng, seedFrom } from '../core/rng.ts';
 import { drawCase, type Law, laws, type Subject } from './laws.ts';
 import { actionOf, close, open, quoted, type Script, shrink, step } from './script.ts';
 
+/** Options of a check: how many cases each law is tried on, and their seed. */
 export interface CheckOptions {
   /** Scripts each law is tried on. */
   readonly cases: number;
@@ -13,6 +14,7 @@ export interface CheckOptions {
   readonly onProgress?: (law: string, done: number) => void;
 }
 
+/** Result of trying a law. */
 export interface LawResult {
   readonly law: string;
   readonly ok: boolean;

@@ -47,6 +47,7 @@ export interface Case {
   readonly script: Script;
 }
 
+/** Law that every environment keeps. */
 export interface Law {
   readonly name: string;
   /** True for a law that is tried on many scripts, false for one that is tried once on the env itself. */
@@ -64,6 +65,7 @@ function requireThat(holds: boolean, seen: () => string): void {
   if (!holds) throw new BrokenLaw(seen());
 }
 
+/** Laws of environments, in the order in which they are tried. */
 export const laws: readonly Law[] = [
   law('takes any string as an action', async ({ env, script }) => {
     const session = await open(env, script);

@@ -13,6 +13,7 @@ export type Move =
   | { readonly pick: number }
   | { readonly garble: number; readonly how: number };
 
+/** Script of an episode: what is done, turn by turn. */
 export interface Script {
   /** Task index, in the env's table. */
   readonly index: number;

@@ -49,6 +49,7 @@ export interface AgentGymField {
   /** Default of a missing field; without it the field is required. */
   readonly fallback?: number | string | null;
 }
+/** Fields of an AgentGym answer, by name. */
 export type AgentGymFields = Readonly<Record<string, AgentGymField>>;
 /** Values of a request's fields after validation; a field with fallback null may be null. */
 export type AgentGymValues = Readonly<Record<string, number | string | null>>;

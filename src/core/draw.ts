@@ -8,8 +8,10 @@ export interface Drawing {
   readonly panels: readonly Panel[];
 }
 
+/** Panel of a drawing. */
 export type Panel = TextPanel | ListPanel | GridPanel;
 
+/** Panel of plain lines. */
 export interface TextPanel {
   readonly kind: 'text';
   readonly title: string;
@@ -34,6 +36,7 @@ export interface GridPanel {
   readonly rows: readonly (readonly Cell[])[];
 }
 
+/** Cell of a grid: a glyph and its colour. */
 export interface Cell {
   /** Glyph of at most two characters. */
   readonly glyph: string;

@@ -10,6 +10,7 @@
  */
 import type { Task, TaskTable } from './task.ts';
 
+/** Value, or a promise of one. */
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Opening observation; no action has been taken, so there is no reward. */
@@ -50,6 +51,7 @@ export interface Truncated {
 
 /** Answers of an env: `first` once, then `mid` until `terminated`. */
 export type EnvStep = Mid | Terminated;
+/** Time step of an episode: its first observation, an answer, or a cut by the horizon. */
 export type TimeStep = First | EnvStep | Truncated;
 
 /**

@@ -17,8 +17,10 @@ export const FAILURE_CAUSES = [
   'injected-drop', // chaos mode lost the message
 ] as const;
 
+/** Cause of a failure. */
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
+/** Failure of an episode: its cause, and a line that tells it. */
 export interface Failure {
   readonly cause: FailureCause;
   /** Path of the actor that noticed it, e.g. `/env-hosts/2`. */

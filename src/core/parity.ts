@@ -12,6 +12,7 @@ export interface Difference {
   readonly got: unknown;
 }
 
+/** Counts of a comparison with recordings. */
 export interface ParityCounts {
   /** Episodes compared; a record without steps (a layout, a row, a query, a string) counts as an episode of 0 steps. */
   readonly episodes: number;

@@ -8,6 +8,7 @@
 /** Snapshot of a generator: four uint32 words. */
 export type RngState = readonly [number, number, number, number];
 
+/** Random numbers from a seed, the same on every machine (xoshiro128**). */
 export class Rng {
   #s: Uint32Array;
 

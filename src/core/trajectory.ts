@@ -20,6 +20,7 @@ interface DecisionBase {
   readonly value: number;
 }
 
+/** Decision that chose one of the listed actions. */
 export interface ChoiceDecision extends DecisionBase {
   readonly kind: 'choice';
   /** Index into the turn's `actions`. */
@@ -28,6 +29,7 @@ export interface ChoiceDecision extends DecisionBase {
   readonly logprob: number;
 }
 
+/** Decision that sampled a run of tokens. */
 export interface TokensDecision extends DecisionBase {
   readonly kind: 'tokens';
   /** [T] sampled ids, the end token included if it was sampled. */

@@ -79,4 +79,5 @@ export interface WindowView<S = unknown> extends ViewBase<S> {
   render(first: First, turns: readonly SeenTurn[], state: S): Rendered;
 }
 
+/** View of a world: the text that the local policy reads. */
 export type View = AppendView | WindowView;

@@ -54,6 +54,7 @@ export interface Program {
   dispose(): Promise<void>;
 }
 
+/** Engine: compiles tensor programs and runs them on one device. */
 export interface Engine {
   readonly name: EngineName;
   readonly device: EngineDevice;
@@ -64,6 +65,7 @@ export interface Engine {
   dispose(): Promise<void>;
 }
 
+/** Options of an engine: which one, on which device, with how many threads. */
 export interface EngineOptions {
   readonly name: EngineName | 'auto';
   /** Device, 'cpu' by default. */

@@ -41,6 +41,7 @@ export interface EvaluationFacts {
   readonly failed: number;
 }
 
+/** Summary of an evaluation: success, by sub-task too, with intervals. */
 export function summarise({ plan, results, failed }: EvaluationFacts, tasks: TaskTable): EvaluationSummary {
   const labels = tasks.labels.flatMap((label) => {
     const own = results.filter(({ task }) => tasks.label(task.index) === label);

@@ -14,6 +14,7 @@ export interface Metric {
   readonly by?: SplitBy;
 }
 
+/** Table of all metrics: name, unit, meaning. */
 export const metricTable = [
   {
     name: 'update',

@@ -19,6 +19,7 @@ import type { MetricsRow } from '../record/metrics.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
+import type { MetricSink } from '../record/sinks/sink.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
@@ -52,6 +53,8 @@ export interface TrainOptions {
   readonly onNotice?: ((message: string) => void) | undefined;
   /** Called with every row of metrics in the middle of the run's work; other users take `metrics$`. */
   readonly onMetrics?: ((row: MetricsRow) => void) | undefined;
+  /** Sinks that metrics go to, beside those of the configuration; closed with the run. */
+  readonly sinks?: readonly MetricSink[] | undefined;
   /** Called with the actors' handle of the run once it is up. */
   readonly onStarted?: ((run: Run) => void) | undefined;
   /** Awaited between training and evaluation. */
@@ -201,7 +204,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     },
     checkpoint,
     initial,
-    sinks: await openSinks(config.metrics, dir, onNotice),
+    sinks: [...(await openSinks(config.metrics, dir, onNotice)), ...(request.sinks ?? [])],
     onProgress: request.onProgress,
     chaos: request.chaos,
   });

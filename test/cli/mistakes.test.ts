@@ -335,6 +335,18 @@ describe("a user's mistake is one line and exit code 2", { timeout: 60_000 }, ()
   });
 });
 
+describe('export', () => {
+  it.each([
+    ['x.parquet', /^PAR1/],
+    ['x.json', /^\[\n\{"item_id"/],
+    ['x.jsonl', /^\{"messages"/],
+  ])('writes the format that the ending of %s says', async (name, begins) => {
+    const path = join(folder, name);
+    expect(await typed('export', traces, '--out', path)).toMatchObject({ status: 0, stderr: '' });
+    expect(readFileSync(path, 'latin1')).toMatch(begins);
+  });
+});
+
 describe('flags', { timeout: 60_000 }, () => {
   it('take one value each, so that an argument after them is an argument', async () => {
     const [train] = (await commandLine('train')).commands as [Command];

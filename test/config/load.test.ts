@@ -105,6 +105,25 @@ describe('a configuration', () => {
     expect(text).not.toMatch(/secret|token@|a:b/);
   });
 
+  it('sets a key inside a default in that default', () => {
+    const { estimator, kl, offPolicy } = load(
+      '',
+      'learner.estimator.gamma=0.95',
+      'learner.kl={in: loss, control: {coefficient: 0.5}}',
+    ).learner;
+    expect(estimator).toMatchObject({ algorithm: 'grpo', gamma: 0.95, std: true });
+    expect(kl!.control).toEqual({ type: 'fixed', coefficient: 0.5 });
+    expect(offPolicy).toEqual({ type: 'ratio' });
+    expect(load('tasks: { sampling: { floor: 0.1 } }\n').tasks.sampling).toEqual({ type: 'learnable', floor: 0.1 });
+    expect(
+      load('', 'learner.estimator={algorithm: ppo, lambda: 0.9}', 'learner.valueCoef=1').learner.estimator,
+    ).toMatchObject({
+      algorithm: 'ppo',
+      lambda: 0.9,
+    });
+    expect(refusal('', 'learner.estimator.lambda=0.9')).toMatch(/unknown key 'learner\.estimator\.lambda'/); // not GRPO's
+  });
+
   it('accepts the names of earlier versions, and says the present ones in one line', () => {
     const said: string[] = [];
     const notice = (line: string) => void said.push(line);

@@ -10,7 +10,7 @@ const open = (index: number, options = {}) =>
 
 describe('options', () => {
   it.each([
-    [{ level: 3 }, /no option "level"; it has: fidelity, tasks, simplifications/],
+    [{ level: 3 }, /no option "level"; it has: fidelity, tasks, failure, simplifications/],
     [{ fidelity: 'exact' }, /fidelity must be one of "corrected", "original", got "exact"/],
     [{ tasks: 'babyai' }, /tasks must be one of "agentgym", "scienceworld"/],
     [{ simplifications: 'easy' }, /simplifications must be a list/],
@@ -37,6 +37,8 @@ describe('tasks', () => {
   it("are all of ScienceWorld's 30 with its split: half, a quarter, the rest of each", () => {
     const { tasks } = createEnv({ tasks: 'scienceworld' });
     expect(tasks.count).toBe(7207);
+    expect(tasks.sets?.['test-even']).toHaveLength(30 * 4);
+    expect(tasks.split('test')).toEqual(expect.arrayContaining([...(tasks.sets?.['test-even'] ?? [])]));
     const boiling = [...tasks.split('train')].filter((index) => index < 30);
     expect(boiling).toEqual(Array.from({ length: 14 }, (_, i) => i));
     expect([...tasks.split('test')].filter((index) => index < 30)).toEqual([21, 22, 23, 24, 25, 26, 27, 28, 29]);
@@ -55,6 +57,14 @@ describe('rewards', () => {
     expect(steps.every(({ reward }) => reward >= 0)).toBe(true);
     expect(steps[7]).toMatchObject({ kind: 'mid', reward: 0 });
     expect(steps.at(-1)).toMatchObject({ kind: 'terminated', success: true });
+  });
+
+  it('take back what was earned where a failure forfeits it', () => {
+    const session = open(2936, { failure: 'forfeits' });
+    const steps = ['open door to kitchen', 'go to kitchen', 'focus on agent'].map((action) => session.step(action));
+    expect(steps[1]!.reward).toBeGreaterThan(0);
+    expect(steps.at(-1)).toMatchObject({ kind: 'terminated', success: false });
+    expect(steps.reduce((sum, { reward }) => sum + reward, 0)).toBe(0);
   });
 
   it('are nothing for a wrong focus, which ends the episode, and minus points in the original', () => {

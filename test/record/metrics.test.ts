@@ -87,6 +87,15 @@ describe('a row', () => {
     expect(row.repeatedTurns).toBeCloseTo(0.2);
   });
 
+  it('counts no group of one among those that score the same: it compares nothing', () => {
+    const one = groupFacts([trajectoryOf()], 'depth 1');
+    const pair = groupFacts([trajectoryOf(), trajectoryOf({ success: true })], 'depth 1');
+    expect(consumedFacts([one, one])).toMatchObject({ groups: 2, comparedGroups: 0, flatGroups: 0 });
+    expect(consumedFacts([one, pair])).toMatchObject({ groups: 2, comparedGroups: 1, flatGroups: 0 });
+    expect(fullRow(consumedFacts([one, one])).zeroVarianceGroups).toBeUndefined();
+    expect(fullRow(consumedFacts([one, pair])).zeroVarianceGroups).toBe(0);
+  });
+
   it('takes rates over at least a second', () => {
     const at = (elapsedMs: number) => ({ rollout: rollout({ elapsedMs }), actors: { actors: [], hostsReplaced: 0 } });
     const rows = [at(0), at(400), at(1300), at(1900)];
@@ -135,12 +144,15 @@ describe('where the time went', () => {
   });
 });
 
-function fullRow(): MetricsRow {
+function fourEpisodes() {
   const good = trajectoryOf({ group: 1, horizon: 8, actions: ['wait', 'go'], success: true });
   const bad = trajectoryOf({ group: 1, horizon: 8, actions: ['wait', 'look'] });
   const loop = trajectoryOf({ group: 2, horizon: 16, actions: ['wait', 'wait', 'wait'], observation: 'same' });
   const other = trajectoryOf({ group: 2, horizon: 16, actions: ['a', 'wait', 'b'], observation: 'same' });
-  const consumed = consumedFacts([groupFacts([good, bad], 'depth 1'), groupFacts([loop, other], 'depth 2')]);
+  return consumedFacts([groupFacts([good, bad], 'depth 1'), groupFacts([loop, other], 'depth 2')]);
+}
+
+function fullRow(consumed = fourEpisodes()): MetricsRow {
   const actors = (busyMs: number) => ({
     actors: [{ path: '/inference', busyMs, depth: 2, restarts: 0 }],
     hostsReplaced: 0,

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { agentgym as babyai } from '../../envs/babyai/agentgym.ts';
 import * as searchqa from '../../envs/searchqa/index.ts';
-import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { EnvStep, First, Session } from '../../src/core/env.ts';
 import { readTrace } from '../../src/record/trace.ts';
@@ -15,6 +14,7 @@ import { createEnv as createUniform } from '../../src/remote/env/uniform.ts';
 import { playRollout } from '../../src/run/rollout.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type Exchange, type Fault, type MisbehavingServer, misbehavingServer } from '../support/misbehaving-server.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
-import { startPolicyServer } from '../../src/cli/commands/serve-policy.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
@@ -12,6 +11,7 @@ import { codecOf } from '../../src/reading/codec-of.ts';
 import { OpenAIClient } from '../../src/remote/policy/openai-client.ts';
 import { RemotePolicy } from '../../src/remote/policy/remote-policy.ts';
 import { TokenPrompting } from '../../src/remote/policy/token-prompting.ts';
+import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
 import { testPolicyLaws } from '../policy/laws.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 

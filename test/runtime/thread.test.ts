@@ -31,6 +31,25 @@ describe('an actor in a thread', () => {
     expect(system.stats()).toMatchObject([{ path: '/a', placement: 'thread', restarts: 1, depth: 0 }]);
   });
 
+  it('is busy while a handler runs, not only when it has ended', async () => {
+    const { counter, state, system } = make();
+    const ref = await counter('a');
+    const busy = () => system.stats()[0]!.busyMs;
+    const gate = newGate();
+    ref.tell({ type: 'spin', gate });
+    await reached(gate);
+    const first = busy();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const running = busy();
+    expect(running).toBeGreaterThan(first);
+    openGate(gate);
+    await state(ref);
+    const ended = busy();
+    expect(ended).toBeGreaterThanOrEqual(running);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(busy()).toBe(ended); // idle again
+  });
+
   it('is killed when it does not stop in time', async () => {
     const { counter, events, system } = make();
     const ref = await counter('a', { shutdownMs: 100 });

@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 
 const python = spawnSync('python3', ['--version']).status === 0;
 if (!python) console.log('skipped: no python3');

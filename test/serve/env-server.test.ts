@@ -3,8 +3,8 @@ import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openEnvSessions } from '../../actors/env/sessions.ts';
 import { agentgym } from '../../envs/textcraft/agentgym.ts';
-import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
 import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
 import { createEnv as createFaulty } from '../support/faulty-env.ts';
 

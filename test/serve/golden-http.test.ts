@@ -7,7 +7,7 @@ import { registry } from '../../envs/registry.ts';
 import { TREE } from '../../envs/textcraft/recipes.ts';
 import { waysTo } from '../../envs/textcraft/start.ts';
 import { readOpening } from '../../envs/textcraft/text.ts';
-import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import type { EnvServer } from '../../src/serve/env-server.ts';
 
 interface Exchange {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startPolicyServer } from '../../src/cli/commands/serve-policy.ts';
+import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { startPolicyServer } from '../../src/cli/commands/serve-policy.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { readTrace, type TraceLine } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { playRollout } from '../../src/run/rollout.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder, readRunConfig } from '../../src/run/run-folder.ts';
+import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';

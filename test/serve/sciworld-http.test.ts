@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, expect, it } from 'vitest';
-import { startEnvServer } from '../../src/cli/commands/serve-env.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import type { EnvServer } from '../../src/serve/env-server.ts';
 
 interface Exchange {

@@ -3,12 +3,8 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
-import type { World } from '../../core/world.ts';
-import { codecOf } from '../../reading/codec-of.ts';
-import { findWorld } from '../../run/find-world.ts';
+import { runSources, viewRuns } from '../../run/view-runs.ts';
 import { reportHtml } from '../../viewer/report.ts';
-import { RunSource, type WorldsOf, type WorldTools } from '../../viewer/run-source.ts';
-import { serveViewer } from '../../viewer/server.ts';
 import { runCommand } from '../fail.ts';
 import { port, wholeNumber } from '../flags.ts';
 
@@ -31,10 +27,8 @@ export function view(program: Command): void {
 }
 
 async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<void> {
-  const worlds = worldTools();
-  const sources = paths.map((path, id) => new RunSource(path, id, worlds));
   if (flags.out !== undefined) {
-    const html = await reportHtml(sources, { episodes: flags.episodes });
+    const html = await reportHtml(runSources(paths), { episodes: flags.episodes });
     try {
       writeFileSync(flags.out, html);
     } catch (thrown) {
@@ -43,33 +37,9 @@ async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<
     out.line(`${flags.out} (${(Buffer.byteLength(html) / 1e6).toFixed(1)} MB)`);
     return;
   }
-  const server = await serveViewer(sources, flags.port);
+  const server = await viewRuns(paths, flags.port);
   out.line(`${server.url}  (Ctrl-C ends it)`);
   const end = () => void server.close();
   process.once('SIGINT', end);
   process.once('SIGTERM', end);
-}
-
-/** Drawings and spellings of worlds, each loaded once; one that is not installed draws nothing. */
-export function worldTools(): WorldsOf {
-  const known = new Map<string, Promise<WorldTools>>();
-  const load = async (env: string): Promise<WorldTools> => {
-    let world: World;
-    try {
-      ({ world } = await findWorld(env));
-    } catch {
-      return {};
-    }
-    const { draw } = world;
-    const codec = codecOf(world);
-    return {
-      ...(draw ? { draw } : {}),
-      spell: (id: number) => codec.decode([id]),
-    };
-  };
-  return (env) => {
-    let tools = known.get(env);
-    if (!tools) known.set(env, (tools = load(env)));
-    return tools;
-  };
 }

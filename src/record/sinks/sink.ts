@@ -1,6 +1,7 @@
 /** Sink: a place that metrics go to. A new one is a few lines: take `points(row)` and write them somewhere. */
 import type { MetricsRow } from '../metrics.ts';
 
+/** Sink of metrics: takes every row of a run. */
 export interface MetricSink {
   /** Name for messages, e.g. `tensorboard`. */
   readonly name: string;

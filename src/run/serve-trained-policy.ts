@@ -1,0 +1,102 @@
+/** Trained policy over HTTP: inference actors and the server in front of them. */
+import { basename, resolve } from 'node:path';
+import { servePolicyActors } from '../../actors/tree.ts';
+import { readSecret } from '../core/secrets.ts';
+import { chooseEngine } from '../engine/open.ts';
+import { setUpLocalPolicy } from '../policy/setup.ts';
+import { worldPrompt } from '../prompts/world-prompt.ts';
+import { loadNewestOf } from '../record/run-checkpoint.ts';
+import { workerUrl } from '../runtime/thread.ts';
+import { servePolicy } from '../serve/policy-server.ts';
+import { findWorld, moduleChange } from './find-world.ts';
+import { readRunConfig } from './run-folder.ts';
+
+/** Options of a policy server. */
+export interface PolicyServerSettings {
+  /** Address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN. Default 127.0.0.1. */
+  readonly host?: string;
+  /** Port; 0 (the default) takes a free one. */
+  readonly port?: number;
+  /** Turns per engine call. Default 64. */
+  readonly maxBatch?: number;
+  /** Milliseconds that a turn may wait for company. Default 0. */
+  readonly maxWaitMs?: number;
+  /** Name of the model; by default the run's. */
+  readonly name?: string;
+}
+
+/** Policy that is being served. */
+export interface StartedPolicyServer {
+  /** `http://127.0.0.1:8000`; the API lies under `/v1`. */
+  readonly url: string;
+  readonly name: string;
+  /** Policy version: updates seen. */
+  readonly version: number;
+  /** Notices for a person, e.g. of a checkpoint that was passed over. */
+  readonly warnings: readonly string[];
+  close(): Promise<void>;
+}
+
+/**
+ * Serves a run's newest policy as OpenAI's API, until `close`.
+ * @param dir the run's folder
+ * @throws {UserError} for a run without a good checkpoint
+ */
+export async function startPolicyServer(
+  dir: string,
+  settings: PolicyServerSettings = {},
+): Promise<StartedPolicyServer> {
+  const config = readRunConfig(dir);
+  const changed = moduleChange(config.env);
+  const { url, world, env } = await findWorld(config.env.id, config.env.options);
+  const checkpoint = loadNewestOf(dir);
+  const { notice } = await chooseEngine(config.engine);
+  const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
+  const { decoder, masked, maxTokens } = config.policy;
+  const decisions = await servePolicyActors({
+    policy: {
+      kind: 'local',
+      engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
+      model,
+      envModule: workerUrl(url).href,
+      decoder,
+      masked,
+      maxTokens,
+      cacheOnUpdate: 'keep',
+      params,
+    },
+    maxBatch: settings.maxBatch ?? 64,
+    maxWaitMs: settings.maxWaitMs ?? 0,
+  });
+  const name = settings.name ?? basename(resolve(dir));
+  try {
+    const server = await servePolicy({
+      decisions,
+      model: {
+        name,
+        codec,
+        decoder,
+        maxTokens,
+        maxPositions: model.maxPositions,
+        version: params.version,
+        world: worldPrompt(world, config.env.options, env.description),
+      },
+      host: settings.host ?? '127.0.0.1',
+      port: settings.port ?? 0,
+      token: readSecret('LONGPLAY_SERVER_TOKEN'),
+    });
+    return {
+      url: server.url,
+      name,
+      version: params.version,
+      warnings: [...(changed === undefined ? [] : [changed]), ...checkpoint.warnings, notice],
+      async close() {
+        await server.close();
+        await decisions.stop();
+      },
+    };
+  } catch (thrown) {
+    await decisions.stop();
+    throw thrown;
+  }
+}

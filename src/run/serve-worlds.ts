@@ -1,0 +1,81 @@
+/** Worlds over HTTP: env hosts and the server in front of them. */
+import { openEnvSessions } from '../../actors/tree.ts';
+import { systemClock } from '../core/clock.ts';
+import { UserError } from '../core/errors.ts';
+import { readSecret } from '../core/secrets.ts';
+import { type EnvServer, originalId, serveEnvs } from '../serve/env-server.ts';
+import { findWorld } from './find-world.ts';
+
+/** Options of a server of worlds. */
+export interface EnvServerSettings {
+  /** Address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN. Default 127.0.0.1. */
+  readonly host?: string;
+  /** Port; 0 (the default) takes a free one. */
+  readonly port?: number;
+  /** Threads that run episodes, ≥ 1. Default 1. */
+  readonly threads?: number;
+  /** Sessions at once, of each protocol. Default 4096. */
+  readonly maxSessions?: number;
+  /** Minutes without a request until a session is closed. Default 30. */
+  readonly idleMinutes?: number;
+  /** Bytes of the largest request body. Default 1 MiB. */
+  readonly maxBody?: number;
+  /** Requests per second of one client address. Default 100000. */
+  readonly rate?: number;
+  /** Seconds that one action may take. Default 10. */
+  readonly stepSeconds?: number;
+}
+
+/**
+ * Serves worlds by AgentGym's protocol, OpenEnv's and the uniform one, until `close`.
+ * @param ids worlds by id, or modules by path
+ * @throws {UserError} UNKNOWN_ENV, BAD_ARGUMENT
+ */
+export async function startEnvServer(ids: readonly string[], settings: EnvServerSettings = {}): Promise<EnvServer> {
+  if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
+  const worlds = await Promise.all(ids.map((id) => findWorld(id)));
+  const stepDeadlineMs = 1000 * (settings.stepSeconds ?? 10);
+  const specs = worlds.flatMap(({ env: { id }, url, world }) => {
+    const server = world.agentgym?.server;
+    const served = server ? [{ id: originalId(id), options: server.options }] : [];
+    return [{ id, options: {} }, ...served].map((spec) => ({ ...spec, url, world }));
+  });
+  const episodes = await openEnvSessions({
+    envs: await Promise.all(
+      specs.map(async ({ world, ...spec }) => ({ ...spec, shared: await world.share?.(spec.options) })),
+    ),
+    threads: settings.threads ?? 1,
+    isolation: 'thread',
+    listActions: false,
+    stepDeadlineMs,
+    openDeadlineMs: Math.max(30_000, stepDeadlineMs),
+  });
+  try {
+    const server = await serveEnvs({
+      worlds,
+      episodes,
+      clock: systemClock,
+      host: settings.host ?? '127.0.0.1',
+      port: settings.port ?? 0,
+      token: readSecret('LONGPLAY_SERVER_TOKEN'),
+      maxSessions: settings.maxSessions ?? 4096,
+      idleMs: 60_000 * (settings.idleMinutes ?? 30),
+      maxBodyBytes: settings.maxBody ?? 1024 * 1024,
+      requestsPerSecond: settings.rate ?? 100_000,
+    });
+    return {
+      url: server.url,
+      counts: server.counts,
+      get sessions() {
+        return server.sessions;
+      },
+      async close() {
+        await server.close();
+        await episodes.stop();
+      },
+    };
+  } catch (thrown) {
+    await episodes.stop();
+    throw thrown;
+  }
+}

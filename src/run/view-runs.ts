@@ -1,0 +1,46 @@
+/** Viewer of runs: their sources, and the page that is served over them. */
+import type { World } from '../core/world.ts';
+import { codecOf } from '../reading/codec-of.ts';
+import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
+import { serveViewer, type ViewerServer } from '../viewer/server.ts';
+import { findWorld } from './find-world.ts';
+
+/**
+ * Serves the viewer's page over runs on the loopback address, until `close`.
+ * @param paths folders of runs, or traces
+ * @param port 0 takes a free one
+ * @throws {UserError} UNKNOWN_RUN, BAD_ARGUMENT for a port that cannot be had
+ */
+export function viewRuns(paths: readonly string[], port = 0): Promise<ViewerServer> {
+  return serveViewer(runSources(paths), port);
+}
+
+/** Sources of runs, as the viewer reads them. @throws {UserError} UNKNOWN_RUN */
+export function runSources(paths: readonly string[]): RunSource[] {
+  const worlds = worldTools();
+  return paths.map((path, id) => new RunSource(path, id, worlds));
+}
+
+/** Drawings and spellings of worlds, each loaded once; one that is not installed draws nothing. */
+export function worldTools(): WorldsOf {
+  const known = new Map<string, Promise<WorldTools>>();
+  const load = async (env: string): Promise<WorldTools> => {
+    let world: World;
+    try {
+      ({ world } = await findWorld(env));
+    } catch {
+      return {};
+    }
+    const { draw } = world;
+    const codec = codecOf(world);
+    return {
+      ...(draw ? { draw } : {}),
+      spell: (id: number) => codec.decode([id]),
+    };
+  };
+  return (env) => {
+    let tools = known.get(env);
+    if (!tools) known.set(env, (tools = load(env)));
+    return tools;
+  };
+}
