@@ -75,7 +75,7 @@ it('learns by spelling actions under a trie, so that turns join and leave runnin
     {
       policy: { decoder: 'tokens', model: { hiddenSize: 32, layers: 2, heads: 2 } },
       learner: { learningRate: 3e-3, entropyCoef: 0.001 },
-      stop: { updates: long ? 200 : 40 },
+      stop: { updates: long ? 200 : 20 },
     },
     'async',
   );

@@ -14,8 +14,8 @@ const missing = findChromium() === undefined;
 if (missing) console.log('skipped: no Chromium (apt-get install chromium, or set CHROMIUM)');
 
 /** Episodes to compare: at least these, and as many more as the time allows. */
-const LEAST = long ? 2000 : 10;
-const MOST_MS = long ? 0 : 10_000;
+const LEAST = long ? 2000 : 6;
+const MOST_MS = long ? 0 : 6_000;
 
 /** A walk over everything a page of ours can hold; `<role name>` stands for the element's number. */
 const WALK = [

@@ -16,7 +16,12 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-const QUICK = ['evaluation.episodesPerTask=1', 'evaluation.greedy=false', 'evaluation.randomBaseline=false'];
+const QUICK = [
+  'evaluation.episodesPerTask=1',
+  'evaluation.horizons=[4]',
+  'evaluation.greedy=false',
+  'evaluation.randomBaseline=false',
+];
 
 function train(settings: readonly string[], ...flags: readonly string[]) {
   const runs = mkdtempSync(join(tmpdir(), 'longplay-exit-'));
