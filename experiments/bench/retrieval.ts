@@ -91,7 +91,6 @@ async function servers(folder: string, { seconds = 0.5, rounds = 7 } = {}) {
         empty: median(pairs.map((pair) => pair.empty.requestsPerSecond)),
         ratio: median(pairs.map((pair) => pair.ours.requestsPerSecond / pair.empty.requestsPerSecond)),
         p99: median(pairs.map((pair) => pair.ours.p99)),
-        errors: pairs.reduce((sum, pair) => sum + pair.ours.errors, 0),
       });
     }
   } finally {

@@ -17,6 +17,7 @@ export const FAILURE_CAUSES = [
   'injected-drop', // chaos mode lost the message
 ] as const;
 
+/** Cause of a failure. */
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
 /** Failure of an episode: its cause, and a line that tells it. */

@@ -47,8 +47,8 @@ const turnSchema = z.looseObject({
     .looseObject({
       text: z.string(),
       formatError: z.string().optional(),
-      promptTokens: measured,
-      completionTokens: measured,
+      promptTokens: whole.nullable(),
+      completionTokens: whole.nullable(),
       opening: z
         .looseObject({ system: z.string().optional(), instructions: z.string(), listed: z.boolean() })
         .optional(),

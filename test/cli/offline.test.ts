@@ -45,7 +45,7 @@ beforeAll(() => {
   succeed('export', demo, '--purpose', 'train', '--success', '--out', good);
 }, 120_000);
 
-describe('off-line learning from the command line', { timeout: 60_000 }, () => {
+describe('off-line learning from the command line', { timeout: 180_000 }, () => {
   it('imitates the good episodes of a run, leaves out what evaluations played, and is evaluated and trained on', () => {
     const { status, stdout, stderr } = learn('sft', '--data', demo, '--min-score', '1', '--epochs', '3', '--json');
     expect(status).toBe(0);

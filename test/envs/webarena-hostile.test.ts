@@ -11,7 +11,7 @@ import { worldOf } from '../../envs/webarena/worlds/embedded.ts';
 import { Rng } from '../../src/core/rng.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
-const ACTIONS = long ? 100_000 : 4000;
+const ACTIONS = long ? 100_000 : 2000;
 
 /** Pieces of texts that try to break out: of a line, a quote, a tag, a script, a direction, an encoding. */
 const PIECES = [

@@ -245,7 +245,7 @@ describe.skipIf(missing)('the adapter', () => {
   it('loses neither contexts nor processes when episodes are killed', { timeout: 24 * 3600_000 }, async () => {
     const own = await EmbeddedBrowser.start();
     const sites = new EmbeddedWebArena({ fidelity: 'corrected', dialect: '2023' }, own.openDriver);
-    const episodes = process.env.LONGPLAY_LONG === '1' ? 500 : 8;
+    const episodes = process.env.LONGPLAY_LONG === '1' ? 500 : 6;
     const killed = (n: number) => (episodes > 100 ? n % 20 === 7 : n % 4 === 3);
     await (await sites.open({ env: 'webarena', index: 0, seed: 0 })).close(); // its services start with the first page
     const before = chromiumProcesses();
