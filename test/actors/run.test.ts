@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { rolloutInit } from '../../actors/actor-inits.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { failedTotal, unaccounted } from '../../src/core/failure.ts';
@@ -24,7 +25,12 @@ interface Finished {
   readonly weights: string;
 }
 
-async function trained(config: RunConfig, mode: 'async' | 'serial', resumeFrom?: string): Promise<Finished> {
+async function trained(
+  config: RunConfig,
+  mode: 'async' | 'serial',
+  resumeFrom?: string,
+  rolloutPlacement: 'local' | 'thread' = 'local',
+): Promise<Finished> {
   const dir = resumeFrom ?? temporaryFolder('run');
   folders.push(dir);
   const rows: MetricsRow[] = [];
@@ -34,9 +40,12 @@ async function trained(config: RunConfig, mode: 'async' | 'serial', resumeFrom?:
     mode,
     envModule: textcraftUrl,
     learn: true,
-    ...(resumeFrom ? { checkpoint: loadNewest(join(dir, 'checkpoints')) } : {}),
+    checkpoint: resumeFrom === undefined ? undefined : loadNewest(join(dir, 'checkpoints')),
+    rolloutPlacement,
   });
   try {
+    const rollout = run.stats().actors.find(({ path }) => path === '/rollout');
+    expect(rollout).toMatchObject({ placement: rolloutPlacement });
     run.metrics$.subscribe((row) => rows.push(row));
     const { status } = await run.train();
     expect(unaccounted(status.accounting)).toBe(0);
@@ -68,11 +77,23 @@ describe('a run', () => {
     expect(c.weights).not.toBe(a.weights);
   });
 
-  it('in threads accounts for every episode and trains nothing older than maxLag', async () => {
-    for (const maxLag of [0, 2]) {
+  it('makes its rollout actor out of plain data', () => {
+    const options = { config: smallConfig(), dir: '', mode: 'async', envModule: textcraftUrl, learn: true } as const;
+    const init = rolloutInit(options, 'view', true, undefined);
+    expect(structuredClone(init)).toEqual(init);
+    expect(JSON.parse(JSON.stringify(init))).toEqual(init);
+  });
+
+  it('in threads, its rollouts in one too, accounts for every episode and trains nothing older than maxLag', async () => {
+    for (const [maxLag, placement] of [
+      [0, 'local'],
+      [2, 'thread'],
+    ] as const) {
       const { rows, traces } = await trained(
         smallConfig({ learner: { groupsPerUpdate: 2, maxLag, filterGroups: false }, stop: { updates: 8 } }),
         'async',
+        undefined,
+        placement,
       );
       expect(rows.map(({ update }) => update)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
       for (const row of rows) expect(row.lagMax).toBeLessThanOrEqual(maxLag);
