@@ -51,7 +51,7 @@ describe('a served policy', () => {
     const { status, out, err } = await longplay('rollout', ...args, ...asked());
     expect(err).toBe('');
     expect(out).toMatch(/^elapsed=|^horizon=/m);
-    expect(out).toMatch(/run runs\/first\n$/);
+    expect(out).toMatch(/run runs\/first: longplay view runs\/first\n$/);
     expect(status).toBe(0);
     expect(existsSync(join(dir, 'runs', 'first', 'metrics.jsonl'))).toBe(true);
     const again = await longplay('rollout', '--resume', 'runs/first', '--json');
