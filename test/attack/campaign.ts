@@ -3,9 +3,8 @@
  * a hundredth, from a fixed seed. The seed is printed, and `LONGPLAY_ATTACK_SEED` repeats it; `LONGPLAY_ATTACK_SHARE`
  * says how much of the whole is run.
  */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect } from 'vitest';
+import { bytesInUse } from '../../src/conformance/measure.ts';
 import { isUserMistake, LongplayError, messageOf } from '../../src/core/errors.ts';
 import { Rng, seedFrom } from '../../src/core/rng.ts';
 
@@ -59,18 +58,9 @@ export async function campaign(
   expect(grown).toBeLessThan(growthMb);
 }
 
-let collect: (() => void) | undefined;
-
 /** MiB that are in use once garbage is collected: the JavaScript heap and buffers. */
 export function usedMb(): number {
-  if (!collect) {
-    setFlagsFromString('--expose-gc');
-    collect = runInNewContext('gc') as () => void;
-  }
-  collect();
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return (heapUsed + external) / 2 ** 20;
+  return bytesInUse() / 2 ** 20;
 }
 
 /** Longest line that a person gets to read about a mistake of theirs. */
