@@ -63,6 +63,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
     options.checkpoint,
     options.initial,
   );
+  for (const notice of policy?.notices ?? []) options.onNotice?.(notice);
   if (config.policy.kind === 'local' && policy && !module.view) {
     options.onNotice?.(
       `${env.id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,

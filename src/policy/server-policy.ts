@@ -26,7 +26,7 @@ import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
-import type { Acted, ActRequest, Policy, Unanswered } from './policy.ts';
+import { type Acted, type ActRequest, type Policy, tooLong, type Unanswered } from './policy.ts';
 
 /** Model, codec, server and limits of a server policy. */
 export interface ServerPolicyOptions {
@@ -64,9 +64,14 @@ interface Published {
 /** Running episode. */
 interface Member {
   readonly transcript: Transcript;
-  /** Request under way, and its number: an answer to an older one is discarded. */
+  /** Turn that waits for its answer; an answer to another one is discarded. */
   request: ActRequest | undefined;
-  asked: number;
+}
+
+/** Answer to a turn of a member. */
+interface Answered {
+  readonly member: Member;
+  readonly acted: Acted;
 }
 
 /** Policy of a generation server; see the head of the file for versions, names and races. */
@@ -76,15 +81,15 @@ export class ServerPolicy implements Policy {
   /** Run id in every name: another run, and this one after a restart, has other names. */
   readonly #run = randomUUID().slice(0, 8);
   readonly #members = new Map<number, Member>();
-  /** Episodes that wait for a place among the requests in flight. */
-  readonly #queue: number[] = [];
+  /** Turns that wait for a place among the requests in flight. */
+  readonly #queue: { readonly member: Member; readonly request: ActRequest }[] = [];
   readonly #flights = new Map<number, Promise<void>>();
   /** Requests in flight under each adapter: it must not be unloaded under them. */
   readonly #users = new Map<Published, number>();
   /** Adapters that the server has, oldest first. */
   readonly #published: Published[] = [];
   /** Answers that came since the last step. */
-  #acted: Acted[] = [];
+  #acted: Answered[] = [];
   /** First error of a request whose attempts are used up; the next step throws it. */
   #failure: unknown;
   #params: ParamSet;
@@ -111,7 +116,10 @@ export class ServerPolicy implements Policy {
   }
 
   get waiting(): number {
-    return this.#queue.length + this.#flights.size + this.#acted.length;
+    // Of episodes, not of requests: those in flight for episodes that were released are awaited by nobody.
+    let waiting = 0;
+    for (const { request } of this.#members.values()) if (request) waiting++;
+    return waiting;
   }
 
   get complete(): boolean {
@@ -123,16 +131,25 @@ export class ServerPolicy implements Policy {
   }
 
   submit(requests: readonly ActRequest[]): readonly Unanswered[] {
+    const { codec, config } = this.#options;
+    const refused: Unanswered[] = [];
     for (const request of requests) {
       const { episode, given } = request;
       if (given) throw new RangeError('server policy: prompts that a client rendered are for policies in this process');
       const known = this.#members.get(episode);
-      const transcript = follow(this.#options.codec, known?.transcript, request);
-      if (known) known.request = request;
-      else this.#members.set(episode, { transcript, request, asked: 0 });
-      this.#queue.push(episode);
+      const transcript = follow(codec, known?.transcript, request);
+      const member = known ?? { transcript, request: undefined };
+      this.#members.set(episode, member);
+      // Refused here: the server would refuse each attempt, and the run would end for one episode.
+      const length = transcript.prompt.tokens.length + transcript.tokens.length;
+      if (length >= config.maxPositions) {
+        refused.push({ episode, message: tooLong(length + 1, config.maxPositions) });
+        continue;
+      }
+      member.request = request;
+      this.#queue.push({ member, request });
     }
-    return [];
+    return refused;
   }
 
   release(episodes: readonly number[]): void {
@@ -143,6 +160,7 @@ export class ServerPolicy implements Policy {
     this.#members.clear();
     this.#queue.length = 0;
     this.#acted = [];
+    this.#failure = undefined;
   }
 
   /**
@@ -150,19 +168,20 @@ export class ServerPolicy implements Policy {
    * up
    */
   async step(): Promise<readonly Acted[]> {
+    if (this.waiting === 0) return [];
     // Waits for the server to have the newest adapter, so no turn is ever sent under weights older than those at hand.
     const current = await this.#newest();
     while (this.#queue.length > 0 && this.#flights.size < this.maxBatch) {
-      const member = this.#members.get(this.#queue.shift()!);
-      // An episode that was released while it waited has no member any more.
-      if (member?.request) this.#send(member, member.request, current);
+      const { member, request } = this.#queue.shift()!;
+      if (this.#awaits(member, request)) this.#send(member, request, current);
     }
     // The first answer is enough: the rollouts go on with it while the others are still being written.
     if (this.#acted.length === 0 && this.#flights.size > 0) await Promise.race(this.#flights.values());
     if (this.#failure !== undefined) throw this.#failure;
-    const acted = this.#acted;
+    const answered = this.#acted.filter(({ member, acted }) => this.#members.get(acted.episode) === member);
     this.#acted = [];
-    return acted;
+    for (const { member } of answered) member.request = undefined;
+    return answered.map(({ acted }) => acted);
   }
 
   async dispose(): Promise<void> {
@@ -176,17 +195,21 @@ export class ServerPolicy implements Policy {
 
   // --- requests -------------------------------------------------------------------------------------------------
 
-  /** Sends one turn. Its answer is kept only if the episode still waits for just this request when it comes. */
+  /** True while an episode waits for the answer to just this turn: it was neither released nor opened anew since. */
+  #awaits(member: Member, request: ActRequest): boolean {
+    return this.#members.get(request.episode) === member && member.request === request;
+  }
+
+  /** Sends one turn. Its answer is kept only if the episode still waits for it when it comes. */
   #send(member: Member, request: ActRequest, adapter: Published): void {
     const flight = this.#flight++;
-    const asked = ++member.asked;
     this.#users.set(adapter, (this.#users.get(adapter) ?? 0) + 1);
     const work = this.#ask(member, request, adapter)
       .then((acted) => {
-        if (this.#members.get(request.episode) === member && member.asked === asked) this.#acted.push(acted);
+        if (this.#awaits(member, request)) this.#acted.push({ member, acted });
       })
       .catch((thrown: unknown) => {
-        if (this.#members.get(request.episode) === member) this.#failure ??= thrown;
+        if (this.#awaits(member, request)) this.#failure ??= thrown;
       })
       .finally(() => {
         this.#flights.delete(flight);

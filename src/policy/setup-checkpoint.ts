@@ -66,7 +66,15 @@ export function setUpCheckpointPolicy<R, H>(
     (initial
       ? { version: 0, values: runStateOf(initial, identity).params.values }
       : firstParams(config, model, pretrained, start?.values));
-  return { codec, chat, model, identity, params, saved };
+  return { codec, chat, model, identity, params, saved, notices: noticesOf(pretrained) };
+}
+
+/** Notice of sampling that a model folder asks for and that is not done: it would change what is trained on. */
+function noticesOf({ folder, sampling }: PretrainedModel): readonly string[] {
+  if (sampling.length === 0) return [];
+  return [
+    `${join(folder, 'generation_config.json')} asks for ${sampling.join(', ')}: ignored, tokens are drawn from the whole distribution, at temperature 1 in training`,
+  ];
 }
 
 /** Folder of the model. @throws {UserError} BAD_CONFIG where none is named */

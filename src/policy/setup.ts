@@ -24,6 +24,8 @@ export interface PolicySetup<R, H> {
   readonly params: ParamSet;
   /** State that the checkpoint held; absent for a fresh run. */
   readonly saved: RunState<R, H> | undefined;
+  /** Notices for a person, one line each. */
+  readonly notices: readonly string[];
 }
 
 /**
@@ -81,6 +83,7 @@ export function setUpLocalPolicy<R, H>(
     identity,
     params: saved?.params ?? startingParams(config, model, identity, initial),
     saved,
+    notices: [],
   };
 }
 

@@ -20,7 +20,19 @@ export interface PretrainedModel {
   readonly shards: Shards;
   /** Ids that end a turn, by `generation_config.json` and `config.json`; empty where neither says. */
   readonly endTokens: readonly number[];
+  /** Sampling that `generation_config.json` asks for, e.g. `temperature 0.7`; none of it is done here. */
+  readonly sampling: readonly string[];
 }
+
+/** Values at which a key of sampling changes nothing. */
+const NEUTRAL: Readonly<Record<string, number>> = {
+  temperature: 1,
+  top_p: 1,
+  top_k: 0,
+  min_p: 0,
+  typical_p: 1,
+  repetition_penalty: 1,
+};
 
 /**
  * Opens the model of a folder and checks that its weights are all there, in the right shapes.
@@ -59,7 +71,10 @@ export function openModel(folder: string, maxPositions?: number): PretrainedMode
     );
   }
   const generation = existsSync(join(path, 'generation_config.json')) ? readJson(path, 'generation_config.json') : {};
-  return { folder: path, config, shards, endTokens: endTokens(generation.eos_token_id ?? json.eos_token_id) };
+  const sampling = Object.entries(NEUTRAL)
+    .filter(([key, neutral]) => typeof generation[key] === 'number' && generation[key] !== neutral)
+    .map(([key]) => `${key} ${generation[key]}`);
+  return { folder: path, config, shards, endTokens: endTokens(generation.eos_token_id ?? json.eos_token_id), sampling };
 }
 
 /** Tokenizer of a model and, where it has one, its chat template. */

@@ -14,7 +14,7 @@ import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
 import { openText } from '../pretrained/folder.ts';
 import type { BpeTokenizer } from '../pretrained/tokenizer.ts';
-import { ACKNOWLEDGEMENT, instructions, tell } from '../prompts/conversation.ts';
+import { ACKNOWLEDGEMENT, instructions, type Message, tell } from '../prompts/conversation.ts';
 import { FORMATS, type PromptFormat } from '../prompts/formats.ts';
 import type { Answer, Codec } from './codec.ts';
 import type { Observed, Prompt, Transcript } from './transcript.ts';
@@ -113,8 +113,14 @@ export class ChatCodec implements Codec {
 
   openText(text: string): Transcript {
     const ids = this.#options.tokenizer.encode(text);
-    if (ids.length === 0) throw new RangeError('chat: the text has no token');
+    if (ids.length < 2) throw new RangeError(`chat: expected a text of two tokens or more, got ${ids.length}`);
     return new ChatTranscript(this, undefined, ids);
+  }
+
+  openMessages(messages: readonly Message[]): Transcript {
+    const said = messages.map(({ role, content }) => ({ role, content: this.#broken(content) }));
+    const rendered = this.#options.template.render(said, { addGenerationPrompt: true });
+    return new ChatTranscript(this, undefined, this.#encode(rendered));
   }
 
   divide(ids: readonly number[], promptLength = ids.length - 1) {

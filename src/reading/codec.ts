@@ -7,6 +7,7 @@
  * plain text.
  */
 import type { ConversationOpening } from '../core/trajectory.ts';
+import type { Message } from '../prompts/conversation.ts';
 import type { Observed, Transcript } from './transcript.ts';
 
 /** Codec: renders, tokenises and reads back; stateless but for bounded memoisation. */
@@ -30,6 +31,14 @@ export interface Codec {
 
   /** Transcript of a new episode. @throws {RangeError} for an opening that the view cannot read */
   open(first: Observed): Transcript;
+  /** Transcript of a plain text, as it stands. @throws {RangeError} for one without a token */
+  openText(text: string): Transcript;
+  /**
+   * Transcript of a conversation that ends with a user's message, as a language model's template renders it; absent where
+   * the codec reads episodes alone.
+   * @throws {UserError} BAD_CHECKPOINT with what the template itself raises
+   */
+  openMessages?(messages: readonly Message[]): Transcript;
   /**
    * Division of token ids that a client rendered into a prompt and what follows it.
    * @param ids at least one, the last of them decides

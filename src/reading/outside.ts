@@ -41,7 +41,7 @@ export class OutsideTranscript implements Transcript {
   readonly #candidates: RenderedPrompt['candidates'];
   #told = 0;
 
-  constructor(rendered: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'>) {
+  constructor(rendered: RenderedPrompt, { newActions }: Pick<Observed, 'newActions'> = { newActions: [] }) {
     const { prompt, after, focus, mentions, candidates } = rendered;
     this.#candidates = candidates;
     this.prompt = {

@@ -5,6 +5,7 @@
 import type { First } from '../core/env.ts';
 import type { AppendView, Rendered, SeenTurn, View, WindowView } from '../core/view.ts';
 import type { Answer, Codec } from './codec.ts';
+import { OutsideTranscript } from './outside.ts';
 import { MAX_MENTIONS, type Observed, type Prompt, type Transcript } from './transcript.ts';
 import { ACT, END, PAD, WordTokenizer } from './word-tokenizer.ts';
 
@@ -42,6 +43,14 @@ export class ViewCodec implements Codec {
     return this.#view.mode === 'append'
       ? new AppendTranscript(this.#view, this.#tokenizer, first, (opening) => this.#promptOf(opening))
       : new WindowTranscript(this.#view, this.#tokenizer, first);
+  }
+
+  openText(text: string): Transcript {
+    const ids = this.spell(text);
+    if (ids.length === 0) throw new RangeError('view: the text has no token');
+    const { prompt, tokens } = this.divide([...ids]);
+    const nothing = { focus: [], mentions: new Map() };
+    return new OutsideTranscript({ prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), ...nothing });
   }
 
   divide(ids: readonly number[], promptLength?: number): { readonly prompt: number[]; readonly tokens: number[] } {

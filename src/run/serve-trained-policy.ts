@@ -1,9 +1,10 @@
 /** Trained policy over HTTP: inference actors and the server in front of them. */
 import { basename, resolve } from 'node:path';
 import { servePolicyActors } from '../../actors/tree.ts';
+import { UserError } from '../core/errors.ts';
 import { readSecret } from '../core/secrets.ts';
 import { chooseEngine } from '../engine/open.ts';
-import { setUpLocalPolicy } from '../policy/setup.ts';
+import { setUpPolicy } from '../policy/setup.ts';
 import { worldPrompt } from '../prompts/world-prompt.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
 import { workerUrl } from '../runtime/thread.ts';
@@ -51,16 +52,23 @@ export async function startPolicyServer(
   const { url, world, env } = await findWorld(config.env.id, config.env.options);
   const checkpoint = loadNewestOf(dir);
   const { notice } = await chooseEngine(config.engine);
-  const { codec, model, params } = setUpLocalPolicy(config, world.view, checkpoint);
+  const prompt = worldPrompt(world, config.env.options, env.description);
+  const setup = setUpPolicy(config, { view: world.view, prompt }, dir, checkpoint);
+  if (!setup) {
+    throw new UserError('BAD_ARGUMENT', `${dir}: its policy (kind ${config.policy.kind}) has no weights to serve`);
+  }
+  const { codec, model, params, chat } = setup;
   const { decoder, masked, maxTokens } = config.policy;
   const decisions = await servePolicyActors({
     policy: {
       kind: 'local',
       engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
       model,
+      chat,
       envModule: workerUrl(url).href,
       decoder,
-      masked,
+      // A client of a language model sends a list only where it wants one followed.
+      masked: masked || chat !== undefined,
       maxTokens,
       cacheOnUpdate: 'keep',
       params,
@@ -79,7 +87,7 @@ export async function startPolicyServer(
         maxTokens,
         maxPositions: model.maxPositions,
         version: params.version,
-        world: worldPrompt(world, config.env.options, env.description),
+        world: prompt,
       },
       host: settings.host ?? '127.0.0.1',
       port: settings.port ?? 0,
@@ -89,7 +97,7 @@ export async function startPolicyServer(
       url: server.url,
       name,
       version: params.version,
-      warnings: [...(changed === undefined ? [] : [changed]), ...checkpoint.warnings, notice],
+      warnings: [...(changed === undefined ? [] : [changed]), ...checkpoint.warnings, ...setup.notices, notice],
       async close() {
         await server.close();
         await decisions.stop();

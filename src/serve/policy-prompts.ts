@@ -6,10 +6,12 @@
  * `longplay: { prompt_length, focus: [ids], mentions: [[positions] per choice], candidates: [text read per choice] }`;
  * without it the prompt ends at the first `<act>`, nothing is in focus, no action is mentioned, and each is read as it is.
  *
- * Conversations: instructions and their acknowledgement are left out; the first thing the world said opens the episode,
- * every later pair is a turn. Answers, and the choices of `guided_choice`, may be in any of the prompt formats.
+ * Conversations: a language model reads them as its template renders them, with special tokens in their texts spelt out.
+ * For a policy of our own, instructions and their acknowledgement are left out; the first thing the world said opens the
+ * episode, every later pair is a turn. Answers, and the choices of `guided_choice`, may be in any of the prompt formats.
  */
 
+import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { Message } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
@@ -70,14 +72,15 @@ export function readTokens(
 
 /** Reads plain text, as it stands. @throws {BadPrompt} */
 export function readText(text: string, codec: Codec): RenderedPrompt {
-  const ids = codec.spell(text);
-  if (ids.length === 0) throw new BadPrompt('prompt: must not be empty');
-  const { prompt, tokens } = codec.divide([...ids]);
-  return { prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), focus: [], mentions: new Map() };
+  try {
+    return renderedPrompt(codec.openText(text), []);
+  } catch (thrown) {
+    throw unreadable('prompt', thrown);
+  }
 }
 
 /**
- * Reads a conversation.
+ * Reads a conversation: as the model's template renders it where the codec has one, else as an episode of the world.
  * @param actions the actions that will be chosen among @throws {BadPrompt} for a conversation that is no episode
  */
 export function readConversation(
@@ -86,6 +89,14 @@ export function readConversation(
   codec: Codec,
   world: WorldPrompt,
 ): RenderedPrompt {
+  if (codec.openMessages) {
+    if (messages.at(-1)?.role !== 'user') throw new BadPrompt('messages: expected the last one from the user');
+    try {
+      return renderedPrompt(codec.openMessages(messages), []);
+    } catch (thrown) {
+      throw unreadable('messages', thrown);
+    }
+  }
   const { firstObservation, turns } = episodeOf(messages, world);
   // A conversation does not hold the actions listed on earlier turns, only those that can be chosen now.
   const nothing = { actions: new Int32Array(0), newActions: [] };
@@ -97,9 +108,15 @@ export function readConversation(
     });
     return renderedPrompt(transcript, actions);
   } catch (thrown) {
-    if (!(thrown instanceof RangeError)) throw thrown;
-    throw new BadPrompt(`messages: the policy cannot read this world from them: ${thrown.message}`);
+    throw unreadable('messages: the policy cannot read this world from them', thrown);
   }
+}
+
+/** A client's mistake in what a codec or a template refused; anything else stays what it is. */
+function unreadable(what: string, thrown: unknown): unknown {
+  return thrown instanceof RangeError || thrown instanceof UserError
+    ? new BadPrompt(`${what}: ${thrown.message}`)
+    : thrown;
 }
 
 const LIST = '\n\nAvailable actions:\n';

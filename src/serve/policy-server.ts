@@ -169,9 +169,9 @@ class Completions {
         : typeof prompt === 'string'
           ? readText(prompt, codec)
           : readTokens(prompt as number[], body.longplay ?? {}, actions, codec);
-    const answered = await this.#decide(body, read, actions, actions, request);
-    const id = `cmpl-${this.#next++}`;
     const withLogprobs = body.logprobs !== null && body.logprobs !== undefined;
+    const answered = await this.#decide(body, read, actions, actions, withLogprobs, request);
+    const id = `cmpl-${this.#next++}`;
     if (!body.stream) return json(completionBody(id, this.#model.name, answered, withLogprobs));
     const usage = body.stream_options?.include_usage === true;
     return stream(completionChunks(id, this.#model.name, answered, withLogprobs, usage));
@@ -188,9 +188,9 @@ class Completions {
     const actions = listed.map((choice) => actionIn(choice, world));
     const read = readConversation(messages, actions, codec, world);
     const limits = { ...body, max_tokens: body.max_completion_tokens ?? body.max_tokens };
-    const answered = await this.#decide(limits, read, actions, listed, request);
-    const id = `chatcmpl-${this.#next++}`;
     const withLogprobs = body.logprobs === true;
+    const answered = await this.#decide(limits, read, actions, listed, withLogprobs, request);
+    const id = `chatcmpl-${this.#next++}`;
     if (!body.stream) return json(chatBody(id, this.#model.name, answered, withLogprobs));
     const usage = body.stream_options?.include_usage === true;
     return stream(chatChunks(id, this.#model.name, answered, withLogprobs, usage));
@@ -233,32 +233,34 @@ class Completions {
     return listed;
   }
 
-  /** Decides. @param actions as the policy knows them @param shown as the client does */
+  /** Decides. @param actions as the policy knows them @param shown as the client does @param withLogprobs each token's */
   async #decide(
     body: Common,
     read: RenderedPrompt,
     actions: readonly string[],
     shown: readonly string[],
+    withLogprobs: boolean,
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
     const { maxPositions, maxTokens, decoder, codec } = this.#model;
-    const length = read.prompt.length + read.after.length + (decoder === 'tokens' ? maxTokens : 0);
+    const most = Math.min(maxTokens, body.max_tokens ?? maxTokens);
+    const length = read.prompt.length + read.after.length + (decoder === 'tokens' ? most : 0);
     if (length > maxPositions) {
       throw new BadPrompt(`the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`);
     }
     // Seeds are uint32 here; a longer one keeps its low bits.
     const seed = Number(BigInt.asUintN(32, BigInt(body.seed ?? randomInt(2 ** 32))));
-    const given = { ...read, maxTokens: Math.min(maxTokens, body.max_tokens ?? maxTokens) };
+    const given = { ...read, maxTokens: most };
     const temperature = body.temperature ?? 1;
     const stops = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
     if ((body.n ?? 1) > 1) setMaxListeners(0, request.gone); // each answer listens whether its client has gone
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);
-      return answeredOf(acted, shown, stops, codec, {
+      return answeredOf(acted, { actions, shown }, stops, codec, {
         promptTokens: read.prompt.length + read.after.length,
         tokenIds: body.return_token_ids === true,
-        maxTokens: given.maxTokens,
+        byToken: withLogprobs || body.stream === true,
       });
     });
     return Promise.all(answers);
@@ -282,28 +284,26 @@ function textOf(value: unknown, enough: number, depth = 0): number {
 }
 
 function answeredOf(
-  { action, decision }: Acted,
-  shown: readonly string[],
+  { action, decision, response }: Acted,
+  { actions, shown }: { readonly actions: readonly string[]; readonly shown: readonly string[] },
   stops: readonly string[],
   codec: Codec,
-  facts: { readonly promptTokens: number; readonly tokenIds: boolean; readonly maxTokens: number },
+  facts: { readonly promptTokens: number; readonly tokenIds: boolean; readonly byToken: boolean },
 ): Answered {
   const { promptTokens } = facts;
   const extra = { longplay: { version: decision?.version ?? 0, value: decision?.value ?? 0 } };
   if (decision?.kind === 'tokens') {
-    const { tokens, logprobs } = decision;
-    let before = '';
-    const pieces = Array.from(tokens, (_, i) => {
-      const text = codec.decode(tokens.subarray(0, i + 1));
-      const piece = text.startsWith(before) ? text.slice(before.length) : ''; // bytes of one character come in several
-      before = text;
-      return { text: piece, logprob: logprobs[i]! };
-    });
-    const ended = decision.masked || tokens.length < facts.maxTokens;
+    const { tokens, masked } = decision;
+    // A client that sent a list gets an entry of it, letter by letter; the action in it may be spelt in another format.
+    const chosen = masked ? shown[actions.indexOf(action)] : undefined;
+    // A language model's whole answer is what was asked for; the action is only what a world would read in it.
+    const text = chosen ?? response?.text ?? action;
+    const ended = masked || codec.ends([...tokens]);
+    const pieces = facts.byToken ? piecesOf(decision, codec) : [];
     const answered = {
-      text: action,
+      text,
       finish: ended ? 'stop' : 'length',
-      pieces,
+      pieces: pieces.map((piece) => piece.text).join('') === text ? pieces : [whole(text, decision)],
       promptTokens,
       tokens: tokens.length,
     } as const;
@@ -312,6 +312,25 @@ function answeredOf(
   const text = decision ? shown[decision.choice]! : action;
   const pieces = [{ text, logprob: decision?.logprob ?? 0 }];
   return { ...cut({ text, finish: 'stop', pieces, promptTokens, tokens: 1 }, stops), ...extra };
+}
+
+type TokensDecision = Extract<Acted['decision'], { kind: 'tokens' }>;
+
+/** Pieces of an answer, one a token. A character whose bytes come in several tokens counts with the last of them. */
+function piecesOf({ tokens, logprobs }: TokensDecision, codec: Codec): Answered['pieces'] {
+  let before = '';
+  return Array.from(tokens, (_, i) => {
+    const text = codec.decode(tokens.subarray(0, i + 1));
+    const complete = text.startsWith(before) && (!text.endsWith('\ufffd') || i === tokens.length - 1);
+    const piece = complete ? text.slice(before.length) : '';
+    if (complete) before = text;
+    return { text: piece, logprob: logprobs[i]! };
+  });
+}
+
+/** An answer as one piece. */
+function whole(text: string, { logprobs }: TokensDecision): Answered['pieces'][number] {
+  return { text, logprob: logprobs.reduce((sum, one) => sum + one, 0) };
 }
 
 /** Ends an answer before the first stop string in it. */

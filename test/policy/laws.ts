@@ -14,6 +14,8 @@ export interface PolicySubject {
   open(maxBatch?: number): MaybePromise<Policy>;
   /** World that lists its actions. */
   readonly env: Env;
+  /** True where the policy writes freely: what it plays need not be listed. Absent: false. */
+  readonly writesFreely?: boolean;
   /** Members of a group, ≥ 1. */
   readonly groupSize: number;
   /** Other weights, of a version of their own, where the policy takes some. */
@@ -40,12 +42,14 @@ class Seat {
   readonly member: number;
   readonly size: number;
   readonly session: Session;
+  readonly free: boolean;
   observation: string;
   listed: Int32Array = new Int32Array(0);
   waiting = false;
   over = false;
 
-  constructor(episode: number, size: number, session: Session) {
+  constructor(episode: number, size: number, session: Session, free: boolean) {
+    this.free = free;
     this.episode = episode;
     this.group = Math.floor(episode / size);
     this.member = episode % size;
@@ -81,10 +85,13 @@ class Seat {
 
   async take({ turn, action, decision }: Acted): Promise<void> {
     need(this.waiting && turn === this.past.length, `turn ${turn} of episode ${this.episode} is answered, unasked`);
-    need(
-      [...this.listed].some((at) => this.table[at] === action),
-      `'${action}' of episode ${this.episode} is not listed`,
-    );
+    if (this.free) need(decision?.kind === 'tokens', `episode ${this.episode} is answered without its tokens`);
+    else {
+      need(
+        [...this.listed].some((at) => this.table[at] === action),
+        `'${action}' of episode ${this.episode} is not listed`,
+      );
+    }
     this.waiting = false;
     const { observation, listed: actions } = this;
     this.past.push({ observation, action, actions, ...(decision ? { decision } : {}) });
@@ -94,13 +101,13 @@ class Seat {
   }
 }
 
-async function seats({ env, groupSize }: PolicySubject, seed: number): Promise<Map<number, Seat>> {
+async function seats({ env, groupSize, writesFreely = false }: PolicySubject, seed: number): Promise<Map<number, Seat>> {
   const all = new Map<number, Seat>();
   for (let episode = 0; episode < GROUPS * groupSize; episode++) {
     const group = Math.floor(episode / groupSize);
     const index = (seed + 7 * group) % env.tasks.count;
     const session = await env.open({ env: env.id, index, seed: seed + group });
-    all.set(episode, new Seat(episode, groupSize, session));
+    all.set(episode, new Seat(episode, groupSize, session, writesFreely));
   }
   return all;
 }

@@ -3,13 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { loadRunConfig } from '../../src/config/load.ts';
-import { readTrace, type TraceLine } from '../../src/record/trace.ts';
-import { tracePaths } from '../../src/record/trace-files.ts';
-import { playRollout } from '../../src/run/rollout.ts';
+import type { TraceLine } from '../../src/record/trace.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
-import { createRunFolder, readRunConfig } from '../../src/run/run-folder.ts';
 import { startPolicyServer } from '../../src/run/serve-trained-policy.ts';
+import { playPlan } from '../support/play-plan.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';
@@ -26,23 +23,8 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Plays a plan into a folder of its own. */
-async function play(name: string, env: string, plan: RolloutPlan, settings: readonly string[]): Promise<TraceLine[]> {
-  const out = join(dir, name);
-  const raw =
-    plan.policyRun === undefined
-      ? { env: { id: env }, horizon: { type: 'fixed', rounds: plan.horizon }, stop: { updates: 1 } }
-      : readRunConfig(plan.policyRun);
-  const config = loadRunConfig(JSON.stringify(raw), 'test', ['rollout.concurrentGroups=16', ...settings]);
-  createRunFolder(out, config);
-  const notices: string[] = [];
-  const { finished } = await playRollout({ dir: out, config, plan }, { onNotice: (line) => notices.push(line) });
-  expect(notices.filter((line) => !line.startsWith('engine '))).toEqual([]); // which engine is said, and nothing else
-  expect(finished).toBe(plan.episodes);
-  const traces = join(out, 'traces');
-  const lines = tracePaths(traces).flatMap((path) => readTrace(path).episodes);
-  return lines.sort((a, b) => a.task.index - b.task.index || a.task.seed - b.task.seed);
-}
+const play = (name: string, env: string, plan: RolloutPlan, settings: readonly string[]): Promise<TraceLine[]> =>
+  playPlan(join(dir, name), env, plan, settings);
 
 function comparable({ task, turns, actionTable, end, success, finalObservation, view }: TraceLine) {
   return {

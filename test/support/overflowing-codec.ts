@@ -27,6 +27,10 @@ export class OverflowingCodec implements Codec {
     return new OverflowingTranscript(this.#inner.open(first), this.#limit);
   }
 
+  openText(text: string): Transcript {
+    return this.#inner.openText(text);
+  }
+
   divide(ids: readonly number[], promptLength?: number) {
     return this.#inner.divide(ids, promptLength);
   }

@@ -1,21 +1,24 @@
 /** A run folder with random weights, as a short training would leave it. */
 import { join } from 'node:path';
 import { loadRunConfig } from '../../src/config/load.ts';
-import { setUpLocalPolicy } from '../../src/policy/setup.ts';
+import { setUpPolicy } from '../../src/policy/setup.ts';
+import { worldPrompt } from '../../src/prompts/world-prompt.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
 import { checkpointContent } from '../../src/record/run-checkpoint.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
-import { loadWorld } from '../../src/world/open-world.ts';
+import { describeEnv, loadWorld } from '../../src/world/open-world.ts';
 
 /** @param settings further keys of the configuration, `key=value` */
 export async function makePolicyRun(dir: string, env: string, settings: readonly string[] = []): Promise<void> {
   const raw = { env: { id: env }, horizon: { type: 'fixed', rounds: 12 }, stop: { updates: 1 } };
   const config = loadRunConfig(JSON.stringify(raw), 'test', settings);
   createRunFolder(dir, config);
-  const { view } = await loadWorld(localUrl(worldUrl(env)));
-  const { identity, params } = setUpLocalPolicy(config, view, undefined);
+  const world = await loadWorld(localUrl(worldUrl(env)));
+  const { description } = describeEnv(world, env, {});
+  const prompt = worldPrompt(world, {}, description);
+  const { identity, params } = setUpPolicy(config, { view: world.view, prompt }, dir, undefined)!;
   const zeros = Object.fromEntries(
     Object.entries(params.values).map(([name, { length }]) => [name, new Float32Array(length)]),
   );
