@@ -25,6 +25,23 @@ export function microBatches(groups: readonly TrainGroup[], maxTokens: number): 
   return passes;
 }
 
+/**
+ * Cuts units that must not be parted, such as pairs, into passes.
+ * @param maxTokens of one pass, padding included; a unit that is longer gets a pass of its own
+ */
+export function unitBatches<T extends { readonly groups: readonly TrainGroup[] }>(
+  units: readonly T[],
+  maxTokens: number,
+): T[][] {
+  const passes: T[][] = [];
+  for (const unit of units) {
+    const last = passes.at(-1);
+    if (last && paddedTokens([...last, unit].flatMap(({ groups }) => groups)) <= maxTokens) last.push(unit);
+    else passes.push([unit]);
+  }
+  return passes;
+}
+
 /** Pass with one member more: beside those of its group where they have begun, else under a prompt of its own. */
 function withMember(pass: readonly TrainGroup[], alone: TrainGroup, begun: boolean): TrainGroup[] {
   if (!begun) return [...pass, alone];

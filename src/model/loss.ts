@@ -6,6 +6,7 @@ import {
   add,
   cast,
   clamp,
+  div,
   exp,
   lessEqual,
   log,
@@ -13,7 +14,6 @@ import {
   minimum,
   mul,
   neg,
-  reduceMean,
   reduceSum,
   reshape,
   stopGradient,
@@ -133,10 +133,11 @@ export function likelihoodLoss({ logprob, entropy }: DecisionTerms, shape: Shape
 /**
  * Direct preference optimisation over B pairs of trajectories, each a sum of its decisions' log-probabilities:
  *
- *   L = −1/B · Σ_b log σ(β·((log π(chosen) − log π_ref(chosen)) − (log π(rejected) − log π_ref(rejected))))
+ *   L = −1/n · Σ_b log σ(β·((log π(chosen) − log π_ref(chosen)) − (log π(rejected) − log π_ref(rejected))))
  *
  * Declares `pairs.sign` [B, decisions] (+1 for the decisions of the pair's chosen trajectory, −1 for the rejected
- * one's, else 0), `pairs.reference` [B] (the same signed sums under the reference policy) and `loss.beta`.
+ * one's, else 0), `pairs.reference` [B] (the same signed sums under the reference policy), `loss.beta` and `loss.pairs` (n, the
+ * pairs of the whole optimiser step, of which a pass may hold a part).
  * @param rows number of decisions, padding included
  * @see Rafailov et al. 2023, eq. 7. https://arxiv.org/abs/2305.18290
  */
@@ -144,10 +145,9 @@ export function preferenceLoss({ logprob }: DecisionTerms, rows: Dim): LossOutpu
   const signed = mul(reshape(logprob, [1, rows]), input('pairs.sign', ['B', rows]));
   const margin = mul(input('loss.beta', []), sub(reduceSum(signed, [1]), input('pairs.reference', ['B'])));
   const right = sub(constant(1), cast(lessEqual(margin, constant(0)), 'f32'));
-  return {
-    loss: neg(reduceMean(logSigmoid(margin), [0])),
-    stats: { margin: reduceMean(margin, [0]), accuracy: reduceMean(right, [0]) },
-  };
+  const pairs = input('loss.pairs', []);
+  const mean = (x: Tensor) => div(reduceSum(x, [0]), pairs);
+  return { loss: neg(mean(logSigmoid(margin))), stats: { margin: mean(margin), accuracy: mean(right) } };
 }
 
 /** −Σ p·log p over the last axis. @param logprobs [..., C], masked entries hugely negative @returns [...] */

@@ -4,17 +4,18 @@
  */
 import { Rng, seedFrom } from '../core/rng.ts';
 import type { Trajectory } from '../core/trajectory.ts';
-import type { Engine, Program } from '../engine/engine.ts';
+import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import type { Breakage } from '../learner/finite.ts';
 import { cut, type Measuring, measure } from '../learner/measure.ts';
+import { summed, unitBatches } from '../learner/micro-batches.ts';
+import type { TrainerOptions } from '../learner/options.ts';
 import { decisionsOf, type TrainGroup, trainingFeeds, trainUnits } from '../learner/training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, scalars, zeroMoments } from '../learner/weights.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { f32 } from '../model/feeds.ts';
 import { type AdamWConfig, type LearningRate, learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
-import { logprobsGraph, trainGraph } from '../model/programs.ts';
-import type { Reader } from './teach.ts';
+import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../model/programs.ts';
 
 /** Pair of episodes of one task. */
 export interface Pair {
@@ -22,7 +23,8 @@ export interface Pair {
   readonly rejected: Trajectory;
 }
 
-export interface PreferenceOptions extends Reader {
+export interface PreferenceOptions
+  extends Pick<TrainerOptions, 'codec' | 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
   readonly model: ModelConfig;
   /** Strength of the pull to the starting weights, > 0; smaller lets the policy move farther. */
   readonly beta: number;
@@ -57,10 +59,10 @@ export async function trainOnPairs(
   pairs: readonly Pair[],
   onEpoch: (epoch: PreferenceEpoch) => void = () => {},
 ): Promise<{ readonly params: ParamSet; readonly moments: Moments } | { readonly broken: Breakage }> {
-  const { model, decoder, adamW, codec, epochs, pairsPerStep, seed } = options;
+  const { model, codec, epochs, pairsPerStep, seed } = options;
   checkParams(model, start);
-  const program = await engine.compile(trainGraph(model, { decoder, objective: 'preference', adamW }));
-  const measuring = { model, codec, decoder, program: await engine.compile(logprobsGraph(model, { decoder })) };
+  const programs = await compile(engine, options);
+  const measuring = { ...options, program: programs.logprobs };
   try {
     const units = pairs.map(({ chosen, rejected }) => trainUnits(codec, [chosen, rejected], 0).flat());
     const signs = units.map((unit, i) => signsOf(unit, pairs[i]!));
@@ -75,7 +77,7 @@ export async function trainOnPairs(
       for (const [s, part] of cut(rng.shuffle(indices), steps).entries()) {
         const progress = (epoch * steps + s) / (epochs * steps);
         const batch = part.map((i) => ({ groups: units[i]!, signs: signs[i]!, reference: references[i]! }));
-        const step = await pairStep(program, options, params, moments, batch, progress);
+        const step = await pairStep(programs, options, params, moments, batch, progress);
         if ('broken' in step) return step;
         ({ params, moments } = step);
         for (const name of ['loss', 'accuracy', 'margin'] as const) sums[name] += step.stats[name]! / steps;
@@ -84,9 +86,26 @@ export async function trainOnPairs(
     }
     return { params: { version: start.version + epochs * steps, values: params.values }, moments };
   } finally {
-    await program.dispose();
-    await measuring.program.dispose();
+    for (const program of Object.values(programs)) await program?.dispose();
   }
+}
+
+/** Programs of the training: of a step in one pass, or of passes that are summed up and of AdamW over their sums. */
+interface Programs {
+  readonly step: Program;
+  readonly optimizer: Program | undefined;
+  readonly logprobs: Program;
+}
+
+async function compile(engine: Engine, options: PreferenceOptions): Promise<Programs> {
+  const { model, decoder, masked, chunks, recompute, maxTokens, adamW } = options;
+  const decoding = { decoder, masked, chunks, recompute };
+  const graph = { ...decoding, objective: 'preference', adamW } as const;
+  return {
+    step: await engine.compile(maxTokens === undefined ? trainGraph(model, graph) : gradientGraph(model, graph)),
+    optimizer: maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW)),
+    logprobs: await engine.compile(logprobsGraph(model, decoding)),
+  };
 }
 
 /** Sign of each decision of a pair: 1 in the chosen episode, −1 in the rejected one, 0 where it is not trained on. */
@@ -109,48 +128,64 @@ async function signedSums(
   return signs.map((own) => own.reduce((sum, sign) => sum + sign * logprobs[at++]!, 0));
 }
 
+/** Pair as an optimiser step reads it. */
+interface ReadPair {
+  readonly groups: readonly TrainGroup[];
+  readonly signs: readonly number[];
+  readonly reference: number;
+}
+
 async function pairStep(
-  program: Program,
-  { model, codec, decoder, beta, maxGradNorm, adamW, learningRate: rate }: PreferenceOptions,
+  { step, optimizer }: Programs,
+  options: PreferenceOptions,
   params: ParamSet,
   moments: Moments,
-  pairs: readonly {
-    readonly groups: readonly TrainGroup[];
-    readonly signs: readonly number[];
-    readonly reference: number;
-  }[],
+  pairs: readonly ReadPair[],
   progress: number,
 ) {
-  const { feeds, rows } = trainingFeeds(
-    model,
-    codec,
-    { decoder },
-    pairs.flatMap(({ groups }) => groups),
+  const { model, beta, maxGradNorm, adamW, learningRate: rate, maxTokens } = options;
+  const t = moments.steps + 1;
+  const rates = scalars('adam', {
+    lr: learningRate(rate, moments.steps, progress),
+    maxGradNorm,
+    correction1: 1 - adamW.beta1 ** t,
+    correction2: 1 - adamW.beta2 ** t,
+  });
+  const weights = optimizerFeeds(model, params, moments);
+  const pass = (part: readonly ReadPair[]) => ({
+    ...pairFeeds(options, part),
+    ...scalars('loss', { beta, pairs: pairs.length }),
+    ...weights,
+  });
+  if (!optimizer) return readStep(model, params.version, t, await step.run({ ...pass(pairs), ...rates }));
+  const sums = await summed(
+    step,
+    unitBatches(pairs, maxTokens!).map((part) => () => pass(part)),
   );
+  const out = await optimizer.run({ ...sums, ...weights, ...rates });
+  const stats = Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0));
+  return readStep(model, params.version, t, { ...stats, ...out });
+}
+
+/** Inputs of a pass over some pairs of a step. */
+function pairFeeds(options: PreferenceOptions, pairs: readonly ReadPair[]): Record<string, HostTensor> {
+  const { model, codec } = options;
+  const groups = pairs.flatMap((pair) => pair.groups);
+  const { feeds, rows } = trainingFeeds(model, codec, options, groups);
   const width = feeds['decisions.chosen']!.data.length;
   const sign = new Float32Array(pairs.length * width);
   let at = 0;
   pairs.forEach(({ signs }, b) => {
     for (const one of signs) sign[b * width + rows[at++]!] = one;
   });
-  const t = moments.steps + 1;
-  const out = await program.run({
+  return {
     ...feeds,
     'pairs.sign': f32([pairs.length, width], sign),
     'pairs.reference': f32(
       [pairs.length],
       Float32Array.from(pairs, ({ reference }) => reference),
     ),
-    ...scalars('loss', { beta }),
-    ...scalars('adam', {
-      lr: learningRate(rate, moments.steps, progress),
-      maxGradNorm,
-      correction1: 1 - adamW.beta1 ** t,
-      correction2: 1 - adamW.beta2 ** t,
-    }),
-    ...optimizerFeeds(model, params, moments),
-  });
-  return readStep(model, params.version, t, out);
+  };
 }
 
 /**

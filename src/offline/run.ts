@@ -104,7 +104,7 @@ export async function preferRun(
   need(pairs.length > 0, 'no two episodes of one task with different scores');
   const engine = await openEngine(setup.engine);
   try {
-    const options = { ...setup.training, ...setup.reader, beta, epochs, pairsPerStep: batch };
+    const options = { ...setup.training, beta, epochs, pairsPerStep: batch };
     const result = await trainOnPairs(engine, options, setup.params, pairs, onEpoch);
     if ('broken' in result) throw brokenError(result.broken.where, result.broken.message);
     save(request, setup.identity, result.params, result.moments);

@@ -53,7 +53,8 @@ async function start(): Promise<void> {
       restart: 'temporary',
       mailbox: { capacity: Number.POSITIVE_INFINITY, overflow: 'wait' }, // bounded by the window of the other side
       control: data.control,
-      shutdownMs: 2 ** 31 - 1, // the other side decides when to lose patience
+      startMs: 2 ** 31 - 1, // the other side decides when to lose patience, at a start and at an end
+      shutdownMs: 2 ** 31 - 1,
     } as const;
     let lane: Lane | undefined;
     const hooks = {

@@ -144,7 +144,7 @@ describe.each(['choice', 'tokens'] as const)('gradients, %s decoder', (decoder) 
       ...feeds,
       'pairs.sign': { dtype: 'f32', shape: [pairs, width], data: sign } as const,
       'pairs.reference': { dtype: 'f32', shape: [pairs], data: Float32Array.of(0.4, -0.7) } as const,
-      ...scalars('loss', { beta: 0.5 }),
+      ...scalars('loss', { beta: 0.5, pairs: 5 }),
       ...weightFeeds(model, params),
     };
     const weights = parameterSpecs(model).map((spec) => spec.name);

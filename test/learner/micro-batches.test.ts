@@ -12,6 +12,7 @@ import { decisionsOf, type TrainGroup, trainUnits } from '../../src/learner/trai
 import { ALL_PROJECTIONS } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
+import { type PreferenceEpoch, type PreferenceOptions, trainOnPairs } from '../../src/offline/preference.ts';
 import { frozen } from '../../src/pretrained/base.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
 import { openChatCodec } from '../../src/reading/chat-codec.ts';
@@ -129,6 +130,53 @@ function joined(pass: readonly TrainGroup[], more: TrainGroup): TrainGroup[] {
   if (last.prompt !== more.prompt) return [...pass, more];
   return [...pass.slice(0, -1), { ...last, members: [...last.members, ...more.members] }];
 }
+
+it('preference pairs are learnt alike whole and dense, in parts, recomputed and in several passes', async () => {
+  const codec = codecOf();
+  const pairs = [
+    { chosen: episode(codec, 0, [[70, 71], [80]], 1), rejected: episode(codec, 1, [[72]], 0) },
+    {
+      chosen: episode(codec, 2, [[90, 91, 92, 93]], 1, 'else'),
+      rejected: episode(codec, 3, [[60], [61, 62]], 0, 'else'),
+    },
+    { chosen: episode(codec, 4, [[99]], 1), rejected: episode(codec, 5, [[65, 66, 67]], 0) },
+  ];
+  const model = { ...frozen(openModel(folder)), adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+  const specs = parameterSpecs(model).map((spec) => ({ ...spec, init: { kind: 'normal', std: 0.05 } as const }));
+  const start = { version: 0, values: drawParameters(specs, 1) };
+  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+  const after = async (passes: Pick<PreferenceOptions, 'masked' | 'chunks' | 'recompute' | 'maxTokens'>) => {
+    const epochs: PreferenceEpoch[] = [];
+    const rest = { beta: 0.5, epochs: 2, pairsPerStep: 3, maxGradNorm: 1, adamW: defaultAdamW, seed: 1 };
+    const rate = { learningRate: { peak: 1e-3, warmupSteps: 0, decay: 'none', final: 1 } } as const;
+    const options = { model, codec, decoder: 'tokens', ...rest, ...rate, ...passes } as const;
+    const trained = await trainOnPairs(engine, options, start, pairs, (epoch) => epochs.push(epoch));
+    if ('broken' in trained) throw new Error(trained.broken.message);
+    return { epochs, values: trained.params.values };
+  };
+  const whole = await after({ masked: true });
+  expect(whole.epochs[1]!.loss).toBeLessThan(whole.epochs[0]!.loss);
+  for (const passes of [
+    { masked: false },
+    { masked: false, chunks: 3, recompute: true },
+    { masked: false, chunks: 2, recompute: true, maxTokens: 1 },
+    { masked: false, maxTokens: 500 },
+  ]) {
+    const other = await after(passes);
+    for (const [i, epoch] of whole.epochs.entries()) {
+      for (const name of ['loss', 'margin', 'accuracy'] as const) {
+        expect(other.epochs[i]![name], name).toBeCloseTo(epoch[name], 4);
+      }
+    }
+    for (const [name, weights] of Object.entries(whole.values)) {
+      const moved = Math.max(...weights.map((w, i) => Math.abs(w - start.values[name]![i]!)));
+      const worst = Math.max(...weights.map((w, i) => Math.abs(w - other.values[name]![i]!)));
+      expect(moved).toBeGreaterThan(1e-4);
+      expect(worst, name).toBeLessThan(moved * 0.02);
+    }
+  }
+  await engine.dispose();
+});
 
 it('an update is the same in one pass, in several, in parts and recomputed', async () => {
   const codec = codecOf();

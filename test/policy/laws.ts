@@ -101,7 +101,10 @@ class Seat {
   }
 }
 
-async function seats({ env, groupSize, writesFreely = false }: PolicySubject, seed: number): Promise<Map<number, Seat>> {
+async function seats(
+  { env, groupSize, writesFreely = false }: PolicySubject,
+  seed: number,
+): Promise<Map<number, Seat>> {
   const all = new Map<number, Seat>();
   for (let episode = 0; episode < GROUPS * groupSize; episode++) {
     const group = Math.floor(episode / groupSize);

@@ -15,6 +15,8 @@ const folder = mkdtempSync(join(tmpdir(), 'longplay-served-'));
 beforeAll(() => void writeTinyChatModel(folder));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** Milliseconds that a request to the server may take. */
+const ATTEMPT_MS = 2000;
 const adapter = { rank: 4, alpha: 8, targets: ['q_proj', 'v_proj'] };
 
 function chat(): ChatReading {
@@ -44,7 +46,7 @@ function configOf(api: 'vllm' | 'sglang', url: string, updates: number, retryMs 
         maxTokens: 8,
         adapter,
         chat: { format: 'action', contextTokens: 512 },
-        server: { api, url, model: 'base', attempts: 8, attemptMs: 2000, retryMs },
+        server: { api, url, model: 'base', attempts: 8, attemptMs: ATTEMPT_MS, retryMs },
       },
       rollout: { groupSize: 2, concurrentGroups: 6, maxBatch: 8 },
       learner: {
@@ -145,24 +147,32 @@ describe.each(['vllm', 'sglang'] as const)('a learner beside %s', (api) => {
 
   it('survives failing and late loads, broken answers and a restart, without one wrong version', async () => {
     const updates = long ? 20 : 4;
-    let killed = false;
-    const { episodes, answers, ever, loaded } = await trained(api, updates, (server, count) => {
-      const { faults } = server;
-      if (count % 6 === 0) faults.failLoads++;
-      if (count % 10 === 0) faults.aborts++;
-      if (count % 14 === 0) faults.errors++;
-      if (count % 22 === 0) faults.lateLoads++;
-      if (api === 'vllm' && count % 16 === 0) faults.impostors++;
-      if (!killed && count >= 20) {
-        killed = true;
+    const injected = { failLoads: 0, lateLoads: 0, halfLoads: 0, evictions: 0, aborts: 0, errors: 0, impostors: 0 };
+    const every = { failLoads: 6, halfLoads: 8, aborts: 10, evictions: 12, errors: 14, impostors: 16, lateLoads: 30 };
+    let kills = 0;
+    const { episodes, answers, ever, loaded, left } = await trained(api, updates, (server, count) => {
+      server.lateMs = ATTEMPT_MS * 1.2; // its answer comes when nobody waits for it any more
+      for (const [fault, n] of Object.entries(every) as [keyof typeof every, number][]) {
+        if (count % n !== 0 || (fault === 'impostors' && api === 'sglang')) continue; // sglang's answers name no model
+        server.faults[fault]++;
+        injected[fault]++;
+      }
+      if (count >= 20 * (kills + 1) && kills < (long ? 6 : 1)) {
+        kills++;
         void server.kill().then(() => server.listen());
       }
     });
-    expect(killed).toBe(true);
+    expect(kills).toBeGreaterThan(0);
+    for (const [fault, times] of Object.entries(injected)) {
+      if (fault !== 'impostors' || api === 'vllm') expect(times, fault).toBeGreaterThan(0);
+    }
     expect(episodes.length).toBeGreaterThanOrEqual(updates * 10);
-    checkVersions(episodes, answers);
+    const decisions = checkVersions(episodes, answers);
     expect(new Set(ever).size).toBeGreaterThanOrEqual(updates - 1);
-    expect(loaded).toEqual([]);
+    expect([loaded, left]).toEqual([[], []]);
+    const versions = new Set(episodes.flatMap(({ turns }) => turns.map(({ decision }) => decision!.version))).size;
+    const counts = { updates, episodes: episodes.length, decisions, versions, loads: ever.length, kills, ...injected };
+    if (long) console.log(`${api}: ${JSON.stringify(counts)}, wrong versions: 0`);
   });
 });
 
@@ -192,6 +202,20 @@ it.each([
     policy: { kind: 'server', path: folder, ...('policy' in change ? change.policy : {}) },
   };
   expect(() => checkRunConfig(raw, 'test')).toThrow(message);
+});
+
+it('a server that does not see the adapters is one line, and nothing of them is left', async () => {
+  const server = await FakeGenerationServer.start('vllm', chat(), adapter);
+  server.blind = true;
+  try {
+    await inFolder(async (dir) => {
+      const training = withToyRun(configOf('vllm', server.url, 3, 1), dir, ({ run }) => run.train());
+      await expect(training).rejects.toThrow(/loads no adapter from .*lp-.*-v1: .*HTTP 404.*No adapter found/);
+      expect(readdirSync(join(dir, 'adapters'))).toEqual([]);
+    });
+  } finally {
+    await server.stop();
+  }
 });
 
 it('a server that is not there is one line', async () => {

@@ -18,8 +18,11 @@ import { type ChatReading, openChatCodec } from '../../src/reading/chat-codec.ts
 export interface Faults {
   /** Loads that answer 500 and load nothing. */
   failLoads: number;
-  /** Loads that load, and answer too late. */
+  /** Loads that load, and answer too late; that load, and answer 500. */
   lateLoads: number;
+  halfLoads: number;
+  /** Adapters that are dropped without a word when they are next asked for, as a server does that has no room. */
+  evictions: number;
   /** Generations that are broken off, that answer 500, or that claim to be of another model. */
   aborts: number;
   errors: number;
@@ -47,7 +50,17 @@ type Sampled =
   | { readonly reply?: never; readonly tokens: number[]; readonly logprobs: number[]; readonly finish: string };
 
 export class FakeGenerationServer {
-  readonly faults: Faults = { failLoads: 0, lateLoads: 0, aborts: 0, errors: 0, impostors: 0 };
+  readonly faults: Faults = {
+    failLoads: 0,
+    lateLoads: 0,
+    halfLoads: 0,
+    evictions: 0,
+    aborts: 0,
+    errors: 0,
+    impostors: 0,
+  };
+  /** True for a server that does not see the adapters' folder. */
+  blind = false;
   readonly answers: TrueAnswer[] = [];
   /** Every name ever loaded, and those that are loaded now. */
   readonly everLoaded: string[] = [];
@@ -150,6 +163,7 @@ export class FakeGenerationServer {
     }
     if (this.loaded.has(name)) return answer(400, `The lora adapter '${name}' has already been loaded.`);
     try {
+      if (this.blind) throw new Error(`No adapter found for ${path}`);
       readAdapter(path, this.#config);
     } catch (thrown) {
       return answer(404, (thrown as Error).message);
@@ -159,6 +173,10 @@ export class FakeGenerationServer {
     if (this.faults.lateLoads > 0) {
       this.faults.lateLoads--;
       await new Promise((resolve) => setTimeout(resolve, this.lateMs));
+    }
+    if (this.faults.halfLoads > 0) {
+      this.faults.halfLoads--;
+      return answer(500, 'out of luck, and loaded all the same');
     }
     return answer(200, `Success: LoRA adapter '${name}' added successfully.`);
   }
@@ -170,6 +188,11 @@ export class FakeGenerationServer {
     return known
       ? { status: 200, body: `Success: LoRA adapter '${name}' removed successfully.` }
       : { status: 404, body: { error: { message: `The lora adapter '${name}' cannot be found.` } } };
+  }
+
+  #evict(adapter: string | undefined): void {
+    if (adapter === undefined || this.faults.evictions === 0 || !this.loaded.delete(adapter)) return;
+    this.faults.evictions--;
   }
 
   async #complete(body: Body): Promise<Reply> {
@@ -187,6 +210,7 @@ export class FakeGenerationServer {
       seed: number;
     };
     const adapter = model === 'base' ? undefined : model;
+    this.#evict(adapter);
     if (adapter !== undefined && !this.loaded.has(adapter)) {
       return { status: 404, body: { error: { message: `The model \`${model}\` does not exist.` } } };
     }
@@ -214,6 +238,7 @@ export class FakeGenerationServer {
       sampling_params: { max_new_tokens: number; temperature: number; sampling_seed: number };
       lora_path?: string;
     };
+    this.#evict(lora_path);
     if (lora_path !== undefined && !this.loaded.has(lora_path)) {
       return { status: 400, body: { error: { message: `LoRA adapter ${lora_path} is not loaded` } } };
     }
