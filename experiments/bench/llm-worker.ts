@@ -24,11 +24,13 @@ export interface LlmMeasurement {
   /** 10^9 bytes. */
   readonly peak: number;
   readonly firstMs: number;
+  /** Processor milliseconds of it, the process's own start included. */
+  readonly firstCpuMs: number;
 }
 
 const LORA = { rank: 16, alpha: 32, targets: ALL_PROJECTIONS };
 
-/** @param what `prefill:<tokens>`, `decode:<batch>`, `lora:<batch>x<tokens>` or `lora:<batch>x<tokens>:lean` */
+/** @param what `load`, `prefill:<tokens>`, `decode:<batch>`, `lora:<batch>x<tokens>` or `lora:<batch>x<tokens>:lean` */
 async function measure(
   folder: string,
   base: Quantize | 'inputs',
@@ -45,7 +47,11 @@ async function measure(
   let tokens: number;
   let feeds: Feeds;
   let graph: ReturnType<typeof prefillGraph>;
-  if (kind === 'prefill') {
+  if (kind === 'load') {
+    tokens = 17;
+    graph = decodeGraph(config);
+    feeds = decodeBatch(config, 1, 8, 8);
+  } else if (kind === 'prefill') {
     tokens = Number(size);
     graph = prefillGraph(config);
     feeds = promptBatch(config, 1, tokens);
@@ -75,10 +81,12 @@ async function measure(
   };
   await step();
   const firstMs = performance.now() - start;
+  const { user, system } = process.cpuUsage();
+  const firstCpuMs = (user + system) / 1000;
   times.length = 0;
   const began = performance.now();
   while (performance.now() - began < seconds * 1000 || times.length < 2) await step();
-  return { tokens, times, peak: process.resourceUsage().maxRSS / 1e6, firstMs };
+  return { tokens, times, peak: process.resourceUsage().maxRSS / 1e6, firstMs, firstCpuMs };
 }
 
 /** Feeds of parameters under their names, and of zeros under each further prefix. */

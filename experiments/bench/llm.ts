@@ -2,7 +2,12 @@
  * Language models of Qwen2.5-0.5B's shape with random weights: reading, decoding and training under each kind of base,
  * against weights that are fed at every run and, with `--python <path>`, against plain PyTorch.
  *
- *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1]
+ *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1] [--bases int8,int4]
+ *       [--model <folder>]
+ *
+ * `load` is the time from a started process to the first token after 16 others, from a base whose quantised file is there
+ * already. `lora:…:lean` computes the vocabulary in parts and the layers again. `--model` takes a folder in the place of
+ * random weights, and leaves the quantised file beside it.
  *
  * Every figure is tokens per processor second of one thread, each in a process of its own; other work on the machine
  * hardly moves it, and its ratios less.
@@ -33,7 +38,10 @@ const QWEN = {
   rope_theta: 1e6,
 };
 
-const WORK = ['prefill:128', 'prefill:512', 'decode:1', 'decode:8', 'lora:1x128', 'lora:4x256', 'lora:4x256:lean'];
+const WORK = [
+  ...['load', 'prefill:128', 'prefill:512', 'decode:1', 'decode:8'],
+  ...['lora:1x128', 'lora:4x256', 'lora:4x256:lean', 'lora:1x2048:lean'],
+];
 const BASES = ['inputs', 'none', 'int8', 'int4'] as const;
 
 export async function llmBench(args: readonly string[]): Promise<void> {
@@ -43,30 +51,36 @@ export async function llmBench(args: readonly string[]): Promise<void> {
       python: { type: 'string' },
       seconds: { type: 'string', default: '4' },
       only: { type: 'string' },
+      bases: { type: 'string', default: BASES.join() },
+      model: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   });
-  const folder = mkdtempSync(join(tmpdir(), 'longplay-llm-bench-'));
+  const scratch = mkdtempSync(join(tmpdir(), 'longplay-llm-bench-'));
+  const folder = values.model ?? scratch;
   const worker = new URL('./llm-worker.js', import.meta.url).pathname;
   const work = values.only?.split(',') ?? WORK;
-  const results: Record<string, Record<string, { rate: number; peak: number; firstMs: number }>> = {};
+  const bases = BASES.filter((base) => values.bases.split(',').includes(base));
+  const results: Record<string, Record<string, Figures>> = {};
   try {
-    writeRandomModel(folder);
+    if (values.model === undefined) writeRandomModel(folder);
     textFigures(folder);
     let torch = '';
     for (const what of work) {
       const row: (typeof results)[string] = {};
       results[what] = row;
-      for (const base of BASES) {
-        if (what.endsWith(':lean') && base === 'inputs') continue;
+      for (const base of bases) {
+        if ((what.endsWith(':lean') || what === 'load') && base === 'inputs') continue;
         const options = { encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
-        const out = execFileSync(process.execPath, [worker, folder, base, what, values.seconds], options);
+        const args = [worker, folder, base, what, values.seconds];
+        if (what === 'load') execFileSync(process.execPath, args, options); // makes the quantised file
+        const out = execFileSync(process.execPath, args, options);
         row[base] = figures(JSON.parse(out) as LlmMeasurement);
       }
-      if (values.python) {
+      if (values.python && what !== 'load') {
         const { torch: version, ...measured } = measureTorch(values.python, what, Number(values.seconds));
         torch = version;
-        row.torch = figures({ ...measured, firstMs: 0 });
+        row.torch = figures({ ...measured, firstMs: 0, firstCpuMs: 0 });
       }
       if (!values.json) console.log(table(what, row).join('\n'));
     }
@@ -75,7 +89,7 @@ export async function llmBench(args: readonly string[]): Promise<void> {
     else if (torch !== '') console.log(`PyTorch ${torch}`);
     if (values.json) console.log(JSON.stringify({ torch, results }));
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(scratch, { recursive: true, force: true });
   }
 }
 
@@ -113,20 +127,36 @@ function writeRandomModel(folder: string): void {
   closeSync(fd);
 }
 
-function figures({ tokens, times, peak, firstMs }: LlmMeasurement) {
-  return { rate: (1000 * tokens) / median(times.map(([, cpu]) => cpu)), peak, firstMs };
+interface Figures {
+  readonly rate: number;
+  readonly peak: number;
+  readonly firstMs: number;
+  readonly firstCpuMs: number;
 }
 
-function table(what: string, row: Readonly<Record<string, { rate: number; peak: number; firstMs: number }>>): string[] {
-  const head = ['', 'tokens/CPU-s', 'x inputs', ...(row.torch ? ['x torch'] : []), 'peak GB', 'first result s'];
+function figures({ tokens, times, peak, firstMs, firstCpuMs }: LlmMeasurement): Figures {
+  return { rate: (1000 * tokens) / median(times.map(([, cpu]) => cpu)), peak, firstMs, firstCpuMs };
+}
+
+function table(what: string, row: Readonly<Record<string, Figures>>): string[] {
+  const head = [
+    '',
+    'tokens/CPU-s',
+    'x inputs',
+    ...(row.torch ? ['x torch'] : []),
+    'peak GB',
+    'first result s',
+    'CPU s',
+  ];
   const ratio = (rate: number, other: { rate: number } | undefined) => (other ? (rate / other.rate).toFixed(2) : '');
-  const lines = Object.entries(row).map(([base, { rate, peak, firstMs }]) => [
+  const lines = Object.entries(row).map(([base, { rate, peak, firstMs, firstCpuMs }]) => [
     base,
     rate.toFixed(1),
     ratio(rate, row.inputs),
     ...(row.torch ? [ratio(rate, row.torch)] : []),
     peak.toFixed(1),
     firstMs > 0 ? (firstMs / 1000).toFixed(1) : '',
+    firstMs > 0 ? (firstCpuMs / 1000).toFixed(1) : '',
   ]);
   return ['', what, ...columns([head, ...lines])];
 }

@@ -27,8 +27,8 @@ export interface ExportedPolicy {
  */
 export function exportPolicy(dir: string, config: RunConfig, to: 'adapter' | 'hf', out: string): ExportedPolicy {
   const { kind, path, quantize } = config.policy;
-  if (kind !== 'checkpoint' || path === undefined) {
-    throw new UserError('BAD_ARGUMENT', `${dir}: expected a run of policy.kind checkpoint, got ${kind}`);
+  if ((kind !== 'checkpoint' && kind !== 'server') || path === undefined) {
+    throw new UserError('BAD_ARGUMENT', `${dir}: expected a run of policy.kind checkpoint or server, got ${kind}`);
   }
   if (existsSync(out)) throw new UserError('BAD_ARGUMENT', `${out} exists already; choose another --out`);
   const checkpoint = loadNewestOf(dir);

@@ -164,9 +164,9 @@ it('preference pairs are learnt alike whole and dense, in parts, recomputed and 
   ]) {
     const other = await after(passes);
     for (const [i, epoch] of whole.epochs.entries()) {
-      for (const name of ['loss', 'margin', 'accuracy'] as const) {
-        expect(other.epochs[i]![name], name).toBeCloseTo(epoch[name], 4);
-      }
+      for (const name of ['loss', 'margin'] as const) expect(other.epochs[i]![name], name).toBeCloseTo(epoch[name], 4);
+      // Before the first step no episode is likelier than at the start, and rounding decides.
+      if (i > 0) expect(other.epochs[i]!.accuracy).toBeCloseTo(epoch.accuracy, 6);
     }
     for (const [name, weights] of Object.entries(whole.values)) {
       const moved = Math.max(...weights.map((w, i) => Math.abs(w - start.values[name]![i]!)));

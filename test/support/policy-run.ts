@@ -10,8 +10,16 @@ import { createRunFolder } from '../../src/run/run-folder.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
 import { describeEnv, loadWorld } from '../../src/world/open-world.ts';
 
-/** @param settings further keys of the configuration, `key=value` */
-export async function makePolicyRun(dir: string, env: string, settings: readonly string[] = []): Promise<void> {
+/**
+ * @param settings further keys of the configuration, `key=value`
+ * @param change   moves the weights, in place
+ */
+export async function makePolicyRun(
+  dir: string,
+  env: string,
+  settings: readonly string[] = [],
+  change: (values: Readonly<Record<string, Float32Array>>) => void = () => {},
+): Promise<void> {
   const raw = { env: { id: env }, horizon: { type: 'fixed', rounds: 12 }, stop: { updates: 1 } };
   const config = loadRunConfig(JSON.stringify(raw), 'test', settings);
   createRunFolder(dir, config);
@@ -22,6 +30,7 @@ export async function makePolicyRun(dir: string, env: string, settings: readonly
   const zeros = Object.fromEntries(
     Object.entries(params.values).map(([name, { length }]) => [name, new Float32Array(length)]),
   );
+  change(params.values);
   const versioned = { version: 7, values: params.values };
   const moments = { steps: 0, m: zeros, v: zeros };
   const learner = { trainer: { rateScale: 1 }, brokenInARow: 0 };
