@@ -5,9 +5,9 @@
  *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1] [--bases int8,int4]
  *       [--model <folder>]
  *
- * `load` is the time from a started process to the first token after 16 others, from a base whose quantised file is there
- * already. `lora:…:lean` computes the vocabulary in parts and the layers again. `--model` takes a folder in the place of
- * random weights, and leaves the quantised file beside it.
+ * `load` is the time from a process's start to its first token, from a base whose quantised file is there already.
+ * `lora:…:lean` computes the vocabulary in parts and the layers again. `--model` takes a folder in the place of random
+ * weights, and leaves the quantised file beside it.
  *
  * Every figure is tokens per processor second of one thread, each in a process of its own; other work on the machine
  * hardly moves it, and its ratios less.
@@ -16,12 +16,12 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { columns } from '../../src/evaluation/table.ts';
 import { weightSpecs } from '../../src/model/parameters.ts';
 import { openText } from '../../src/pretrained/folder.ts';
 import { readModelConfig } from '../../src/pretrained/model-config.ts';
 import { writeTinyChatModel } from '../tiny-chat-model.ts';
+import type { BenchFlags } from './contract.ts';
 import { measureTorch } from './llm-torch.ts';
 import type { LlmMeasurement } from './llm-worker.ts';
 import { median } from './median.ts';
@@ -44,50 +44,45 @@ const WORK = [
 ];
 const BASES = ['inputs', 'none', 'int8', 'int4'] as const;
 
-export async function llmBench(args: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      python: { type: 'string' },
-      seconds: { type: 'string', default: '4' },
-      only: { type: 'string' },
-      bases: { type: 'string', default: BASES.join() },
-      model: { type: 'string' },
-      json: { type: 'boolean', default: false },
-    },
-  });
+/** Runs the bench and prints its tables. */
+export async function llmBench({
+  python,
+  seconds = 4,
+  only = WORK,
+  bases = BASES,
+  model,
+  json,
+}: BenchFlags): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'longplay-llm-bench-'));
-  const folder = values.model ?? scratch;
+  const folder = model ?? scratch;
   const worker = new URL('./llm-worker.js', import.meta.url).pathname;
-  const work = values.only?.split(',') ?? WORK;
-  const bases = BASES.filter((base) => values.bases.split(',').includes(base));
   const results: Record<string, Record<string, Figures>> = {};
   try {
-    if (values.model === undefined) writeRandomModel(folder);
+    if (model === undefined) writeRandomModel(folder);
     textFigures(folder);
     let torch = '';
-    for (const what of work) {
+    for (const what of only) {
       const row: (typeof results)[string] = {};
       results[what] = row;
       for (const base of bases) {
         if ((what.endsWith(':lean') || what === 'load') && base === 'inputs') continue;
         const options = { encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
-        const args = [worker, folder, base, what, values.seconds];
+        const args = [worker, folder, base, what, String(seconds)];
         if (what === 'load') execFileSync(process.execPath, args, options); // makes the quantised file
         const out = execFileSync(process.execPath, args, options);
         row[base] = figures(JSON.parse(out) as LlmMeasurement);
       }
-      if (values.python && what !== 'load') {
-        const { torch: version, ...measured } = measureTorch(values.python, what, Number(values.seconds));
+      if (python && what !== 'load') {
+        const { torch: version, ...measured } = measureTorch(python, what, seconds);
         torch = version;
         row.torch = figures({ ...measured, firstMs: 0, firstCpuMs: 0 });
       }
-      if (!values.json) console.log(table(what, row).join('\n'));
+      if (!json) console.log(table(what, row).join('\n'));
     }
     if (torch !== '' && !/^[2-9]/.test(torch))
       console.log(`PyTorch ${torch}: older than 2, so nothing is claimed by its ratios`);
     else if (torch !== '') console.log(`PyTorch ${torch}`);
-    if (values.json) console.log(JSON.stringify({ torch, results }));
+    if (json) console.log(JSON.stringify({ torch, results }));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

@@ -17,6 +17,7 @@ import type { Message } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
 import type { Codec } from '../reading/codec.ts';
 import { type RenderedPrompt, renderedPrompt } from '../reading/outside.ts';
+import { RefusedRequest } from './openai-requests.ts';
 
 /** Extension of a token prompt: what the codec knows of it beside the ids. */
 export interface TokenExtras {
@@ -26,14 +27,11 @@ export interface TokenExtras {
   readonly candidates?: readonly string[] | undefined;
 }
 
-/** Mistake of a client; becomes a 400. */
-export class BadPrompt extends Error {}
-
 /**
  * Reads a prompt of token ids.
  * @param ids token ids
  * @param choices the actions, in the order of `extras.mentions`
- * @throws {BadPrompt}
+ * @throws {RefusedRequest}
  */
 export function readTokens(
   ids: readonly number[],
@@ -41,25 +39,29 @@ export function readTokens(
   choices: readonly string[],
   codec: Codec,
 ): RenderedPrompt {
-  if (ids.length === 0) throw new BadPrompt('prompt: at least one token id');
+  if (ids.length === 0) throw new RefusedRequest('prompt', 'at least one token id');
   const wrong = [...ids, ...(extras.focus ?? [])].find((id) => id < 0 || id >= codec.vocabSize);
-  if (wrong !== undefined) throw new BadPrompt(`prompt: token id ${wrong} is not in [0, ${codec.vocabSize})`);
+  if (wrong !== undefined) throw new RefusedRequest('prompt', `token id ${wrong} is not in [0, ${codec.vocabSize})`);
   const given = extras.prompt_length;
   if (given !== undefined && (given < 1 || given > ids.length)) {
-    throw new BadPrompt(`longplay.prompt_length: expected 1 … ${ids.length}`);
+    throw new RefusedRequest('longplay.prompt_length', `expected 1 … ${ids.length}`);
   }
   const { prompt, tokens } = codec.divide(ids, given);
   const { mentions, candidates } = extras;
   if (mentions && mentions.length !== choices.length) {
-    throw new BadPrompt(`longplay.mentions: expected ${choices.length} lists, one per choice, got ${mentions.length}`);
+    throw new RefusedRequest(
+      'longplay.mentions',
+      `expected ${choices.length} lists, one per choice, got ${mentions.length}`,
+    );
   }
   if (candidates && candidates.length !== choices.length) {
-    throw new BadPrompt(
-      `longplay.candidates: expected ${choices.length} texts, one per choice, got ${candidates.length}`,
+    throw new RefusedRequest(
+      'longplay.candidates',
+      `expected ${choices.length} texts, one per choice, got ${candidates.length}`,
     );
   }
   if (mentions?.some((places) => places.some((place) => place < 0 || place >= prompt.length))) {
-    throw new BadPrompt('longplay.mentions: a position outside the prompt');
+    throw new RefusedRequest('longplay.mentions', 'a position outside the prompt');
   }
   return {
     prompt: Int32Array.from(prompt),
@@ -70,7 +72,7 @@ export function readTokens(
   };
 }
 
-/** Reads plain text, as it stands. @throws {BadPrompt} */
+/** Reads plain text, as it stands. @throws {RefusedRequest} */
 export function readText(text: string, codec: Codec): RenderedPrompt {
   try {
     return renderedPrompt(codec.openText(text), []);
@@ -81,7 +83,7 @@ export function readText(text: string, codec: Codec): RenderedPrompt {
 
 /**
  * Reads a conversation: as the model's template renders it where the codec has one, else as an episode of the world.
- * @param actions the actions that will be chosen among @throws {BadPrompt} for a conversation that is no episode
+ * @param actions the actions that will be chosen among @throws {RefusedRequest} for a conversation that is no episode
  */
 export function readConversation(
   messages: readonly Message[],
@@ -90,7 +92,7 @@ export function readConversation(
   world: WorldPrompt,
 ): RenderedPrompt {
   if (codec.openMessages) {
-    if (messages.at(-1)?.role !== 'user') throw new BadPrompt('messages: expected the last one from the user');
+    if (messages.at(-1)?.role !== 'user') throw new RefusedRequest('messages', 'expected the last one from the user');
     try {
       return renderedPrompt(codec.openMessages(messages), []);
     } catch (thrown) {
@@ -108,15 +110,14 @@ export function readConversation(
     });
     return renderedPrompt(transcript, actions);
   } catch (thrown) {
-    throw unreadable('messages: the policy cannot read this world from them', thrown);
+    throw unreadable('messages', thrown, 'the policy cannot read this world from them: ');
   }
 }
 
 /** A client's mistake in what a codec or a template refused; anything else stays what it is. */
-function unreadable(what: string, thrown: unknown): unknown {
-  return thrown instanceof RangeError || thrown instanceof UserError
-    ? new BadPrompt(`${what}: ${thrown.message}`)
-    : thrown;
+function unreadable(field: string, thrown: unknown, why = ''): unknown {
+  const mistake = thrown instanceof RangeError || thrown instanceof UserError;
+  return mistake ? new RefusedRequest(field, `${why}${thrown.message}`) : thrown;
 }
 
 const LIST = '\n\nAvailable actions:\n';
@@ -127,7 +128,7 @@ function episodeOf(messages: readonly Message[], world: WorldPrompt) {
   const begin = said[1]?.role === 'assistant' && /^OK\b/.test(said[1].content) ? 2 : 0;
   const own = said.slice(begin);
   if (own.length % 2 === 0 || own.some(({ role }, i) => role !== (i % 2 === 0 ? 'user' : 'assistant'))) {
-    throw new BadPrompt('messages: expected user and assistant in turn, the last one from the user');
+    throw new RefusedRequest('messages', 'expected user and assistant in turn, the last one from the user');
   }
   const texts = own.map(({ content }) => content);
   const observation = (text: string) => {
