@@ -9,6 +9,8 @@ import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { LongplayError, UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
+import type { ModelConfig } from '../src/model/config.ts';
+import { fitCache } from '../src/policy/cache-room.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
@@ -47,22 +49,32 @@ export { openEnvSessions } from './env/sessions.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
 export type { Run, RunOptions } from './run.ts';
 
+/** Options under which a policy of this process has room for its episodes. */
+function fitted(options: RunOptions, policy: { readonly model: ModelConfig } | undefined): RunOptions {
+  if (!policy || options.config.policy.kind === 'server') return options; // the server has the cache
+  const { config, notice } = fitCache(options.config, policy.model);
+  if (notice !== undefined) options.onNotice?.(notice);
+  return { ...options, config };
+}
+
 /**
  * Starts every actor of a run; training or an evaluation begins when the run is told to.
  * @throws {UserError} for a configuration, checkpoint, world or server that cannot be used; nothing is then left running
  */
-export async function startRun(options: RunOptions): Promise<Run> {
-  const { config, mode, learn, record, replay } = options;
-  const module = await loadWorld(localUrl(options.envModule), config.env.id);
-  const env = describeEnv(module, config.env.id, config.env.options);
-  const prompt = worldPrompt(module, config.env.options, env.description);
+export async function startRun(given: RunOptions): Promise<Run> {
+  const { mode, learn, record, replay } = given;
+  const module = await loadWorld(localUrl(given.envModule), given.config.env.id);
+  const env = describeEnv(module, given.config.env.id, given.config.env.options);
+  const prompt = worldPrompt(module, given.config.env.options, env.description);
   const policy = setUpPolicy<SchedulerState, HorizonState>(
-    config,
+    given.config,
     { view: module.view, prompt },
-    options.dir,
-    options.checkpoint,
-    options.initial,
+    given.dir,
+    given.checkpoint,
+    given.initial,
   );
+  const options = fitted(given, policy);
+  const { config } = options;
   for (const notice of policy?.notices ?? []) options.onNotice?.(notice);
   if (config.policy.kind === 'local' && policy && !module.view) {
     options.onNotice?.(

@@ -278,6 +278,11 @@ export const runConfigSchema = z.strictObject({
     masked: z.boolean().default(true),
     /** Longest run of tokens of one turn. */
     maxTokens: positions.default(32),
+    /**
+     * Memory that keys and values of running episodes may take, MiB, as if each grew as long as the model reads; fewer groups
+     * run at a time where `concurrentGroups` would take more. Unlimited where absent.
+     */
+    cacheMb: mebibytes.exactOptional(),
     /** Effect of a weight update on the cache of running episodes. */
     cacheOnUpdate: z.enum(['keep', 'recompute']).default('keep'),
     /** Folder of a run whose newest weights training starts from; random ones where absent. */

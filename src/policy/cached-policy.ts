@@ -13,6 +13,7 @@
  *
  *     new prompts    ── prefill ──►  keys and values of the prompt, pointer keys
  *     new candidates ── vectors ──►  bags, keys of their mentions            (choice decoder)
+ *       (of a language model ── decide, a part of them per call: prompt-reader.ts)
  *     new tokens     ── decide  ──►  keys and values of the past, scores or logits, value
  *                                     └─ choose │ sample ─►  acted, or one more token to read in the next call
  *
@@ -36,6 +37,7 @@ import { cachedCandidates, decisionFeeds, keepPast, readingOf } from './decision
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
+import { PromptReader } from './prompt-reader.ts';
 
 /** Model, codec and limits of a cached policy. */
 export interface CachedPolicyOptions
@@ -45,6 +47,8 @@ export interface CachedPolicyOptions
   readonly codec: Codec;
   /** Turns per engine call, at most. */
   readonly maxBatch: number;
+  /** Tokens of a language model's prompts that one call reads, at most; 512 where absent. */
+  readonly promptTokensPerCall?: number;
   /** Milliseconds, for the stages of a turn; without it turns carry none. */
   readonly now?: () => number;
 }
@@ -53,8 +57,10 @@ export interface CachedPolicyOptions
 export class CachedPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: CachedPolicyOptions;
-  /** Program that reads prompts: once per group, over [G, P] tokens. */
-  readonly #prefill: Program;
+  /** Program that reads prompts: once per group, over [G, P] tokens. Absent where the reader does. */
+  readonly #prefill: Program | undefined;
+  /** Reader of a language model's prompts, through the program of every other call. */
+  readonly #reader: PromptReader | undefined;
   /** Program that turns candidate texts into vectors; absent with the tokens decoder. */
   readonly #vectors: Program | undefined;
   /** Program of every other call: reads new tokens over the cache, and scores candidates or next tokens. */
@@ -75,9 +81,15 @@ export class CachedPolicy implements Policy {
   /** Tokens computed, prompts included, padding left out. */
   #tokens = 0;
 
-  private constructor(options: CachedPolicyOptions, prefill: Program, decide: Program, vectors: Program | undefined) {
+  private constructor(
+    options: CachedPolicyOptions,
+    prefill: Program | undefined,
+    decide: Program,
+    vectors: Program | undefined,
+  ) {
     this.#options = options;
     this.#prefill = prefill;
+    this.#reader = prefill ? undefined : new PromptReader(options.config, options.promptTokensPerCall);
     this.#decide = decide;
     this.#vectors = vectors;
     this.maxBatch = options.maxBatch;
@@ -87,7 +99,7 @@ export class CachedPolicy implements Policy {
   static async create(engine: Engine, options: CachedPolicyOptions, params: ParamSet): Promise<CachedPolicy> {
     const { config, decoder, codec } = options;
     checkVocabulary(config, codec.vocabSize);
-    const prefill = await engine.compile(prefillGraph(config));
+    const prefill = PromptReader.reads(config) ? undefined : await engine.compile(prefillGraph(config));
     const decide = await engine.compile(decoder === 'choice' ? chooseGraph(config) : decodeGraph(config));
     const vectors = decoder === 'choice' ? await engine.compile(actionsGraph(config)) : undefined;
     const policy = new CachedPolicy(options, prefill, decide, vectors);
@@ -106,6 +118,7 @@ export class CachedPolicy implements Policy {
     // records the version that scored it; the learner's ratio is taken to the log-probability that was really drawn from.
     if (this.#options.cacheOnUpdate === 'keep') return;
     // Nothing is computed here: everything counts as unread, and is read again by the calls that next need it.
+    this.#reader?.clear();
     for (const group of this.#groups.values()) {
       group.dirty = true;
       group.vectors = 0;
@@ -187,6 +200,7 @@ export class CachedPolicy implements Policy {
   }
 
   forget(): void {
+    this.#reader?.clear();
     this.#members.clear();
     this.#groups.clear();
     this.#batches.length = 0;
@@ -211,7 +225,9 @@ export class CachedPolicy implements Policy {
     );
     if (this.#vectors) await this.#embedActions(groups.filter((group) => group.vectors < group.candidates.length));
     const read = this.#now();
-    const acted = await this.#decideFor(batch.cache, ready);
+    // A long prompt takes several calls: meanwhile the others go on.
+    const able = ready.filter(({ group }) => !group.dirty);
+    const acted = able.length > 0 ? await this.#decideFor(batch.cache, able) : [];
     if (!this.#options.now) return acted;
     const end = this.#now();
     // A call's time counts in full for every turn in it: they waited for each other. What is left of a turn's own time is
@@ -231,7 +247,7 @@ export class CachedPolicy implements Policy {
   }
 
   async dispose(): Promise<void> {
-    await this.#prefill.dispose();
+    await this.#prefill?.dispose();
     await this.#decide.dispose();
     await this.#vectors?.dispose();
   }
@@ -271,7 +287,10 @@ export class CachedPolicy implements Policy {
       this.#leave(member.group);
       member.group = this.#groupOf(`e${member.episode}`, 1, member.transcript);
       member.row = member.group.slot;
-    } else resetGroup(member.group, prompt);
+    } else {
+      this.#reader?.drop(member.group);
+      resetGroup(member.group, prompt);
+    }
     member.candidates.length = 0;
     member.group.batch.cache.setPast(member.row, 0);
   }
@@ -309,6 +328,7 @@ export class CachedPolicy implements Policy {
     group.batch.live--;
     group.live--;
     if (group.live > 0) return;
+    this.#reader?.drop(group);
     group.batch.cache.release(group.slot);
     this.#groups.delete(group.key);
   }
@@ -328,6 +348,10 @@ export class CachedPolicy implements Policy {
    */
   async #readPrompts(cache: KvCache, groups: readonly GroupState[]): Promise<void> {
     if (groups.length === 0) return;
+    if (this.#reader) {
+      this.#tokens += await this.#reader.read(groups, this.#decide, this.#weights);
+      return;
+    }
     const { config } = this.#options;
     const longest = Math.max(...groups.map(({ prompt }) => prompt.tokens.length));
     cache.reservePrompt(longest);
@@ -336,7 +360,7 @@ export class CachedPolicy implements Policy {
       groups.map(({ prompt }) => prompt),
       longest,
     );
-    const out = await this.#prefill.run({ ...this.#weights, ...feeds });
+    const out = await this.#prefill!.run({ ...this.#weights, ...feeds });
     const dh = headSize(config);
     const width = config.kvHeads * longest * dh; // of one prompt in the outputs, padding included
     let packed = 0; // pointer keys are packed: no padding between prompts

@@ -8,7 +8,7 @@
 import type { HostTensor } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { f32, i32, PAD, steps } from '../model/feeds.ts';
-import { MAX_MENTIONS } from '../reading/transcript.ts';
+import { MAX_MENTIONS, type Prompt } from '../reading/transcript.ts';
 import type { MemberState } from './episode-state.ts';
 import type { KvCache } from './kv-cache.ts';
 
@@ -18,9 +18,15 @@ import type { KvCache } from './kv-cache.ts';
  */
 const MAX_NEW_TOKENS = 64;
 
-/** Tokens that a call reads for a member. */
-export interface Reading {
-  readonly member: MemberState;
+/** What a call has to know of the reader of some tokens. */
+interface Reader extends Pick<MemberState, 'episode' | 'row'> {
+  readonly transcript: { readonly tokens: ArrayLike<number> };
+  readonly group: { readonly slot: number; readonly prompt: Pick<Prompt, 'tokens' | 'focus'> };
+}
+
+/** Tokens that a call reads for a member, or of a prompt. */
+export interface Reading<M extends Reader = Reader> {
+  readonly member: M;
   /** Tokens after the prompt that are cached, and that the call reads. */
   readonly cached: number;
   readonly fresh: number;
@@ -29,7 +35,7 @@ export interface Reading {
 }
 
 /** Tokens of a member that the next call reads: at most MAX_NEW_TOKENS, from the first that is not cached. */
-export function readingOf(member: MemberState, cache: KvCache): Reading {
+export function readingOf(member: MemberState, cache: KvCache): Reading<MemberState> {
   const cached = cache.pastOf(member.row);
   const left = member.transcript.tokens.length - cached;
   return { member, cached, fresh: Math.min(left, MAX_NEW_TOKENS), decides: left <= MAX_NEW_TOKENS };

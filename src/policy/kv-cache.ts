@@ -86,6 +86,15 @@ export class KvCache {
     this.mentionMask = new Float32Array(groups * this.actions * MAX_MENTIONS).fill(MASKED);
   }
 
+  /**
+   * Bytes of keys and values, at most: when every member is as long as the model reads. The room that pools are grown
+   * ahead is left out.
+   */
+  static mostBytes(config: ModelConfig, groups: number, members: number): number {
+    const { layers, kvHeads, maxPositions } = config;
+    return 8 * layers * kvHeads * headSize(config) * groups * members * maxPositions;
+  }
+
   /** True when no slot is free. */
   get full(): boolean {
     return this.#free.length === 0;

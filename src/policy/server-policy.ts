@@ -340,6 +340,9 @@ export class ServerPolicy implements Policy {
         last = messageOf(thrown);
       }
     }
+    // Not among those that `dispose` takes away, though a load whose answer was lost may have happened.
+    await client.unload(name).catch(() => {});
+    rmSync(folder, { recursive: true, force: true });
     throw new LongplayError('REMOTE_FAILED', `the server loads no adapter from ${folder}: ${last}`);
   }
 

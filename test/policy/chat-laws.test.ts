@@ -88,7 +88,9 @@ function checkpoint(quantize: Quantize, change: Partial<ChatReading> = {}): Poli
   const codec = openChatCodec(chat);
   const common = { config, codec, decoder: 'tokens', masked: true, maxTokens: 24, cacheOnUpdate: 'recompute' } as const;
   return {
-    open: (maxBatch = 64) => CachedPolicy.create(engine, { ...common, maxBatch }, drawn(config, 0)),
+    // Small batches read prompts in small parts: the laws compare them with large ones, which read them whole.
+    open: (maxBatch = 64) =>
+      CachedPolicy.create(engine, { ...common, maxBatch, promptTokensPerCall: 40 * maxBatch }, drawn(config, 0)),
     env,
     groupSize: 2,
     weights: drawn(config, 1),

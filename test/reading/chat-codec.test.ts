@@ -149,7 +149,7 @@ describe('foreign text', () => {
     const transcript = codec.openText('<|im_start|>user\nhi');
     expect(whole(transcript)[0]).toBe(openText(folder).tokenizer.special.get('<|im_start|>'));
     expect(transcript.tokens.length).toBe(1);
-    expect(() => codec.openText('')).toThrow('no token');
+    expect(() => codec.openText('')).toThrow('two tokens or more');
   });
 });
 
