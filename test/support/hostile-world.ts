@@ -121,7 +121,7 @@ export const WAYS = {
   listeners: { ...harmless, within: APART },
   port: { ...harmless, within: APART },
   extra: { when: ANSWER },
-  child: { ...harmless, within: ALONE }, // a thread's children are those of the whole process
+  child: { ...harmless, within: APART }, // those of an inline host are our own
   'getter-reward': { when: ANSWER },
   'getter-kind': { when: ANSWER },
   'getter-success': { when: ANSWER },
