@@ -5,6 +5,7 @@ import { UserError } from '../src/core/errors.ts';
 import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
+import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
 
 type Flags = ReturnType<typeof flags>;
@@ -12,10 +13,15 @@ type Flags = ReturnType<typeof flags>;
 const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
   horizon: ({ cells, minutes }) => horizon({ cells, minutes }),
   'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
-  searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
+  sciworld: (flags) => sciworld(sized(flags)),
+  searchqa: (flags) => searchqa(sized(flags)),
   textcraft: ({ cells, minutes }) => fromScratch({ world: 'textcraft', cells, minutes }),
   babyai: ({ cells, minutes }) => fromScratch({ world: 'babyai', cells, minutes }),
 };
+
+function sized({ seeds = 3, envSteps }: Flags) {
+  return { seeds, ...(envSteps === undefined ? {} : { envSteps }) };
+}
 
 await runCommand(async () => {
   const given = flags();
