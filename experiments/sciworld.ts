@@ -16,15 +16,16 @@ import { columns, percent } from '../src/evaluation/table.ts';
 import { resultFiles } from './results.ts';
 import { over, type Played, runStudy, type Study, type StudyOptions } from './trial.ts';
 
-/** Runs what is left of the study: the 30 tasks first, whose bar is the older one. */
+/** Runs what is left of the study, both tables under one seed after the other. */
 export async function sciworld(options: StudyOptions): Promise<void> {
   const { markdown } = resultFiles('sciworld');
-  const easy = await runStudy('sciworld-easy.yaml', resultFiles('sciworld-easy').json, options);
-  const paper = await runStudy('sciworld.yaml', resultFiles('sciworld').json, options);
-  if (easy.trials.length === 0 || paper.trials.length === 0) return;
-  const parts = { paper: paperTable(paper), easy: easyTable(easy), seeds: [seedTable(paper), seedTable(easy)] };
-  writeFileSync(markdown, page(parts, paper, easy, options));
-  process.stdout.write(`${[...parts.paper, '', ...parts.easy].join('\n')}\nwritten: ${markdown.pathname}\n`);
+  for (let seeds = 1; seeds <= options.seeds; seeds++) {
+    const easy = await runStudy('sciworld-easy.yaml', resultFiles('sciworld-easy').json, { ...options, seeds });
+    const paper = await runStudy('sciworld.yaml', resultFiles('sciworld').json, { ...options, seeds });
+    const parts = { paper: paperTable(paper), easy: easyTable(easy), seeds: [seedTable(paper), seedTable(easy)] };
+    writeFileSync(markdown, page(parts, paper, easy, options));
+    process.stdout.write(`${[...parts.paper, '', ...parts.easy].join('\n')}\nwritten: ${markdown.pathname}\n`);
+  }
 }
 
 /** Row of a table: which tasks it is over. */
