@@ -19,9 +19,15 @@ import { over, type Played, runStudy, type Study, type StudyOptions } from './tr
 /** Runs what is left of the study, both tables under one seed after the other. */
 export async function sciworld(options: StudyOptions): Promise<void> {
   const { markdown } = resultFiles('sciworld');
+  // A return is then the final score, with failures as 0.
+  const evaluated = { failure: 'forfeits' };
   for (let seeds = 1; seeds <= options.seeds; seeds++) {
-    const easy = await runStudy('sciworld-easy.yaml', resultFiles('sciworld-easy').json, { ...options, seeds });
-    const paper = await runStudy('sciworld.yaml', resultFiles('sciworld').json, { ...options, seeds });
+    const easy = await runStudy('sciworld-easy.yaml', resultFiles('sciworld-easy').json, {
+      ...options,
+      seeds,
+      evaluated,
+    });
+    const paper = await runStudy('sciworld.yaml', resultFiles('sciworld').json, { ...options, seeds, evaluated });
     const parts = { paper: paperTable(paper), easy: easyTable(easy), seeds: [seedTable(paper), seedTable(easy)] };
     writeFileSync(markdown, page(parts, paper, easy, options));
     process.stdout.write(`${[...parts.paper, '', ...parts.easy].join('\n')}\nwritten: ${markdown.pathname}\n`);
@@ -111,8 +117,8 @@ function page(
   const fenced = (lines: readonly string[]) => `\`\`\`\n${lines.join('\n')}\n\`\`\``;
   return `# SciWorld from scratch, by RL on the score alone
 
-One policy for all tasks of a table, trained on its train variations only, a failure taking back what was earned
-(\`failure: forfeits\`), so that a return is the final score with failures as 0. Means over training seeds with 95 % intervals over seeds
+One policy for all tasks of a table, trained on its train variations only and played with \`failure: forfeits\`, so that a
+return is the final score with failures as 0; (b) was trained so, (a) keeps what it earned before a failure. Means over training seeds with 95 % intervals over seeds
 and tasks (over tasks for random play and for single seeds). Success is a score of 100.
 
 Repeat with \`${command}\`: a seed that is done is kept in sciworld.json and sciworld-easy.json.

@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { startRun } from '../actors/tree.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
+import type { EnvOptions } from '../src/core/env.ts';
 import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
 import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
+import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
+import { loadNewestOf } from '../src/record/run-checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
@@ -45,6 +48,8 @@ export interface StudyOptions {
   readonly seeds: number;
   /** Budget of training, per seed; the configuration's where absent. */
   readonly envSteps?: number;
+  /** Options of the world that is played in after training, beside the configuration's. */
+  readonly evaluated?: EnvOptions;
 }
 
 /**
@@ -52,18 +57,22 @@ export interface StudyOptions {
  * interrupted study goes on behind it; figures of another configuration are not.
  * @param file configuration in experiments/
  */
-export async function runStudy(file: string, json: URL, { seeds, envSteps }: StudyOptions): Promise<Study> {
+export async function runStudy(
+  file: string,
+  json: URL,
+  { seeds, envSteps, evaluated = {} }: StudyOptions,
+): Promise<Study> {
   const config = configured(file, 0, envSteps);
   const study = readStudy(json, config);
   const keep = () => {
     mkdirSync(new URL('.', json), { recursive: true });
     writeFileSync(json, `${JSON.stringify(study)}\n`);
   };
-  study.random ??= await played({ ...config, policy: { ...config.policy, kind: 'random' } }, ['sampled']);
+  study.random ??= await played({ ...config, policy: { ...config.policy, kind: 'random' } }, evaluated, ['sampled']);
   keep();
   for (let seed = 1; seed <= seeds; seed++) {
     if (study.trials.some((trial) => trial.seed === seed)) continue;
-    study.trials.push(await train(configured(file, seed, envSteps)));
+    study.trials.push(await train(configured(file, seed, envSteps), evaluated));
     keep();
     process.stdout.write(`${file}: seed ${seed} of ${seeds} is done\n`);
   }
@@ -97,38 +106,45 @@ export function over(
   return values.length > 1 && indices.length > 1 ? overSeedsAndTasks(values) : overTasks(values[0] ?? []);
 }
 
-/** Trains a configuration and plays its evaluated tasks. */
-async function train(config: RunConfig): Promise<Trial> {
-  let status: { version: number; envSteps: number; elapsedMs: number } | undefined;
-  let cpuSeconds = 0;
-  const figures = await played(config, ['sampled', 'greedy'], async (run) => {
+/** Trains a configuration in a temporary folder and plays its evaluated tasks by what it saved last. */
+async function train(config: RunConfig, evaluated: EnvOptions): Promise<Trial> {
+  const dir = join(tmpdir(), `longplay-${config.env.id}-${process.pid}-${config.seed}`);
+  createRunFolder(dir, config);
+  try {
+    const run = await started(config, dir, true);
     const before = process.cpuUsage();
-    status = (await run.train()).status;
+    const { version: updates, envSteps, elapsedMs } = (await run.train().finally(() => run.stop())).status;
     const { user, system } = process.cpuUsage(before);
-    cpuSeconds = (user + system) / 1e6;
-  });
-  const { version: updates, envSteps, elapsedMs } = status!;
-  return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, ...figures };
+    const figures = await played(config, evaluated, ['sampled', 'greedy'], loadNewestOf(dir));
+    const cpuSeconds = (user + system) / 1e6;
+    return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, ...figures };
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
 }
 
-/** Plays the evaluated tasks at each horizon, after training where `before` trains. */
-async function played(
-  config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[],
-  before?: (run: Awaited<ReturnType<typeof startRun>>) => Promise<void>,
-): Promise<Played> {
-  const dir = join(tmpdir(), `longplay-${config.env.id}-${process.pid}-${config.policy.kind}-${config.seed}`);
-  createRunFolder(dir, config);
-  const run = await startRun({
+function started(config: RunConfig, dir: string, learn: boolean, checkpoint?: LoadedCheckpoint) {
+  return startRun({
     config,
     dir,
     mode: 'async',
     envModule: worldUrl(config.env.id, config.env.options),
-    learn: before !== undefined,
+    learn,
     onNotice: (line) => process.stderr.write(`${line}\n`),
+    ...(checkpoint ? { checkpoint } : {}),
   });
+}
+
+/** Plays the evaluated tasks at each horizon, in a world of further options. */
+async function played(
+  trained: RunConfig,
+  evaluated: EnvOptions,
+  kinds: readonly ('sampled' | 'greedy')[],
+  checkpoint?: LoadedCheckpoint,
+): Promise<Played> {
+  const config = { ...trained, env: { ...trained.env, options: { ...trained.env.options, ...evaluated } } };
+  const run = await started(config, '.', false, checkpoint);
   try {
-    await before?.(run);
     const rates: Record<string, Record<number, number>> = {};
     const returns: Record<string, Record<number, number>> = {};
     for (const horizon of config.evaluation.horizons) {
@@ -147,7 +163,6 @@ async function played(
     return { rates, returns };
   } finally {
     await run.stop();
-    rmSync(dir, { recursive: true, force: true });
   }
 }
 
