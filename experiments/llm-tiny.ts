@@ -203,7 +203,7 @@ function configOf(
         groupsPerUpdate: groups,
         warmupSteps: 5,
         epochs: 1,
-        entropyCoef: 0,
+        entropyCoef: 0.02, // without one the few groups with a signal make the policy deterministic within twenty updates
         recompute: false,
         maxTokens: 16_384,
         ...learner,
@@ -266,7 +266,7 @@ export async function llmTiny({ seed, updates }: { readonly seed: number; readon
   const dir = mkdtempSync(join(tmpdir(), 'longplay-llm-tiny-'));
   try {
     const tuning = { epochs: 1, copies: 1, tuningRate: 3e-4 };
-    const learning = { updates, groups: 8, full: false, learningRate: 3e-3 };
+    const learning = { updates, groups: 8, full: false, learningRate: 1e-3 };
     const study = { seed, horizon: 4, tasks: 31, episodes: 16, ...tuning, ...learning };
     await studyTiny(dir, study, (line) => console.log(line));
   } finally {

@@ -320,7 +320,7 @@ export const policyLaws: readonly PolicyLaw[] = [
 
 /** Tests of all laws for one policy. */
 export function testPolicyLaws(name: string, subject: () => MaybePromise<PolicySubject>): void {
-  describe(`${name} policy`, { timeout: 60_000 }, () => {
+  describe(`${name} policy`, { timeout: 240_000 }, () => {
     for (const { name: law, holds } of policyLaws) {
       it(law, async ({ skip }) => {
         const opened = await subject();
