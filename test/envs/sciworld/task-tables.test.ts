@@ -101,6 +101,18 @@ describe('the thirty tasks', () => {
   });
 });
 
+describe('answer boxes', () => {
+  it.each([
+    [0, 'red box', 'green box'],
+    [1, 'green box', 'blue box'],
+    [2, 'blue box', 'orange box'],
+    [3, 'orange box', 'yellow box'],
+    [4, 'yellow box', 'purple box'],
+  ])('of pair %i are the %s and the %s', (pair, yes, no) => {
+    expect(asked(house('test-conductivity', pair)).boxes.map(({ name }) => name)).toEqual([yes, no]);
+  });
+});
+
 describe('mixed radix', () => {
   it.each([
     [0, [5, 3], [0, 0]],
