@@ -258,6 +258,11 @@ describe('thermometer tasks', () => {
 });
 
 describe('circuit tasks', () => {
+  /** A variation that asks about each thing. */
+  const variationOf = new Map(
+    some('test-conductivity', 36).map((variation) => [asked(house('test-conductivity', variation)).target, variation]),
+  );
+
   it('place all parts, a renewable source and another in the workshop', () => {
     const parts = [
       'electric motor',
@@ -296,9 +301,7 @@ describe('circuit tasks', () => {
     ['wood block', false],
     ['book (The Foundations of the Origin of Species)', false],
   ])('know whether %s conducts: %s', (name, conducts) => {
-    const variation = some('test-conductivity', 36).find(
-      (one) => asked(house('test-conductivity', one)).target === name,
-    )!;
+    const variation = variationOf.get(name)!;
     const simulator = house('test-conductivity', variation);
     const { place, boxes } = asked(simulator);
     expect(['workshop', 'kitchen', 'living room']).toContain(place);
