@@ -20,6 +20,10 @@ export interface Snapshot {
   readonly url: string;
 }
 
+/**
+ * Driver of one episode's browser: takes snapshots, clicks, keys and addresses. Whatever it cannot do leaves the page
+ * as it is.
+ */
 export interface Driver {
   snapshot(): MaybePromise<Snapshot>;
   /** Mouse click at a point of the viewport, in CSS pixels. */
