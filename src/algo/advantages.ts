@@ -52,7 +52,7 @@ export interface GrpoConfig extends Common, Credit {
   readonly std: boolean;
 }
 
-/** Dr. GRPO: GRPO without the division by the standard deviation; meant with `aggregation: { type: 'constant' }`. */
+/** GRPO without the division by the standard deviation (of Dr. GRPO); meant with `aggregation: { type: 'constant' }`. */
 export interface DrGrpoConfig extends Common, Credit {
   readonly algorithm: 'dr_grpo';
 }
