@@ -56,7 +56,7 @@ export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => voi
   const onSignal = (signal: NodeJS.Signals) => {
     const now = performance.now();
     if (now - countedAt < SAME_MS) return;
-    if (!expected) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
+    if (!expected) return process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
     expected = false;
     countedAt = now;
     tell(signal);
