@@ -18,7 +18,7 @@ import type { KvCache } from './kv-cache.ts';
  */
 const MAX_NEW_TOKENS = 64;
 
-/** What a call has to know of the reader of some tokens. */
+/** Reader of some tokens: facts that a call needs of it. */
 interface Reader extends Pick<MemberState, 'episode' | 'row'> {
   readonly transcript: { readonly tokens: ArrayLike<number> };
   readonly group: { readonly slot: number; readonly prompt: Pick<Prompt, 'tokens' | 'focus'> };
