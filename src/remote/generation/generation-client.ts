@@ -133,7 +133,7 @@ function sglang(options: GenerationOptions): GenerationClient {
     async load(name, path) {
       const { status, body } = await post('/load_lora_adapter', { lora_name: name, lora_path: path, pinned: false });
       const { success, error_message: why } = recordOf(body);
-      if (success === true || (typeof why === 'string' && /already (loaded|exists)/i.test(why))) return;
+      if (success === true || (typeof why === 'string' && /already (been )?(loaded|exists)/i.test(why))) return;
       throw failed('/load_lora_adapter', status, why ?? body);
     },
     async unload(name) {
