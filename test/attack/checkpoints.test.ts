@@ -18,8 +18,8 @@ import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { amount, campaign, expectMistake, orMistake, tell } from './campaign.ts';
 import { type Json, mutated, mutatedJson } from './mutations.ts';
 
-const COUNT = amount(100_000, 300);
-const RESUMED = amount(200, 4);
+const COUNT = amount(100_000, 200);
+const RESUMED = amount(200, 3);
 
 const config = toyConfig('chain', {
   horizon: { type: 'adaptive', rounds: [4, 8] },

@@ -21,7 +21,7 @@ import { packageRoot } from '../../src/runtime/thread.ts';
 import { smallConfig } from '../support/small-run.ts';
 import { amount, rngOf, tell } from './campaign.ts';
 
-const KILLS = amount(200, 6);
+const KILLS = amount(200, 5);
 /** Kills that one run suffers before it may end. */
 const KILLS_PER_RUN = 8;
 /** Kill before which a second process tries to resume the run as well. */
