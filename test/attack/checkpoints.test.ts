@@ -98,6 +98,7 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
       }
       const run = orMistake(() => runStateOf<SchedulerState, unknown>(loaded));
       expect(unaccounted(run!.rollout.accounting)).toBe(0);
+      expect(run!.rollout.quarantined.every(Number.isSafeInteger)).toBe(true);
       orMistake(() => restore(config.horizon, run!.horizon));
     });
     tell(`checkpoints: ${passed} of ${COUNT} passed over`);

@@ -25,7 +25,7 @@ const KILLS = amount(200, 5);
 /** Kills that one run suffers before it may end. */
 const KILLS_PER_RUN = 8;
 /** Kill before which a second process tries to resume the run as well. */
-const RIVAL_AT = 3;
+const RIVAL_AT = 1;
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 const folder = mkdtempSync(join(tmpdir(), 'longplay-attack-kills-'));
@@ -60,7 +60,7 @@ async function moment(rng: Rng, run: string, child: ChildProcess): Promise<keyof
   }
 }
 
-/** Waits until a process has the run. @returns false where it ended before that */
+/** Waits until a process has the run, and a checkpoint is there that another could resume. @returns false where it ended before that */
 async function holdsRun(run: string, child: ChildProcess): Promise<boolean> {
   const holder = () => {
     try {
@@ -69,7 +69,8 @@ async function holdsRun(run: string, child: ChildProcess): Promise<boolean> {
       return undefined;
     }
   };
-  while (holder() !== child.pid) {
+  const checkpoints = join(run, 'checkpoints');
+  while (holder() !== child.pid || !existsSync(checkpoints) || listCheckpoints(checkpoints).length === 0) {
     if (child.exitCode !== null || child.signalCode !== null) return false;
     await sleep(20);
   }
