@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { runCommand } from '../src/cli/fail.ts';
 import { UserError } from '../src/core/errors.ts';
 import { fromScratch } from './from-scratch.ts';
+import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
 import { searchqa } from './searchqa.ts';
@@ -14,6 +15,7 @@ const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
   'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
   searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
   textcraft: ({ cells, minutes }) => fromScratch({ world: 'textcraft', cells, minutes }),
+  gallery: ({ runs }) => gallery(runs),
   babyai: ({ cells, minutes }) => fromScratch({ world: 'babyai', cells, minutes }),
 };
 
@@ -37,6 +39,7 @@ function flags() {
       'env-steps': { type: 'string' },
       cells: { type: 'string' },
       minutes: { type: 'string' },
+      runs: { type: 'string' },
     },
   });
   const number = (flag: keyof typeof values, whole: boolean) => {
@@ -56,5 +59,6 @@ function flags() {
     envSteps: number('env-steps', true),
     cells: number('cells', true),
     minutes: number('minutes', false),
+    runs: values.runs === undefined ? [] : values.runs.split(','),
   };
 }
