@@ -1,6 +1,6 @@
 /**
  * Question    What do the viewer's pages look like, wide and narrow, light and dark?
- * Command     npm run experiment -- gallery            (--runs a,b,c for recorded runs of yours; needs Chromium)
+ * Command     npm run experiment -- gallery            (then paths, for recorded runs of yours; needs Chromium)
  * Does        Records short runs where none are given (TextCraft under a stretched horizon and under a fixed one, BabyAI), serves
  *             them with the viewer, and photographs every page at 1280 and 375 px in both themes.
  * Expected    Pictures and an index page in experiments/results/gallery, at most 2 MB together.
@@ -206,7 +206,7 @@ interface Series {
 }
 
 /** Quality of the pictures, in [0, 100]. */
-const QUALITY = 50;
+const QUALITY = 46;
 
 async function series(browser: Browser, url: string, shots: readonly Shot[], series: Series): Promise<void> {
   const { theme, width, height, folder } = series;

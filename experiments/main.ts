@@ -1,64 +1,56 @@
 /** `npm run experiment -- <name>`: runs a study. */
-import { parseArgs } from 'node:util';
+import type { Command } from 'commander';
 import { runCommand } from '../src/cli/fail.ts';
-import { UserError } from '../src/core/errors.ts';
+import { MOST, number, wholeNumber } from '../src/cli/flags.ts';
+import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { fromScratch } from './from-scratch.ts';
 import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
+import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
+import type { StudyOptions } from './trial.ts';
 
-type Flags = ReturnType<typeof flags>;
-
-const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
-  horizon: ({ cells, minutes }) => horizon({ cells, minutes }),
-  'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
-  searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
-  textcraft: ({ cells, minutes }) => fromScratch({ world: 'textcraft', cells, minutes }),
-  gallery: ({ runs }) => gallery(runs),
-  babyai: ({ cells, minutes }) => fromScratch({ world: 'babyai', cells, minutes }),
-};
-
-await runCommand(async () => {
-  const given = flags();
-  const study = studies[given.name ?? ''];
-  if (!study) {
-    throw new UserError(
-      'BAD_ARGUMENT',
-      `unknown experiment '${given.name ?? ''}'; known: ${Object.keys(studies).join(', ')}`,
-    );
-  }
-  await study(given);
-});
-
-function flags() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      seeds: { type: 'string' },
-      'env-steps': { type: 'string' },
-      cells: { type: 'string' },
-      minutes: { type: 'string' },
-      runs: { type: 'string' },
-    },
-  });
-  const number = (flag: keyof typeof values, whole: boolean) => {
-    const text = values[flag];
-    if (text === undefined) return undefined;
-    const n = Number(text);
-    const least = flag === 'cells' ? 0 : Number.MIN_VALUE;
-    if (!(n >= least) || (whole && !Number.isInteger(n))) {
-      const expected = `a ${whole ? 'whole ' : ''}number ${least === 0 ? '≥' : 'above'} 0`;
-      throw new UserError('BAD_ARGUMENT', `--${flag}: expected ${expected}, got ${text}`);
-    }
-    return n;
-  };
-  return {
-    name: positionals[0],
-    seeds: number('seeds', true),
-    envSteps: number('env-steps', true),
-    cells: number('cells', true),
-    minutes: number('minutes', false),
-    runs: values.runs === undefined ? [] : values.runs.split(','),
-  };
+interface CellFlags {
+  readonly cells?: number;
+  readonly minutes?: number;
 }
+
+/** Program of the studies, each a command with flags of its own. */
+export function experimentProgram(): Command {
+  const program = newProgram('npm run experiment --', 'Run a study; what is done is kept in experiments/results.');
+  const inCells = (name: string, about: string, run: (flags: CellFlags) => Promise<void>) =>
+    program
+      .command(name)
+      .description(about)
+      .option('--cells <n>', 'cells to train now, all that are missing by default; 0 writes the page', wholeNumber(0))
+      .option('--minutes <n>', 'begin no cell after this time', number(0, true))
+      .action((flags: CellFlags) => runCommand(() => run(flags)));
+  inCells('textcraft', 'TextCraft from scratch: three seeds an arm', (flags) =>
+    fromScratch({ world: 'textcraft', ...flags }),
+  );
+  inCells('babyai', 'BabyAI from scratch: three seeds an arm', (flags) => fromScratch({ world: 'babyai', ...flags }));
+  inCells('horizon', 'horizons: four schedules, two worlds, ten seeds', horizon);
+  const inSeeds = (name: string, about: string, run: (flags: StudyOptions) => Promise<void>) =>
+    program
+      .command(name)
+      .description(about)
+      .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
+      .option('--env-steps <n>', "budget of a seed in environment steps (default: the configuration's)", wholeNumber(1))
+      .action((flags: StudyOptions) => runCommand(() => run(flags)));
+  inSeeds('searchqa', 'SearchQA from scratch', searchqa);
+  inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
+  program
+    .command('llm-tiny')
+    .description('a tiny chat model: fine-tuned on the planner, then an adapter by reinforcement learning')
+    .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
+    .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed, updates: 60 })));
+  program
+    .command('gallery')
+    .description('pictures of every page of the viewer, of short runs that it records')
+    .argument('[runs...]', 'recorded runs to photograph instead')
+    .action((runs: readonly string[]) => runCommand(() => gallery(runs)));
+  return program;
+}
+
+await runAsScript(import.meta.url, experimentProgram);
