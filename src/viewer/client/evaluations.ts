@@ -23,6 +23,7 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
   const labels = [...new Set(rows.flatMap(({ row }) => row.labels.map(({ label }) => label)))];
   const shown = labels.length > 1 ? labels.slice(0, MAX_LABELS) : [];
   const several = runs.length > 1;
+  const repeated = rows.some(({ row: { all } }) => all.episodes !== all.tasks);
   const unseen = rows.some(({ row }) => row.unseen);
   const head = h(
     'tr',
@@ -31,8 +32,8 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
     h('th', { scope: 'col' }, 'success (95 %)'),
     several ? h('th', { scope: 'col' }, 'run') : null,
     ...shown.map((label) => h('th', { scope: 'col', class: 'n' }, visible(label))),
-    unseen ? h('th', { scope: 'col', class: 'n' }, 'unseen tasks') : null,
-    ...['mean return', 'turns', 'tasks', 'episodes', 'after update'].map((name) =>
+    unseen ? h('th', { scope: 'col', class: 'n' }, 'unseen') : null,
+    ...['return', 'turns', 'tasks', ...(repeated ? ['episodes'] : []), 'update'].map((name) =>
       h('th', { scope: 'col', class: 'n' }, name),
     ),
   );
@@ -49,7 +50,7 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
         several ? h('td', {}, visible(run)) : null,
         ...shown.map((label) => h('td', { class: 'n' }, percentText(ofLabel(label)?.success.value))),
         unseen ? h('td', { class: 'n' }, percentText(row.unseen?.success.value)) : null,
-        ...[all.score, all.turns, all.tasks, all.episodes, row.update].map((value) =>
+        ...[all.score, all.turns, all.tasks, ...(repeated ? [all.episodes] : []), row.update].map((value) =>
           h('td', { class: 'n' }, numberText(value)),
         ),
       ),

@@ -40,7 +40,7 @@ export interface PhasePlan {
   readonly phases: readonly { readonly at: number; readonly turns: number }[];
 }
 
-/** What is drawn besides the lines. */
+/** Settings of a plot besides its lines. */
 export interface PlotSettings {
   readonly marks: readonly Marks[];
   readonly plans: readonly PhasePlan[];
