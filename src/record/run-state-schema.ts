@@ -195,8 +195,12 @@ export function checkRunContent({ state, tensors }: CheckpointContent, update: n
   if (why !== undefined) throw senseless(why);
 }
 
+/** Longest reason in characters: what it names is quoted from the file. */
+const MAX_REASON = 300;
+
 function senseless(what: string): LongplayError {
-  return new LongplayError('BAD_CHECKPOINT', `state.json: ${what}`);
+  const line = what.slice(0, MAX_REASON).replace(/[\s\p{Cc}]+/gu, ' ');
+  return new LongplayError('BAD_CHECKPOINT', `state.json: ${line}`);
 }
 
 function oddVersion({ version, horizon, rollout }: RunStateJson, update: number): string | undefined {
