@@ -29,6 +29,7 @@ import type { RecorderInit } from './recorder/recorder-actor.ts';
 import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
 import type { RolloutInit } from './rollout/protocol.ts';
 import type { RunOptions } from './run.ts';
+import type { SchedulerJournal } from './scheduler/journaling.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 
@@ -221,7 +222,12 @@ export function recorderInit(
   };
 }
 
-export function schedulerInit(options: RunOptions, env: Env, saved: Policy['saved']): SchedulerInit {
+export function schedulerInit(
+  options: RunOptions,
+  env: Env,
+  saved: Policy['saved'],
+  journal?: SchedulerJournal,
+): SchedulerInit {
   const { config, learn, evaluation, firstEpisode = 0 } = options;
   return {
     ...config,
@@ -240,6 +246,7 @@ export function schedulerInit(options: RunOptions, env: Env, saved: Policy['save
       everyUpdates: learn && evaluation ? config.evaluation.everyUpdates : 0,
       plans: evaluation?.plans(env) ?? [],
     },
+    journal,
     paths: { ...PATHS, learner: learn ? PATHS.learner : undefined },
   };
 }
@@ -283,6 +290,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
     maxLag: learner.maxLag,
+    digests: options.journal !== undefined,
     maxUpdates: config.stop.updates,
     checkpoint: {
       dir: join(dir, 'checkpoints'),

@@ -33,6 +33,8 @@ export interface RunOptions {
   readonly learn: boolean;
   /** Checkpoint to resume from. */
   readonly checkpoint?: LoadedCheckpoint | undefined;
+  /** Folder of the journal of a run that learns; what it holds after the checkpoint is taken up. */
+  readonly journal?: string | undefined;
   /** Initial weights of a fresh run, instead of random ones. */
   readonly initial?: LoadedCheckpoint | undefined;
   readonly metrics$?: Subject<MetricsRow> | undefined;
@@ -96,6 +98,7 @@ const FLUSH_MS = 5_000;
 /**
  * Handle of a run whose actors are up.
  * @param fatal rejects with the error that ends the run for good
+ * @param closed called once everything has ended
  */
 export function startedRun(
   system: ActorSystem,
@@ -105,6 +108,7 @@ export function startedRun(
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
   { config, onNotice, record }: RunOptions,
+  closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
@@ -167,6 +171,7 @@ export function startedRun(
         await system.stop();
         await pool.close();
         record?.flush();
+        closed();
         metrics$.complete();
       })();
       return stopped;

@@ -7,8 +7,10 @@
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
+import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
+import type { View } from '../src/core/view.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
@@ -26,6 +28,7 @@ import {
   inferenceInit,
   learnerInit,
   PATHS,
+  type Policy,
   poolOptions,
   recorderInit,
   remoteInit,
@@ -35,6 +38,7 @@ import {
 import { createEnvPool, type EnvPool } from './env/env-pool.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { spawnInference } from './inference/spawn.ts';
+import { openJournal } from './journaled-run.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { spawnRecorder } from './recorder/spawn.ts';
 import { spawnRemoteInference } from './remote-inference/spawn.ts';
@@ -56,18 +60,16 @@ export async function startRun(options: RunOptions): Promise<Run> {
   const module = await loadWorld(localUrl(options.envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
   const prompt = worldPrompt(module, config.env.options, env.description);
-  const policy = setUpPolicy<SchedulerState, HorizonState>(
+  const set = setUpPolicy<SchedulerState, HorizonState>(
     config,
     { view: module.view, prompt },
     options.dir,
     options.checkpoint,
     options.initial,
   );
-  if (config.policy.kind === 'local' && policy && !module.view) {
-    options.onNotice?.(
-      `${env.id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
-    );
-  }
+  const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
+  const policy = journaled?.policy ?? set;
+  sayDefaultView(options, env, policy, module.view);
   if (learn && !policy) {
     throw new UserError(
       'BAD_CONFIG',
@@ -98,7 +100,7 @@ export async function startRun(options: RunOptions): Promise<Run> {
     const resumedFrom = learn ? policy?.saved?.params.version : undefined;
     const recorded = { ...recorderInit(options, env, metrics$, replaced, checkpoints), resumedFrom };
     await spawnRecorder(system, recorded, most.recorder);
-    await spawnScheduler(system, schedulerInit(options, env, policy?.saved), most.scheduler);
+    await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
     await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
@@ -106,12 +108,25 @@ export async function startRun(options: RunOptions): Promise<Run> {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, policy), most.inference);
     if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
-    return startedRun(system, pool, env, metrics$, fatal, chaos, options);
+    return startedRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();
     await system.stop();
     throw thrown;
   }
+}
+
+/** Says that a local policy reads a world through the default view. */
+function sayDefaultView(
+  { config, onNotice }: RunOptions,
+  { id }: Env,
+  policy: Policy | undefined,
+  view: View | undefined,
+): void {
+  if (config.policy.kind !== 'local' || !policy || view) return;
+  onNotice?.(
+    `${id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
+  );
 }
 
 /** Fatal error: rejects with the error that ends the run for good. */

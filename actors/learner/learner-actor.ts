@@ -18,6 +18,7 @@ import type { Group } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
+import { weightsDigest } from '../../src/learner/weights-file.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
@@ -103,9 +104,11 @@ class Learner {
     const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
     const { epochs, minibatches } = trainer;
     await this.publish();
+    const { params } = this.#trainer;
+    const digest = this.#init.digests ? weightsDigest(this.#init.trainer.model, params) : undefined;
     await this.#scheduler().tell({
       type: 'updated',
-      report: broken ? { ...report, skipped: epochs * minibatches } : report,
+      report: { ...report, skipped: broken ? epochs * minibatches : 0, ...(digest ? { digest } : {}) },
     });
     const due = report.version % this.#init.checkpoint.everyUpdates === 0 || this.#saveAgain;
     if (due && !broken) await this.save(); // broken: the last good one stays the newest

@@ -62,6 +62,8 @@ export interface UpdateReport {
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
+  /** Digest of the new weights, in a run with a journal. */
+  readonly digest?: string | undefined;
   /** Broken update, set where it was taken back; its groups count as filtered. */
   readonly broken?: BrokenUpdate | undefined;
 }
@@ -93,6 +95,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     /** `quarantine` folder of the run. */
     readonly dir: string;
   };
+  /** True to report the digest of every update's weights. */
+  readonly digests: boolean;
   /** Updates at which the run ends: groups that arrive later are kept, not trained on. */
   readonly maxUpdates: number | undefined;
   readonly checkpoint: RunConfig['checkpoint'] & {

@@ -43,6 +43,11 @@ export interface TrainOptions {
   readonly mode?: 'async' | 'serial' | undefined;
   /** Faults to inject. */
   readonly chaos?: ChaosSpec | undefined;
+  /**
+   * Keeps a journal in the run's folder: a kill then costs the episodes in flight and no update. A run that has one keeps
+   * it when it is resumed. Default false.
+   */
+  readonly journal?: boolean | undefined;
   /** File to record the order of messages in. */
   readonly recordOrder?: string | undefined;
   /** File of a recorded run to repeat; `mode` must be `serial`. */
@@ -184,12 +189,15 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     request.onMetrics?.(row);
     streams.metrics$.push(row);
   });
+  const folder = join(dir, 'journal');
+  const journal = request.journal || (resume && existsSync(folder)) ? folder : undefined;
   const run = await startRun({
     config,
     dir,
     mode,
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
+    journal,
     metrics$,
     onEpisodes: (trajectories, purpose) => {
       progress.finished(trajectories, purpose);
@@ -214,6 +222,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     request.onStarted?.(run);
     const { interrupt } = request;
     interrupt.addEventListener('abort', () => run.halt(), { once: true });
+    if (journal !== undefined && !resume) await saveFirst(run);
     const training = run.train();
     if (interrupt.aborted) run.halt(); // the signal came while the run was starting
     const ended = await training;
@@ -244,6 +253,13 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   } finally {
     await run.stop();
   }
+}
+
+/** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */
+async function saveFirst(run: Run): Promise<void> {
+  const { ok, message } = await run.save();
+  if (!ok)
+    throw new LongplayError('NO_PERMISSION', `a journal begins with a checkpoint, which cannot be written: ${message}`);
 }
 
 /** Initial weights: the newest good ones of another run. */

@@ -28,6 +28,7 @@ interface TrainFlags {
   readonly serial?: boolean;
   readonly json?: boolean;
   readonly chaos?: string;
+  readonly journal?: boolean;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -50,6 +51,7 @@ export function trainCommand(program: Command): void {
       '--chaos <spec>',
       'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
     )
+    .option('--journal', 'keep every result on disk as it comes: a kill costs no update')
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
     .addOption(new Option('--record-schedule <file>').hideHelp())
@@ -90,6 +92,7 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     ...prepared,
     mode: flags.serial || replayOrder !== undefined ? 'serial' : 'async',
     json: flags.json === true,
+    journal: flags.journal,
     recordOrder,
     replayOrder,
     chaos,
@@ -104,6 +107,7 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
   const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-order and --replay-order: ${why}`);
   if (flags.recordOrder !== undefined && flags.replayOrder !== undefined) throw refuse('give one of them');
   if (flags.resume !== undefined) throw refuse('a run is recorded from its start; leave --resume out');
+  if (flags.journal) throw refuse('what is recorded repeats from its start; leave --journal out');
   if (flags.serial) throw refuse('a serial run repeats by its seed; leave --serial out');
   if (flags.replayOrder !== undefined && flags.chaos !== undefined) {
     throw refuse('what chaos broke is in the record; leave --chaos out');
@@ -138,6 +142,7 @@ export async function trainAndReport(request: {
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
   readonly chaos?: ChaosSpec | undefined;
+  readonly journal?: boolean | undefined;
   readonly recordOrder?: string | undefined;
   readonly replayOrder?: string | undefined;
 }): Promise<TrainOutcome> {
