@@ -8,7 +8,7 @@
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import type { Env } from '../src/core/env.ts';
-import { UserError } from '../src/core/errors.ts';
+import { LongplayError, UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
 import type { View } from '../src/core/view.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
@@ -129,12 +129,24 @@ function sayDefaultView(
   );
 }
 
+/** Error of an actor's crash, naming the actor; what was thrown on purpose says itself what a person has to know. */
+function crashOf(path: string, error: Error): Error {
+  if (error instanceof LongplayError) return error;
+  const message = `${path} crashed: ${error.message}`;
+  // The system's errors carry their code and call, which are told apart from bugs by them.
+  const { name, stack = '' } = error;
+  const named = Object.assign(new Error(message, { cause: error }), error, { name });
+  named.stack = stack.replace(error.message, () => message);
+  return named;
+}
+
 /** Fatal error: rejects with the error that ends the run for good. */
 function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
   const fatal = new Promise<never>((_, reject) => {
     system.terminated.catch(reject);
     system.inspect$.subscribe((event) => {
-      if (event.type === 'stopped' && event.final && event.reason.kind === 'crashed') reject(event.reason.error);
+      if (event.type !== 'stopped' || !event.final || event.reason.kind !== 'crashed') return;
+      reject(crashOf(event.path, event.reason.error));
     });
     pool.observations$.subscribe({ error: reject });
   });

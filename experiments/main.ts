@@ -1,60 +1,45 @@
 /** `npm run experiment -- <name>`: runs a study. */
-import { parseArgs } from 'node:util';
+import type { Command } from 'commander';
 import { runCommand } from '../src/cli/fail.ts';
-import { UserError } from '../src/core/errors.ts';
+import { MOST, number, wholeNumber } from '../src/cli/flags.ts';
+import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
 import { searchqa } from './searchqa.ts';
 
-type Flags = ReturnType<typeof flags>;
-
-const studies: Readonly<Record<string, (flags: Flags) => Promise<void>>> = {
-  horizon: ({ cells, minutes }) => horizon({ cells, minutes }),
-  'llm-tiny': ({ seeds }) => llmTiny({ seed: seeds ?? 1, updates: 60 }),
-  searchqa: ({ seeds, envSteps }) => searchqa({ seeds: seeds ?? 3, ...(envSteps === undefined ? {} : { envSteps }) }),
-  textcraft: ({ cells, minutes }) => fromScratch({ world: 'textcraft', cells, minutes }),
-  babyai: ({ cells, minutes }) => fromScratch({ world: 'babyai', cells, minutes }),
-};
-
-await runCommand(async () => {
-  const given = flags();
-  const study = studies[given.name ?? ''];
-  if (!study) {
-    throw new UserError(
-      'BAD_ARGUMENT',
-      `unknown experiment '${given.name ?? ''}'; known: ${Object.keys(studies).join(', ')}`,
-    );
-  }
-  await study(given);
-});
-
-function flags() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      seeds: { type: 'string' },
-      'env-steps': { type: 'string' },
-      cells: { type: 'string' },
-      minutes: { type: 'string' },
-    },
-  });
-  const number = (flag: keyof typeof values, whole: boolean) => {
-    const text = values[flag];
-    if (text === undefined) return undefined;
-    const n = Number(text);
-    const least = flag === 'cells' ? 0 : Number.MIN_VALUE;
-    if (!(n >= least) || (whole && !Number.isInteger(n))) {
-      const expected = `a ${whole ? 'whole ' : ''}number ${least === 0 ? '≥' : 'above'} 0`;
-      throw new UserError('BAD_ARGUMENT', `--${flag}: expected ${expected}, got ${text}`);
-    }
-    return n;
-  };
-  return {
-    name: positionals[0],
-    seeds: number('seeds', true),
-    envSteps: number('env-steps', true),
-    cells: number('cells', true),
-    minutes: number('minutes', false),
-  };
+interface CellFlags {
+  readonly cells?: number;
+  readonly minutes?: number;
 }
+
+/** Program of the studies, each a command with flags of its own. */
+export function experimentProgram(): Command {
+  const program = newProgram('npm run experiment --', 'Run a study; what is done is kept in experiments/results.');
+  const inCells = (name: string, about: string, run: (flags: CellFlags) => Promise<void>) =>
+    program
+      .command(name)
+      .description(about)
+      .option('--cells <n>', 'cells to train now, all that are missing by default; 0 writes the page', wholeNumber(0))
+      .option('--minutes <n>', 'begin no cell after this time', number(0, true))
+      .action((flags: CellFlags) => runCommand(() => run(flags)));
+  inCells('textcraft', 'TextCraft from scratch: three seeds an arm', (flags) =>
+    fromScratch({ world: 'textcraft', ...flags }),
+  );
+  inCells('babyai', 'BabyAI from scratch: three seeds an arm', (flags) => fromScratch({ world: 'babyai', ...flags }));
+  inCells('horizon', 'horizons: four schedules, two worlds, ten seeds', horizon);
+  program
+    .command('searchqa')
+    .description('SearchQA from scratch')
+    .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
+    .option('--env-steps <n>', "budget of a seed in environment steps (default: the configuration's)", wholeNumber(1))
+    .action((flags: { readonly seeds: number; readonly envSteps?: number }) => runCommand(() => searchqa(flags)));
+  program
+    .command('llm-tiny')
+    .description('a tiny chat model: fine-tuned on the planner, then an adapter by reinforcement learning')
+    .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
+    .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed, updates: 60 })));
+  return program;
+}
+
+await runAsScript(import.meta.url, experimentProgram);

@@ -9,7 +9,10 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { Command } from 'commander';
 import { registry } from '../envs/registry.ts';
+import { runCommand } from '../src/cli/fail.ts';
+import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { messageOf, UserError } from '../src/core/errors.ts';
 import type { Difference, Parity } from '../src/core/parity.ts';
 import { worldUrl } from '../src/run/find-world.ts';
@@ -18,43 +21,54 @@ import { serveInline } from '../src/serve/agentgym/inline-server.ts';
 import { loadWorld } from '../src/world/open-world.ts';
 import { replay as llm, recordingsIn } from './parity/llm.ts';
 
-/** @returns the process's exit code */
-export async function parity(args: readonly string[], print: (line: string) => void): Promise<number> {
+/** Program of the re-player. */
+export function parityProgram(): Command {
+  return newProgram('npm run parity --', 'Play recordings of the original environments again, and count what differs.')
+    .argument('<what>', `world (${Object.keys(registry).join(', ')}), or llm: recordings of Hugging Face`)
+    .argument('<recordings...>', 'files (.json, .jsonl, also .gz) or folders of them')
+    .action((what: string, paths: readonly string[]) =>
+      runCommand(async () => {
+        const differences = await parity(what, paths, (line) => console.log(line));
+        if (differences > 0) process.exitCode = 1;
+      }),
+    );
+}
+
+/**
+ * Re-plays recordings.
+ * @param name of a world, or `llm`
+ * @returns the number of differences
+ * @throws {UserError} for a world without a re-player, and for what is no recording
+ */
+export async function parity(name: string, paths: readonly string[], print: (line: string) => void): Promise<number> {
+  const { replay, files } = await replayer(name, paths);
+  let [episodes, steps, differences] = [0, 0, 0];
+  for (const file of files) {
+    const records = readRecords(file);
+    let first: Difference | undefined;
+    let found = 0;
+    const onDifference = (difference: Difference) => {
+      first ??= difference;
+      found++;
+    };
+    const counts = await naming(file, () => replay(records, onDifference, file, serveInline));
+    print(`${file}: episodes ${counts.episodes}, steps ${counts.steps}, differences ${found}`);
+    if (first) for (const line of shown(first)) print(line);
+    episodes += counts.episodes;
+    steps += counts.steps;
+    differences += found;
+  }
+  print(`episodes ${episodes}, steps ${steps}, differences ${differences}`);
+  return differences;
+}
+
+/** Runs what may refuse a file, and names the file in the refusal. */
+async function naming<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
-    const [name, ...paths] = args;
-    if (name === undefined || paths.length === 0) {
-      throw new UserError(
-        'BAD_ARGUMENT',
-        `usage: npm run parity -- <${Object.keys(registry).join(' | ')} | llm> <golden file or folder>…`,
-      );
-    }
-    const { replay, files } = await replayer(name, paths);
-    let [episodes, steps, differences] = [0, 0, 0];
-    for (const file of files) {
-      const records = readRecords(file);
-      let first: Difference | undefined;
-      let found = 0;
-      const counts = await replay(
-        records,
-        (difference) => {
-          first ??= difference;
-          found++;
-        },
-        file,
-        serveInline,
-      );
-      print(`${file}: episodes ${counts.episodes}, steps ${counts.steps}, differences ${found}`);
-      if (first) for (const line of shown(first)) print(line);
-      episodes += counts.episodes;
-      steps += counts.steps;
-      differences += found;
-    }
-    print(`episodes ${episodes}, steps ${steps}, differences ${differences}`);
-    return differences === 0 ? 0 : 1;
+    return await work();
   } catch (thrown) {
-    if (!(thrown instanceof UserError)) throw thrown;
-    print(thrown.message);
-    return 2;
+    if (!(thrown instanceof UserError) || thrown.message.includes(file)) throw thrown;
+    throw new UserError(thrown.code, `${file}: ${thrown.message}`, { cause: thrown });
   }
 }
 
@@ -100,6 +114,4 @@ function shown({ where, what, expected, got }: Difference): readonly string[] {
   return [`  first difference: ${where}: ${what}`, `    expected ${side(expected)}`, `    got      ${side(got)}`];
 }
 
-if (process.argv[1]?.match(/parity\.[jt]s$/)) {
-  process.exitCode = await parity(process.argv.slice(2), (line) => console.log(line));
-}
+await runAsScript(import.meta.url, parityProgram);

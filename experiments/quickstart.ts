@@ -10,42 +10,39 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import type { Command } from 'commander';
 import { trainAndReport } from '../src/cli/commands/train.ts';
 import { runCommand } from '../src/cli/fail.ts';
+import { again, MOST, wholeNumber } from '../src/cli/flags.ts';
+import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { loadRunConfig } from '../src/config/load.ts';
-import { UserError } from '../src/core/errors.ts';
 import type { EvaluationSummary } from '../src/evaluation/summary.ts';
 import { freeRunName } from '../src/run/run-folder.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 
-await runCommand(async () => {
+interface QuickstartFlags {
+  readonly seed: number;
+  readonly runs: string;
+  readonly set?: readonly string[];
+}
+
+/** Program of the quickstart. */
+export function quickstartProgram(): Command {
+  return newProgram('npm start --', 'See a small policy learn TextCraft from random weights, within five minutes.')
+    .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
+    .option('--runs <folder>', 'folder of runs', 'runs')
+    .option('--set <key=value>', 'override a key of experiments/quickstart.yaml; may be given again', again)
+    .action((flags: QuickstartFlags) => runCommand(() => quickstart(flags)));
+}
+
+async function quickstart({ seed, runs, set = [] }: QuickstartFlags): Promise<void> {
   const started = performance.now();
-  const { seed, runs, set } = flags();
   const path = new URL('experiments/quickstart.yaml', packageRoot);
   const config = loadRunConfig(readFileSync(path, 'utf8'), 'experiments/quickstart.yaml', [`seed=${seed}`, ...set]);
   const dir = join(runs, freeRunName(runs, `quickstart-seed${seed}`));
   const { evaluations } = await trainAndReport({ config, dir, resume: false, mode: 'async', json: false });
   const minutes = (performance.now() - started) / 60_000;
   process.stdout.write(`${resultLine(evaluations, minutes)}\n`);
-});
-
-function flags(): { seed: string; runs: string; set: string[] } {
-  try {
-    const { values } = parseArgs({
-      options: {
-        seed: { type: 'string', default: '1' },
-        runs: { type: 'string', default: 'runs' },
-        set: { type: 'string', multiple: true, default: [] },
-      },
-    });
-    return values;
-  } catch (thrown) {
-    throw new UserError(
-      'BAD_ARGUMENT',
-      `quickstart: ${(thrown as Error).message.split('\n')[0]}; it takes --seed N, --runs FOLDER and --set key=value`,
-    );
-  }
 }
 
 /** `result h24 d1=… d2=… d3=… d4=… h8 d1=… greedy d1=… d2=… minutes=…`, success in per cent. */
@@ -65,3 +62,5 @@ function resultLine(evaluations: readonly EvaluationSummary[], minutes: number):
     `minutes=${minutes.toFixed(2)}`,
   ].join(' ');
 }
+
+await runAsScript(import.meta.url, quickstartProgram);

@@ -77,6 +77,14 @@ describe('the architecture', () => {
     );
     expect(naming).toEqual([]);
   });
+  it("makes folders by makeFolder: Node's recursive mkdir never returns under /proc", () => {
+    const recursive = /mkdir(Sync)?\([^;]*recursive/;
+    expect(recursive.test("mkdirSync(join(a, 'b'), { recursive: true })")).toBe(true);
+    const making = [...sources('src'), ...sources('actors')].filter((file) =>
+      recursive.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(making).toEqual([]);
+  });
   it('renders and tokenises episodes in src/reading alone', () => {
     const reads = /\.mode\b.*'(append|window)'|\b(Append|Window)View\b|word-tokenizer|\.(prompt|render|turn)\(first/;
     expect(reads.test("view.mode === 'append' ? view.prompt(first) : []")).toBe(true);

@@ -4,11 +4,12 @@
  * a share of the time: past it, whole groups are left out until it is back under. A disk that refuses is reported once
  * and never stops training.
  */
-import { appendFileSync, mkdirSync } from 'node:fs';
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
+import { makeFolder } from '../../src/record/atomic-file.ts';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
 import type { RunStatus } from '../../src/record/run-status.ts';
@@ -141,7 +142,7 @@ class Recorder {
   quarantined({ task, failure, attempts }: TaskQuarantined): void {
     this.#guarded('quarantine', () => {
       const folder = join(this.#init.dir, 'quarantine');
-      mkdirSync(folder, { recursive: true });
+      makeFolder(folder);
       appendFileSync(join(folder, 'tasks.jsonl'), `${JSON.stringify({ format: 1, task, attempts, failure })}\n`);
     });
   }

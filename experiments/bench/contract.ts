@@ -1,3 +1,5 @@
+import type { EngineDevice, EngineName } from '../../src/engine/engine.ts';
+
 /** Results of a bench: named figures with units, and whatever they are compared with. */
 export interface Figure {
   readonly name: string;
@@ -10,6 +12,26 @@ export interface Figure {
    */
   readonly reference?: { readonly name: string; readonly value: number; readonly ratio?: number };
   readonly note?: string;
+}
+
+/** Flags of benches that print their own tables; absent ones have a default in the bench. */
+export interface BenchFlags {
+  readonly json: boolean;
+  /** Python with PyTorch, to measure beside. */
+  readonly python?: string;
+  readonly seconds?: number;
+  readonly only?: readonly string[];
+  readonly threads?: number;
+  readonly rounds?: number;
+  readonly engine?: EngineName | 'auto';
+  readonly device?: EngineDevice;
+  readonly qwen: boolean;
+  readonly passages?: number;
+}
+
+/** Bench that prints its own tables, by the flags it takes beside `--json`. */
+export interface PrintingBench {
+  readonly print: (flags: BenchFlags) => Promise<void>;
 }
 
 export type Bench = () => Promise<readonly Figure[]>;

@@ -11,12 +11,12 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { columns } from '../../src/evaluation/table.ts';
 import { weightSpecs } from '../../src/model/parameters.ts';
 import { openText } from '../../src/pretrained/folder.ts';
 import { readModelConfig } from '../../src/pretrained/model-config.ts';
 import { writeTinyChatModel } from '../tiny-chat-model.ts';
+import type { BenchFlags } from './contract.ts';
 import { measureTorch } from './llm-torch.ts';
 import type { LlmMeasurement } from './llm-worker.ts';
 import { median } from './median.ts';
@@ -36,44 +36,35 @@ const QWEN = {
 const WORK = ['prefill:128', 'prefill:512', 'decode:1', 'decode:8', 'lora:1x128', 'lora:4x256', 'lora:4x256:lean'];
 const BASES = ['inputs', 'none', 'int8', 'int4'] as const;
 
-export async function llmBench(args: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      python: { type: 'string' },
-      seconds: { type: 'string', default: '4' },
-      only: { type: 'string' },
-      json: { type: 'boolean', default: false },
-    },
-  });
+/** Runs the bench and prints its tables. */
+export async function llmBench({ python, seconds = 4, only = WORK, json }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-llm-bench-'));
   const worker = new URL('./llm-worker.js', import.meta.url).pathname;
-  const work = values.only?.split(',') ?? WORK;
   const results: Record<string, Record<string, { rate: number; peak: number; firstMs: number }>> = {};
   try {
     writeRandomModel(folder);
     textFigures(folder);
     let torch = '';
-    for (const what of work) {
+    for (const what of only) {
       const row: (typeof results)[string] = {};
       results[what] = row;
       for (const base of BASES) {
         if (what.endsWith(':lean') && base === 'inputs') continue;
         const options = { encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
-        const out = execFileSync(process.execPath, [worker, folder, base, what, values.seconds], options);
+        const out = execFileSync(process.execPath, [worker, folder, base, what, String(seconds)], options);
         row[base] = figures(JSON.parse(out) as LlmMeasurement);
       }
-      if (values.python) {
-        const { torch: version, ...measured } = measureTorch(values.python, what, Number(values.seconds));
+      if (python) {
+        const { torch: version, ...measured } = measureTorch(python, what, seconds);
         torch = version;
         row.torch = figures({ ...measured, firstMs: 0 });
       }
-      if (!values.json) console.log(table(what, row).join('\n'));
+      if (!json) console.log(table(what, row).join('\n'));
     }
     if (torch !== '' && !/^[2-9]/.test(torch))
       console.log(`PyTorch ${torch}: older than 2, so nothing is claimed by its ratios`);
     else if (torch !== '') console.log(`PyTorch ${torch}`);
-    if (values.json) console.log(JSON.stringify({ torch, results }));
+    if (json) console.log(JSON.stringify({ torch, results }));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

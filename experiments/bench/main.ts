@@ -1,49 +1,117 @@
 /**
- * `npm run bench [-- <name>…] [--json] [flags of the bench]`: measures, never asserts. Each figure stands beside what limits it or what it
+ * `npm run bench -- [<name>…] [--json] [flags]`: measures, never asserts. Each figure stands beside what limits it or what it
  * replaces; medians of interleaved runs. These figures move with the machine's load: compare ratios.
  */
 import { availableParallelism, cpus, loadavg } from 'node:os';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { runCommand } from '../../src/cli/fail.ts';
+import { MOST, number, wholeNumber } from '../../src/cli/flags.ts';
+import { newProgram, runAsScript } from '../../src/cli/program.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { columns } from '../../src/evaluation/table.ts';
-import type { Bench, Figure } from './contract.ts';
+import type { Bench, BenchFlags, Figure, PrintingBench } from './contract.ts';
 
-/** Each gives figures; one that has more to say prints its own tables. */
-const benches: Readonly<
-  Record<string, () => Promise<{ bench: Bench } | { print(args: readonly string[]): Promise<void> }>>
-> = {
-  envs: () => import('./envs.ts'),
-  learner: () => import('./learner.ts'),
-  llm: async () => ({ print: (await import('./llm.ts')).llmBench }),
-  messages: () => import('./messages.ts'),
-  observe: () => import('./observe.ts'),
-  retrieval: async () => ({ print: (await import('./retrieval.ts')).retrievalBench }),
-  rollout: () => import('./rollout.ts'),
-  servers: () => import('./servers.ts'),
-  tensor: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
+interface Entry {
+  /** Flags that it takes beside `--json`. */
+  readonly flags?: readonly (keyof BenchFlags)[];
+  readonly load: () => Promise<{ readonly bench: Bench } | PrintingBench>;
+}
+
+/** Benches: each gives figures, or prints tables of its own. */
+const benches: Readonly<Record<string, Entry>> = {
+  envs: { load: () => import('./envs.ts') },
+  learner: { load: () => import('./learner.ts') },
+  llm: {
+    flags: ['python', 'seconds', 'only'],
+    load: async () => ({ print: (await import('./llm.ts')).llmBench }),
+  },
+  messages: { load: () => import('./messages.ts') },
+  observe: { load: () => import('./observe.ts') },
+  retrieval: {
+    flags: ['passages'],
+    load: async () => ({ print: (await import('./retrieval.ts')).retrievalBench }),
+  },
+  rollout: { load: () => import('./rollout.ts') },
+  servers: { load: () => import('./servers.ts') },
+  tensor: {
+    flags: ['python', 'seconds', 'threads', 'rounds', 'engine', 'device', 'qwen'],
+    load: async () => ({ print: (await import('./tensor.ts')).tensorBench }),
+  },
 };
 
-await runCommand(async () => {
-  const args = process.argv.slice(2);
-  const json = args.includes('--json');
-  // Flags behind the names are for benches that print their own tables: `tensor --python /usr/bin/python3 --threads 1`.
-  const first = args.findIndex((arg) => arg.startsWith('--') && arg !== '--json');
-  const flags = first === -1 ? [] : args.slice(first).filter((arg) => arg !== '--json');
-  const names = args.slice(0, first === -1 ? args.length : first).filter((arg) => arg !== '--json');
+/** Program of the benches. */
+export function benchProgram(): Command {
   const known = Object.keys(benches);
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new UserError('BAD_ARGUMENT', `unknown bench '${unknown}'; known: ${known.join(', ')}`);
-  }
-  const results: Record<string, readonly Figure[]> = {};
-  if (!json)
-    process.stdout.write(
-      `${cpus()[0]?.model}, ${availableParallelism()} cores, node ${process.versions.node}, load ${loadavg()[0]!.toFixed(1)}\n`,
+  return newProgram('npm run bench --', 'Measure; compare ratios, figures move with the load of the machine.')
+    .argument('[names...]', `benches: ${known.join(', ')} (default: all)`)
+    .option('--json', 'one JSON object', false)
+    .option('--python <path>', 'llm, tensor: Python with PyTorch, measured beside')
+    .option('--seconds <n>', 'llm, tensor: time of one measurement', number(0, true))
+    .option(
+      '--only <work>',
+      'llm: of prefill:<tokens>, decode:<rows>, lora:<rows>x<tokens>[:lean], between commas',
+      work,
+    )
+    .option('--threads <n>', 'tensor: threads of the engine', wholeNumber(1, MOST.threads))
+    .option('--rounds <n>', 'tensor: rounds', wholeNumber(1, MOST.repeats))
+    .addOption(
+      new Option('--engine <name>', 'tensor: engine').choices([
+        'auto',
+        'onnxruntime-node',
+        'onnxruntime-web',
+        'tfjs',
+        'reference',
+      ]),
+    )
+    .addOption(new Option('--device <name>', 'tensor: device').choices(['cpu', 'webgpu', 'cuda']))
+    .option('--no-qwen', "tensor: leave out the language model's shapes")
+    .option('--passages <n>', 'retrieval: also an index of so many made-up passages', wholeNumber(1, 100_000_000))
+    .action((names: readonly string[], flags: BenchFlags, program: Command) =>
+      runCommand(async () => {
+        const wanted = names.length > 0 ? names : known;
+        const unknown = names.find((name) => !known.includes(name));
+        if (unknown !== undefined) {
+          throw new UserError('BAD_ARGUMENT', `unknown bench '${unknown}'; known: ${known.join(', ')}`);
+        }
+        refuseIdleFlags(wanted, program);
+        await measure(wanted, flags);
+      }),
     );
-  for (const name of names.length > 0 ? names : known) {
-    const loaded = await benches[name]!();
+}
+
+/** Refuses flags that no wanted bench takes. @throws {UserError} */
+function refuseIdleFlags(wanted: readonly string[], program: Command): void {
+  for (const option of program.options) {
+    const flag = option.attributeName() as keyof BenchFlags;
+    if (flag === 'json' || program.getOptionValueSource(flag) !== 'cli') continue;
+    const takers = Object.keys(benches).filter((name) => benches[name]!.flags?.includes(flag));
+    if (takers.some((name) => wanted.includes(name))) continue;
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `${option.long} is a flag of ${takers.join(' and ')}, not of ${wanted.join(', ')}`,
+    );
+  }
+}
+
+/** Parses the work of the bench of language models. @throws {InvalidArgumentError} */
+function work(text: string): readonly string[] {
+  const list = text.split(',');
+  const wrong = list.find((one) => !/^(prefill:[1-9]\d*|decode:[1-9]\d*|lora:[1-9]\d*x[1-9]\d*(:lean)?)$/.test(one));
+  if (wrong === undefined) return list;
+  throw new InvalidArgumentError(`Expected prefill:128, decode:8, lora:4x256 or lora:4x256:lean, got '${wrong}'.`);
+}
+
+async function measure(names: readonly string[], flags: BenchFlags): Promise<void> {
+  const { json } = flags;
+  const results: Record<string, readonly Figure[]> = {};
+  if (!json) {
+    const machine = `${cpus()[0]?.model}, ${availableParallelism()} cores, node ${process.versions.node}`;
+    process.stdout.write(`${machine}, load ${loadavg()[0]!.toFixed(1)}\n`);
+  }
+  for (const name of names) {
+    const loaded = await benches[name]!.load();
     if ('print' in loaded) {
-      await loaded.print(json ? [...flags, '--json'] : flags);
+      await loaded.print(flags);
       continue;
     }
     const figures = await loaded.bench();
@@ -51,7 +119,7 @@ await runCommand(async () => {
     if (!json) process.stdout.write(`\n${name}\n${shown(figures).join('\n')}\n`);
   }
   if (json) process.stdout.write(`${JSON.stringify(results)}\n`);
-});
+}
 
 function shown(figures: readonly Figure[]): string[] {
   return columns(
@@ -70,3 +138,5 @@ function amount(value: number): string {
   if (Math.abs(value) >= 10_000) return Math.round(value).toLocaleString('en');
   return value.toPrecision(3);
 }
+
+await runAsScript(import.meta.url, benchProgram);

@@ -11,11 +11,11 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { makeKnowledge } from '../../envs/searchqa/wiki/knowledge.ts';
 import { writePassages } from '../../envs/searchqa/wiki/passages.ts';
-import { number } from '../../src/cli/flags.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { columns } from '../../src/evaluation/table.ts';
 import { buildIndex } from '../../src/retrieval/build-index.ts';
 import { indexOver, readIndex } from '../../src/retrieval/index-file.ts';
+import type { BenchFlags } from './contract.ts';
 import { type Client, load } from './http-load.ts';
 import { median } from './median.ts';
 import { zipfCorpus } from './searchqa-steps.ts';
@@ -32,13 +32,11 @@ server.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.add
 `;
 
 /** Prints its tables. */
-export async function retrievalBench(args: readonly string[]): Promise<void> {
+export async function retrievalBench({ json, passages }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-retrieval-'));
   try {
-    const json = args.includes('--json');
-    const at = args.indexOf('--passages');
     const served = await servers(folder);
-    const large = at < 0 ? undefined : await largeIndex(folder, number(1)(args[at + 1] ?? ''));
+    const large = passages === undefined ? undefined : await largeIndex(folder, passages);
     if (json) process.stdout.write(`${JSON.stringify({ servers: served, index: large })}\n`);
     else {
       const rows = served.map(({ clients, requests, empty, ratio, p99 }) => [

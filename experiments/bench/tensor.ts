@@ -6,8 +6,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
-import type { Engine, EngineDevice, EngineName, RunTensor } from '../../src/engine/engine.ts';
+import type { Engine, RunTensor } from '../../src/engine/engine.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import type { ModelConfig } from '../../src/model/config.ts';
 import { forwardLogits, promptsPerRun } from '../../src/model/forward.ts';
@@ -16,6 +15,7 @@ import { initialParams } from '../../src/model/parameters.ts';
 import { decodeGraph, forwardGraph, trainGraph } from '../../src/model/programs.ts';
 import { defineGraph } from '../../src/tensor/graph.ts';
 import { input, matmul } from '../../src/tensor/ops.ts';
+import type { BenchFlags } from './contract.ts';
 import { decodeBatch, type Feeds, momentFeeds, promptBatch, trainBatch, weightFeeds } from './tensor-feeds.ts';
 import { qwenBench } from './tensor-qwen.ts';
 import { type Times, Torch } from './tensor-torch.ts';
@@ -176,35 +176,18 @@ function rowOf(load: Workload, ours: readonly Round[], theirs: readonly Round[])
 }
 
 /** Runs the benchmark and prints it; the last line is `ratio train=… decode=… forward=…`. */
-export async function tensorBench(args: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...args],
-    allowNegative: true,
-    options: {
-      threads: { type: 'string', default: String(availableParallelism()) },
-      python: { type: 'string' },
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '1' },
-      engine: { type: 'string', default: 'onnxruntime-node' },
-      device: { type: 'string', default: 'cpu' },
-      qwen: { type: 'boolean', default: true },
-      json: { type: 'boolean', default: false },
-    },
-  });
-  const threads = Number(values.threads);
-  const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
+export async function tensorBench(flags: BenchFlags): Promise<void> {
+  const { threads = availableParallelism(), rounds = 5, seconds = 1, python, json, qwen } = flags;
   const options = {
-    name: values.engine as EngineName | 'auto',
-    device: values.device as EngineDevice,
+    name: flags.engine ?? 'onnxruntime-node',
+    device: flags.device ?? 'cpu',
     threads,
     spinning: true, // the engine is alone in the process, and PyTorch's threads spin too
   };
   const engine = await openEngine(options);
-  const pythons = [values.python, process.env.PYTHON_TORCH, 'python3', '/usr/bin/python3'].filter(
-    (p) => p !== undefined,
-  );
+  const pythons = [python, process.env.PYTHON_TORCH, 'python3', '/usr/bin/python3'].filter((p) => p !== undefined);
   const torch = await Torch.start(pythons, threads, { ...MODEL, tokens: TOKENS });
-  if (!values.json) {
+  if (!json) {
     console.log(`${engine.name} ${engine.device}, ${threads} threads; PyTorch ${torch?.version ?? 'not measured'}`);
   }
 
@@ -229,14 +212,14 @@ export async function tensorBench(args: readonly string[]): Promise<void> {
   const rows = runs.map(({ load }, i) => rowOf(load, ours[i]!, theirs[i]!));
   const ratio = (what: string, batch: number) => rows.find((row) => row.what === what && row.batch === batch)!.ratio;
   const ratios = { train: ratio('train', 16), decode: ratio('decode', 64), forward: ratio('forward', 64) };
-  if (values.json) {
+  if (json) {
     console.log(
       JSON.stringify({ engine: engine.name, device: engine.device, threads, limit, torchLimit, rows, ratios }),
     );
     return;
   }
   print(rows, limit, torch && torchLimit);
-  if (values.qwen) await qwenBench(options, limit);
+  if (qwen) await qwenBench(options, limit);
   const shown = Object.entries(ratios).map(([what, value]) => `${what}=${value?.toFixed(2) ?? 'not measured'}`);
   console.log(`ratio ${shown.join(' ')}`);
 }
@@ -256,5 +239,3 @@ function print(rows: readonly Row[], limit: number, torchLimit: number | undefin
   }
   console.log('');
 }
-
-if (process.argv[1]?.endsWith('bench/tensor.js')) await tensorBench(process.argv.slice(2));

@@ -1,5 +1,6 @@
 /** Program of the command line: its commands, each loaded when it is asked for, and the way each of them ends. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { Command, CommanderError } from 'commander';
 import { err, out } from '../console/terminal.ts';
 import { packageRoot } from '../runtime/thread.ts';
@@ -33,9 +34,23 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
  */
 export async function commandLine(name = ''): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
-  const root = new Command('longplay')
-    .description('Train and evaluate language agents over many turns.')
-    .version(version)
+  const root = newProgram('longplay', 'Train and evaluate language agents over many turns.').version(version);
+  const wanted = Object.hasOwn(commands, name) ? [name] : Object.keys(commands);
+  for (const one of wanted) (await commands[one]!())(root);
+  for (const command of root.commands) {
+    const lines = examples[command.name()] ?? [];
+    command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  longplay ${line}`).join('\n')}`);
+  }
+  return root;
+}
+
+/**
+ * Program without commands yet, whose help and errors go through the terminal: a mistake is one line.
+ * @param name as it is typed, e.g. `npm run bench --`
+ */
+export function newProgram(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput({
@@ -52,13 +67,6 @@ export async function commandLine(name = ''): Promise<Command> {
       getOutHelpWidth: () => out.columns,
       getErrHelpWidth: () => err.columns,
     });
-  const wanted = Object.hasOwn(commands, name) ? [name] : Object.keys(commands);
-  for (const one of wanted) (await commands[one]!())(root);
-  for (const command of root.commands) {
-    const lines = examples[command.name()] ?? [];
-    command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  longplay ${line}`).join('\n')}`);
-  }
-  return root;
 }
 
 /**
@@ -67,13 +75,26 @@ export async function commandLine(name = ''): Promise<Command> {
  * @returns exit code: 0 done, 1 failed, 2 a mistake of the caller
  */
 export async function runLongplay(args: readonly string[]): Promise<number> {
+  return runProgram(() => commandLine(args[0]), args);
+}
+
+/** Runs a program. @param args without `node` and the program's name @returns exit code, as `runLongplay` */
+export async function runProgram(load: () => Command | Promise<Command>, args: readonly string[]): Promise<number> {
   process.exitCode = 0;
   try {
-    const root = await commandLine(args[0]);
-    await root.parseAsync(args, { from: 'user' });
+    const program = await load();
+    await program.parseAsync(args, { from: 'user' });
   } catch (thrown) {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2;
     report(thrown);
   }
   return Number(process.exitCode);
+}
+
+/** Runs a program whose module is the script of this process; does nothing where it was imported. @param url its `import.meta.url` */
+export async function runAsScript(url: string, load: () => Command): Promise<void> {
+  const script = process.argv[1];
+  // The URL of a module has its symbolic links resolved, the script's path as it was typed has not.
+  if (script === undefined || realpathSync(script) !== fileURLToPath(url)) return;
+  process.exitCode = await runProgram(load, process.argv.slice(2));
 }

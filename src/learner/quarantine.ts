@@ -1,8 +1,9 @@
 /** Batches that broke an update, kept on disk for a person to look at: `quarantine/<update>.jsonl`. */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
 import type { Group } from '../core/trajectory.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import type { Breakage } from './finite.ts';
 
 /** Files kept; the oldest go first. */
@@ -19,7 +20,7 @@ export function quarantine(dir: string, update: number, broken: Breakage, groups
   const header = { format: 'longplay-quarantine', version: 1, update, ...broken };
   const lines = groups.flatMap(({ trajectories }) => trajectories).map((one) => JSON.stringify(one, readable));
   try {
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
     writeFileSync(path, `${[JSON.stringify(header), ...lines].join('\n')}\n`);
     const updates = readdirSync(dir).flatMap((name) => Number(/^(\d+)\.jsonl$/.exec(name)?.[1] ?? Number.NaN) || []);
     for (const old of updates.sort((a, b) => b - a).slice(KEEP)) rmSync(join(dir, `${old}.jsonl`), { force: true });

@@ -14,7 +14,7 @@
  * not been asked again.
  */
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
@@ -25,6 +25,7 @@ import { ADAPTER_WEIGHTS, writeAdapter } from '../pretrained/adapter.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from './policy.ts';
 
@@ -296,7 +297,7 @@ export class ServerPolicy implements Policy {
       this.#published.push({ version, name: undefined, folder });
       return;
     }
-    mkdirSync(adapters, { recursive: true });
+    makeFolder(adapters);
     // Beside, synced and renamed: a server on another machine may read the folder as soon as its name is there.
     const unfinished = `${folder}.tmp`;
     writeAdapter(unfinished, config, values, baseModel);

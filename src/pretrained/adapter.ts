@@ -2,12 +2,13 @@
  * Adapters in peft's form: a folder with `adapter_config.json` and `adapter_model.safetensors`, as peft, vLLM and SGLang
  * read it.
  */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../core/errors.ts';
 import type { LoraConfig, ModelConfig } from '../model/config.ts';
 import { loraSpecs } from '../model/lora.ts';
 import { weightSpecs } from '../model/parameters.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import { encodeSafetensors } from '../record/safetensors.ts';
 import { readJson } from './folder.ts';
 import type { Json } from './model-config.ts';
@@ -145,7 +146,7 @@ export function writeAdapter(
     use_rslora: rslora,
     use_dora: false,
   };
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   writeFileSync(join(folder, ADAPTER_WEIGHTS), encodeSafetensors(tensors, { format: 'pt' }));
   writeFileSync(join(folder, ADAPTER_CONFIG), `${JSON.stringify(json, null, 2)}\n`);
 }

@@ -1,9 +1,10 @@
 /** Merged models: adapters folded into the weights they stand beside. */
-import { closeSync, copyFileSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, writeSync } from 'node:fs';
+import { closeSync, copyFileSync, fsyncSync, openSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { UserError } from '../core/errors.ts';
 import type { LoraConfig } from '../model/config.ts';
 import { adapterNames, loraScale } from '../model/lora.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import { type DenseSource, toBfloat16, toFloat16 } from '../tensor/fixed.ts';
 import type { PretrainedModel } from './folder.ts';
 import { readWeight } from './shards.ts';
@@ -74,7 +75,7 @@ function writeFolder(
   folder: string,
   weightOf: (name: string) => Float32Array | undefined,
 ): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   if (readdirSync(folder).length > 0) {
     throw new UserError('BAD_ARGUMENT', `${folder}: expected a new or empty folder, it holds files`);
   }

@@ -7,20 +7,10 @@
  * matrices whose rows do not divide into blocks, stay as they lie in the model's own files.
  */
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { BaseWeights, ModelConfig } from '../model/config.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import { BLOCK, type BlockSource, type FileBytes, type FixedSource } from '../tensor/fixed.ts';
 import { frozen } from './base.ts';
 import type { PretrainedModel } from './folder.ts';
@@ -43,7 +33,7 @@ export function frozenAs(model: PretrainedModel, quantize: Quantize, cache: stri
   const layout = layoutOf(matrices, bits, hash);
   const file = resolve(join(cache, `${hash.slice(0, 16)}.${quantize}.safetensors`));
   if (!isWhole(file, layout)) {
-    mkdirSync(cache, { recursive: true });
+    makeFolder(cache);
     write(file, layout, matrices, bits);
   }
   const weights: Record<string, FixedSource> = { ...config.base.weights };

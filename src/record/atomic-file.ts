@@ -6,6 +6,7 @@
  */
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -13,6 +14,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -33,9 +35,26 @@ export interface Disk {
   syncFolder(path: string): void;
 }
 
+/**
+ * Makes a folder and those above it; an existing one is fine. Node's own `recursive` tries for ever where the system refuses
+ * a folder with ENOENT although the one above it exists (Linux under /proc).
+ * @throws what the system refuses
+ */
+export function makeFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  const above = dirname(path);
+  if (!existsSync(above)) makeFolder(above);
+  try {
+    mkdirSync(path);
+  } catch (thrown) {
+    // Another process may have been faster.
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw thrown;
+  }
+}
+
 /** Disk of the machine. */
 export const nodeDisk: Disk = {
-  makeFolder: (path) => void mkdirSync(path, { recursive: true }),
+  makeFolder,
   list(path) {
     try {
       return readdirSync(path);

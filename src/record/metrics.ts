@@ -12,6 +12,8 @@ export interface Metric {
   readonly meaning: string;
   /** Split of a metric that has one value per sub-task label, horizon, part of the time, or actor. */
   readonly by?: SplitBy;
+  /** True for a total of the run so far, which only grows: a counter to Prometheus; others are gauges. */
+  readonly total?: boolean;
 }
 
 /** Table of all metrics: name, unit, meaning. */
@@ -21,12 +23,12 @@ export const metricTable = [
     unit: 'updates',
     meaning: 'policy version after the update: how many updates the weights have seen',
   },
-  { name: 'elapsed', unit: 's', meaning: 'training time so far, evaluation left out' },
+  { name: 'elapsed', unit: 's', total: true, meaning: 'training time so far, evaluation left out' },
   { name: 'remaining', unit: 's', meaning: 'training time left, estimated from the progress so far' },
   { name: 'progress', unit: '', meaning: 'share of the run that is done, by whichever stop rule is nearest' },
   { name: 'horizon', unit: 'turns', meaning: 'horizon of the episodes that start now' },
-  { name: 'envSteps', unit: 'steps', meaning: 'environment steps taken by training episodes' },
-  { name: 'episodes', unit: 'episodes', meaning: 'episodes finished' },
+  { name: 'envSteps', unit: 'steps', total: true, meaning: 'environment steps taken by training episodes' },
+  { name: 'episodes', unit: 'episodes', total: true, meaning: 'episodes finished' },
   { name: 'stepsPerSecond', unit: '1/s', meaning: 'environment steps per second, over at least the last second' },
   { name: 'episodesPerSecond', unit: '1/s', meaning: 'episodes finished per second, over at least the last second' },
   {
@@ -114,13 +116,18 @@ export const metricTable = [
     meaning: 'share of the time spent in handlers, over at least the last second',
   },
   { name: 'actorDepth', unit: 'messages', by: 'actor', meaning: 'messages waiting in the mailbox' },
-  { name: 'actorRestarts', unit: 'restarts', by: 'actor', meaning: 'restarts so far' },
-  { name: 'hostsReplaced', unit: 'hosts', meaning: 'env hosts ended and replaced so far' },
-  { name: 'launched', unit: 'episodes', meaning: 'episodes launched' },
-  { name: 'trained', unit: 'episodes', meaning: 'episodes consumed by an update' },
-  { name: 'stale', unit: 'episodes', meaning: 'episodes dropped as too old' },
-  { name: 'filtered', unit: 'episodes', meaning: 'episodes left out on purpose: no signal, evaluation, abandoned' },
-  { name: 'failed', unit: 'episodes', meaning: 'episodes that failed; never a reward' },
+  { name: 'actorRestarts', unit: 'restarts', total: true, by: 'actor', meaning: 'restarts so far' },
+  { name: 'hostsReplaced', unit: 'hosts', total: true, meaning: 'env hosts ended and replaced so far' },
+  { name: 'launched', unit: 'episodes', total: true, meaning: 'episodes launched' },
+  { name: 'trained', unit: 'episodes', total: true, meaning: 'episodes consumed by an update' },
+  { name: 'stale', unit: 'episodes', total: true, meaning: 'episodes dropped as too old' },
+  {
+    name: 'filtered',
+    unit: 'episodes',
+    total: true,
+    meaning: 'episodes left out on purpose: no signal, evaluation, abandoned',
+  },
+  { name: 'failed', unit: 'episodes', total: true, meaning: 'episodes that failed; never a reward' },
   { name: 'inFlight', unit: 'episodes', meaning: 'episodes running, or finished and waiting for an update' },
 ] as const satisfies readonly Metric[];
 
@@ -156,18 +163,19 @@ export function* points(row: MetricsRow): Generator<Point> {
 /** Page METRICS.md. */
 export function metricsPage(): string {
   const rows = metricTable.map((metric: Metric) => {
-    const { name, unit, by, meaning } = metric;
-    return [`\`${name}\``, unit || '–', by ?? '', meaning];
+    const { name, unit, by, total, meaning } = metric;
+    return [`\`${name}\``, unit || '–', by ?? '', total ? 'yes' : '', meaning];
   });
   return [
     '# Metrics',
     '',
     'Generated from the table in `src/record/metrics.ts`; a test compares the two. One row per update, in',
     '`metrics.jsonl` (one JSON object per line, a split metric as an object of its keys), in TensorBoard events',
-    '(`<name>` or `<name>/<key>`) and at the Prometheus endpoint (`longplay_<name>{<split>="<key>"}`). Shares lie in',
-    '[0, 1]. A metric that does not apply to an update is absent from its row.',
+    '(`<name>` or `<name>/<key>`) and at the Prometheus endpoint (`longplay_<name>{<split>="<key>"}`, the name in snake',
+    'case, `_seconds` behind it for times, `_total` for totals of the run, which are counters; all others are gauges).',
+    'Shares lie in [0, 1]. A metric that does not apply to an update is absent from its row.',
     '',
-    ...markdownTable([['name', 'unit', 'split by', 'meaning'], ...rows]),
+    ...markdownTable([['name', 'unit', 'split by', 'total', 'meaning'], ...rows]),
     '',
   ].join('\n');
 }

@@ -3,9 +3,10 @@
  * is full, when the process starts (the last line of an old one may be cut off) and after a failed write; the oldest is
  * removed.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Trajectory } from '../core/trajectory.ts';
+import { makeFolder } from './atomic-file.ts';
 import { type Credit, creditLine, traceHeader, traceLine } from './trace.ts';
 import { INDEX_HEADER, indexCredit, indexEpisode, indexPath, summaryOf } from './trace-index.ts';
 
@@ -85,7 +86,7 @@ export class TraceFiles {
   #rotate(): void {
     const { dir, config, keepFiles } = this.#options;
     this.close();
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
     this.#number = (this.#number ?? Math.max(0, ...traceNumbers(dir))) + 1;
     const path = join(dir, traceName(this.#number));
     const trace = openSync(path, 'ax');

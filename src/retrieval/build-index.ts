@@ -5,11 +5,12 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import {
-  closeSync, existsSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync,
+  closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, renameSync, rmSync,
   statSync, writeFileSync, writeSync,
 } from 'node:fs'; // biome-ignore format: a list
 import { join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import { excerpt } from '../remote/http-client.ts';
 import { ANALYZERS, type AnalyzerName } from './analyzer.ts';
 import { type Bm25Options, DEFAULT_BM25 } from './bm25.ts';
@@ -104,7 +105,7 @@ function prepareFolder(folder: string, settings: Settings): void {
     throw new UserError('BAD_ARGUMENT', `${unlike}; finish it with those, or remove the folder`);
   }
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     writeFileSync(`${file}.draft`, text);
     renameSync(`${file}.draft`, file);
   } catch (thrown) {

@@ -3,9 +3,10 @@
  * again: the first answer to a query is the answer from then on, for all hosts that share the folder.
  */
 import { createHash } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import type { Hit } from './retriever.ts';
 
 export class RecordedResults {
@@ -21,7 +22,7 @@ export class RecordedResults {
     this.#folder = folder;
     this.#writer = createHash('sha256').update(writer).digest('hex').slice(0, 16);
     try {
-      mkdirSync(folder, { recursive: true });
+      makeFolder(folder);
     } catch (thrown) {
       throw new UserError('BAD_ARGUMENT', `cannot record results in ${folder}: ${messageOf(thrown)}`, {
         cause: thrown,

@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import { pinnedEnv } from './find-world.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';
@@ -23,7 +24,7 @@ export function createRunFolder(dir: string, config: RunConfig): void {
   const pinned = { ...config, env: pinnedEnv(config.env) };
   const beside = `${dir}.new-${process.pid}`;
   try {
-    mkdirSync(dirname(dir), { recursive: true });
+    makeFolder(dirname(dir));
     mkdirSync(beside);
     writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(pinned)}`);
     renameSync(beside, dir);

@@ -1,4 +1,5 @@
 /** Trained policy over HTTP: inference actors and the server in front of them. */
+import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { servePolicyActors } from '../../actors/tree.ts';
 import { readSecret } from '../core/secrets.ts';
@@ -79,6 +80,7 @@ export async function startPolicyServer(
         maxTokens,
         maxPositions: model.maxPositions,
         version: params.version,
+        created: Math.floor(statSync(checkpoint.path).mtimeMs / 1000),
         world: worldPrompt(world, config.env.options, env.description),
       },
       host: settings.host ?? '127.0.0.1',

@@ -22,7 +22,7 @@ import {
   listen,
   type UpgradeHandler,
 } from './http-server.ts';
-import { metricsText } from './metrics.ts';
+import { metricsAnswer } from './metrics.ts';
 import { OpenEnvProtocol } from './openenv.ts';
 import { problem, UniformProtocol } from './uniform.ts';
 
@@ -90,8 +90,11 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
       return json({ status, envs: ids, sessions: sessions() }, episodes.healthy ? 200 : 503);
     }
     if (path === '/metrics') {
-      const gauges = { sessions: sessions(), episodes: episodes.count, expired_sessions: expired };
-      return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
+      return metricsAnswer(server!.counts, [
+        { name: 'sessions', type: 'gauge', help: 'Sessions that are open.', value: sessions() },
+        { name: 'episodes', type: 'gauge', help: 'Episodes that are open in the env hosts.', value: episodes.count },
+        { name: 'expired_sessions_total', type: 'counter', help: 'Sessions closed as idle.', value: expired },
+      ]);
     }
     if (path.startsWith('/openenv/')) {
       const [, , id, ...rest] = path.split('/');

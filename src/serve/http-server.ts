@@ -74,12 +74,17 @@ export interface HttpServer {
 /** Totals since the start. */
 export interface HttpCounts {
   requests: number;
-  /** Milliseconds from a whole request to its answer. */
+  /** Milliseconds from a whole request to its answer, refusals left out. */
   busyMs: number;
+  /** Answers by the first of `DURATION_BOUNDS_MS` that their time is not above; the last counts slower ones. */
+  readonly durations: number[];
   /** Requests refused before a handler saw them: form, rate, size, token, origin. */
   refused: number;
   readonly byStatus: Map<number, number>;
 }
+
+/** Bounds by which the times of answers are counted, in milliseconds: from an env's step to a language model's turn. */
+export const DURATION_BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
 
 /** Bytes of the longest head of a request. */
 const MAX_HEAD_BYTES = 16 * 1024;
@@ -107,7 +112,8 @@ export async function listen(handler: HttpHandler, options: ListenOptions): Prom
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new UserError('BAD_ARGUMENT', `cannot listen on port ${port}: expected a whole number from 0 to 65535`);
   }
-  const counts: HttpCounts = { requests: 0, busyMs: 0, refused: 0, byStatus: new Map() };
+  const durations = Array<number>(DURATION_BOUNDS_MS.length + 1).fill(0);
+  const counts: HttpCounts = { requests: 0, busyMs: 0, durations, refused: 0, byStatus: new Map() };
   const connections = new Connections(options.maxConnections ?? 1024);
   const access = new Access(host, token, options.requestsPerSecond ?? 100_000);
   const { maxBodyBytes = 1024 * 1024 } = options;
@@ -291,8 +297,14 @@ class Front {
   #count(status: number, began: number, isRefusal: boolean): void {
     const counts = this.#counts;
     counts.requests++;
-    counts.busyMs += this.#clock.now() - began;
     if (isRefusal) counts.refused++;
+    else {
+      const ms = this.#clock.now() - began;
+      counts.busyMs += ms;
+      let bound = 0;
+      while (ms > DURATION_BOUNDS_MS[bound]!) bound++; // ends behind the last: a comparison with undefined is false
+      counts.durations[bound]!++;
+    }
     counts.byStatus.set(status, (counts.byStatus.get(status) ?? 0) + 1);
   }
 }

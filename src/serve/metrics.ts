@@ -1,34 +1,42 @@
-/** Metrics of a server, `/metrics` in Prometheus' text format, version 0.0.4. */
-import type { HttpCounts } from './http-server.ts';
+/** Metrics of a server: what `/metrics` answers, in Prometheus' text format. */
+import { EXPOSITION_TYPE, expositionText, type Family, histogram } from '../record/exposition.ts';
+import { DURATION_BOUNDS_MS, type HttpAnswer, type HttpCounts } from './http-server.ts';
 
-const PREFIX = 'longplay_server';
+const PREFIX = 'longplay_server_';
 
-/**
- * Metrics as text.
- * @param gauges further figures by name (without prefix): present values or totals
- */
-export function metricsText(counts: HttpCounts, gauges: Readonly<Record<string, number>>): string {
-  const lines: string[] = [];
-  const put = (
-    name: string,
-    type: 'counter' | 'gauge',
-    help: string,
-    values: readonly (readonly [string, number])[],
-  ) => {
-    lines.push(`# HELP ${PREFIX}_${name} ${help}`, `# TYPE ${PREFIX}_${name} ${type}`);
-    for (const [labels, value] of values) lines.push(`${PREFIX}_${name}${labels} ${value}`);
-  };
+/** Figure of a server beside what HTTP counts. */
+export interface ServerFigure {
+  /** Name without prefix; a counter's ends in `_total`. */
+  readonly name: string;
+  readonly type: 'counter' | 'gauge';
+  readonly help: string;
+  readonly value: number;
+}
+
+/** Answer of `/metrics`. */
+export function metricsAnswer(counts: HttpCounts, figures: readonly ServerFigure[]): HttpAnswer {
   const statuses = [...counts.byStatus].sort(([a], [b]) => a - b);
-  put(
-    'requests_total',
-    'counter',
-    'Requests answered.',
-    statuses.map(([status, count]) => [`{status="${status}"}`, count] as const),
-  );
-  put('request_seconds_total', 'counter', 'Time from whole requests to their answers.', [['', counts.busyMs / 1000]]);
-  put('refused_total', 'counter', 'Requests refused for rate, size, token or origin.', [['', counts.refused]]);
-  for (const [name, value] of Object.entries(gauges)) {
-    put(name, 'gauge', name.replaceAll('_', ' '), [['', value]]);
-  }
-  return `${lines.join('\n')}\n`;
+  const families: readonly Family[] = [
+    {
+      name: `${PREFIX}requests_total`,
+      type: 'counter',
+      help: 'Requests answered, refusals among them.',
+      samples: statuses.map(([status, value]) => ({ labels: { status: String(status) }, value })),
+    },
+    {
+      name: `${PREFIX}refused_requests_total`,
+      type: 'counter',
+      help: 'Requests refused for form, rate, size, token or origin.',
+      samples: [{ value: counts.refused }],
+    },
+    histogram(
+      `${PREFIX}request_duration_seconds`,
+      'Time from a whole request to its answer, refusals left out.',
+      DURATION_BOUNDS_MS.map((ms) => ms / 1000),
+      counts.durations,
+      counts.busyMs / 1000,
+    ),
+    ...figures.map(({ name, type, help, value }) => ({ name: PREFIX + name, type, help, samples: [{ value }] })),
+  ];
+  return { status: 200, contentType: EXPOSITION_TYPE, body: expositionText(families) };
 }

@@ -6,19 +6,30 @@ export interface Answered {
   readonly finish: 'stop' | 'length';
   /** Pieces of the answer, token by token. */
   readonly pieces: readonly { readonly text: string; readonly logprob: number }[];
+  /** Tokens of the prompt, told by the first answer to it; 0 in the others. */
   readonly promptTokens: number;
   /** Tokens of the answer, the end token included. */
   readonly tokens: number;
   readonly tokenIds?: readonly number[];
+  /** Prompt that a completion repeats before its answer. */
+  readonly echo?: string;
   readonly longplay?: { readonly version: number; readonly value: number };
 }
 
-export function completionBody(id: string, model: string, answers: readonly Answered[], logprobs: boolean) {
+/** Head of an answer. */
+export interface AnswerHead {
+  readonly id: string;
+  readonly model: string;
+  /** Unix time in whole seconds. */
+  readonly created: number;
+}
+
+export function completionBody(head: AnswerHead, answers: readonly Answered[], logprobs: boolean) {
   return {
-    ...head(id, 'text_completion', model),
+    ...headed(head, 'text_completion'),
     choices: answers.map((answered, index) => ({
       index,
-      text: answered.text,
+      text: (answered.echo ?? '') + answered.text,
       finish_reason: answered.finish,
       logprobs: logprobs ? completionLogprobs(answered.pieces, 0) : null,
       ...extras(answered),
@@ -27,9 +38,9 @@ export function completionBody(id: string, model: string, answers: readonly Answ
   };
 }
 
-export function chatBody(id: string, model: string, answers: readonly Answered[], logprobs: boolean) {
+export function chatBody(head: AnswerHead, answers: readonly Answered[], logprobs: boolean) {
   return {
-    ...head(id, 'chat.completion', model),
+    ...headed(head, 'chat.completion'),
     choices: answers.map((answered, index) => ({
       index,
       message: { role: 'assistant', content: answered.text, refusal: null },
@@ -42,20 +53,20 @@ export function chatBody(id: string, model: string, answers: readonly Answered[]
 }
 
 /**
- * Chunks of a completion, one per token, the last one of an answer with its reason; then the usage where it is asked
- * for.
+ * Chunks of a completion: the repeated prompt, one per token, the last one of an answer with its reason; then the usage
+ * where it is asked for.
  */
 export function completionChunks(
-  id: string,
-  model: string,
+  head: AnswerHead,
   answers: readonly Answered[],
   logprobs: boolean,
   usage: boolean,
 ): readonly object[] {
-  const top = head(id, 'text_completion', model);
+  const top = headed(head, 'text_completion');
   const chunks: object[] = [];
-  for (const [index, { pieces, finish }] of answers.entries()) {
+  for (const [index, { pieces, finish, echo }] of answers.entries()) {
     let offset = 0;
+    if (echo) chunks.push({ ...top, choices: [{ index, text: echo, finish_reason: null, logprobs: null }] });
     for (const piece of pieces) {
       const told = logprobs ? completionLogprobs([piece], offset) : null;
       chunks.push({ ...top, choices: [{ index, text: piece.text, finish_reason: null, logprobs: told }] });
@@ -69,13 +80,12 @@ export function completionChunks(
 
 /** Chunks of a chat; the first chunk of an answer tells the role. */
 export function chatChunks(
-  id: string,
-  model: string,
+  head: AnswerHead,
   answers: readonly Answered[],
   logprobs: boolean,
   usage: boolean,
 ): readonly object[] {
-  const top = head(id, 'chat.completion.chunk', model);
+  const top = headed(head, 'chat.completion.chunk');
   const chunks: object[] = [];
   for (const [index, { pieces, finish }] of answers.entries()) {
     const chunk = (delta: object, reason: string | null, told: object | null) =>
@@ -88,8 +98,8 @@ export function chatChunks(
   return chunks;
 }
 
-function head(id: string, object: string, model: string) {
-  return { id, object, created: 0, model };
+function headed({ id, model, created }: AnswerHead, object: string) {
+  return { id, object, created, model };
 }
 
 function extras({ tokenIds, longplay }: Answered) {
@@ -97,7 +107,7 @@ function extras({ tokenIds, longplay }: Answered) {
 }
 
 function usageOf(answers: readonly Answered[]) {
-  const prompt = answers[0]?.promptTokens ?? 0;
+  const prompt = answers.reduce((sum, { promptTokens }) => sum + promptTokens, 0);
   const completion = answers.reduce((sum, { tokens }) => sum + tokens, 0);
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }

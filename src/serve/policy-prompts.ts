@@ -15,6 +15,7 @@ import type { Message } from '../prompts/conversation.ts';
 import { FORMATS } from '../prompts/formats.ts';
 import type { Codec } from '../reading/codec.ts';
 import { type RenderedPrompt, renderedPrompt } from '../reading/outside.ts';
+import { RefusedRequest } from './openai-requests.ts';
 
 /** Extension of a token prompt: what the codec knows of it beside the ids. */
 export interface TokenExtras {
@@ -24,14 +25,11 @@ export interface TokenExtras {
   readonly candidates?: readonly string[] | undefined;
 }
 
-/** Mistake of a client; becomes a 400. */
-export class BadPrompt extends Error {}
-
 /**
  * Reads a prompt of token ids.
  * @param ids token ids
  * @param choices the actions, in the order of `extras.mentions`
- * @throws {BadPrompt}
+ * @throws {RefusedRequest}
  */
 export function readTokens(
   ids: readonly number[],
@@ -39,25 +37,29 @@ export function readTokens(
   choices: readonly string[],
   codec: Codec,
 ): RenderedPrompt {
-  if (ids.length === 0) throw new BadPrompt('prompt: at least one token id');
+  if (ids.length === 0) throw new RefusedRequest('prompt', 'at least one token id');
   const wrong = [...ids, ...(extras.focus ?? [])].find((id) => id < 0 || id >= codec.vocabSize);
-  if (wrong !== undefined) throw new BadPrompt(`prompt: token id ${wrong} is not in [0, ${codec.vocabSize})`);
+  if (wrong !== undefined) throw new RefusedRequest('prompt', `token id ${wrong} is not in [0, ${codec.vocabSize})`);
   const given = extras.prompt_length;
   if (given !== undefined && (given < 1 || given > ids.length)) {
-    throw new BadPrompt(`longplay.prompt_length: expected 1 … ${ids.length}`);
+    throw new RefusedRequest('longplay.prompt_length', `expected 1 … ${ids.length}`);
   }
   const { prompt, tokens } = codec.divide(ids, given);
   const { mentions, candidates } = extras;
   if (mentions && mentions.length !== choices.length) {
-    throw new BadPrompt(`longplay.mentions: expected ${choices.length} lists, one per choice, got ${mentions.length}`);
+    throw new RefusedRequest(
+      'longplay.mentions',
+      `expected ${choices.length} lists, one per choice, got ${mentions.length}`,
+    );
   }
   if (candidates && candidates.length !== choices.length) {
-    throw new BadPrompt(
-      `longplay.candidates: expected ${choices.length} texts, one per choice, got ${candidates.length}`,
+    throw new RefusedRequest(
+      'longplay.candidates',
+      `expected ${choices.length} texts, one per choice, got ${candidates.length}`,
     );
   }
   if (mentions?.some((places) => places.some((place) => place < 0 || place >= prompt.length))) {
-    throw new BadPrompt('longplay.mentions: a position outside the prompt');
+    throw new RefusedRequest('longplay.mentions', 'a position outside the prompt');
   }
   return {
     prompt: Int32Array.from(prompt),
@@ -68,17 +70,17 @@ export function readTokens(
   };
 }
 
-/** Reads plain text, as it stands. @throws {BadPrompt} */
+/** Reads plain text, as it stands. @throws {RefusedRequest} */
 export function readText(text: string, codec: Codec): RenderedPrompt {
   const ids = codec.spell(text);
-  if (ids.length === 0) throw new BadPrompt('prompt: must not be empty');
+  if (ids.length === 0) throw new RefusedRequest('prompt', 'must not be empty');
   const { prompt, tokens } = codec.divide([...ids]);
   return { prompt: Int32Array.from(prompt), after: Int32Array.from(tokens), focus: [], mentions: new Map() };
 }
 
 /**
  * Reads a conversation.
- * @param actions the actions that will be chosen among @throws {BadPrompt} for a conversation that is no episode
+ * @param actions the actions that will be chosen among @throws {RefusedRequest} for a conversation that is no episode
  */
 export function readConversation(
   messages: readonly Message[],
@@ -98,7 +100,7 @@ export function readConversation(
     return renderedPrompt(transcript, actions);
   } catch (thrown) {
     if (!(thrown instanceof RangeError)) throw thrown;
-    throw new BadPrompt(`messages: the policy cannot read this world from them: ${thrown.message}`);
+    throw new RefusedRequest('messages', `the policy cannot read this world from them: ${thrown.message}`);
   }
 }
 
@@ -110,7 +112,7 @@ function episodeOf(messages: readonly Message[], world: WorldPrompt) {
   const begin = said[1]?.role === 'assistant' && /^OK\b/.test(said[1].content) ? 2 : 0;
   const own = said.slice(begin);
   if (own.length % 2 === 0 || own.some(({ role }, i) => role !== (i % 2 === 0 ? 'user' : 'assistant'))) {
-    throw new BadPrompt('messages: expected user and assistant in turn, the last one from the user');
+    throw new RefusedRequest('messages', 'expected user and assistant in turn, the last one from the user');
   }
   const texts = own.map(({ content }) => content);
   const observation = (text: string) => {

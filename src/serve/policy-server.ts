@@ -1,15 +1,15 @@
 /**
  * Policy server: a trained policy behind `/v1/models`, `/v1/completions` and `/v1/chat/completions`, as OpenAI's
  * clients speak them. Streaming, log-probabilities, seeds, stop strings, `n`, and lists to choose from
- * (`guided_choice`, or `structured_outputs: { choice }`). A policy that chooses needs such a list; one that writes
- * tokens writes freely without.
+ * (`guided_choice`, `structured_outputs: { choice }`, or `response_format` with a JSON schema whose values can be listed).
+ * A policy that chooses needs such a list; one that writes tokens writes freely without.
  *
  * Beyond the API: token-id prompts with the extension of policy-prompts.ts, `return_token_ids`, and in every choice
  * `longplay: { version, value }`. One choice counts as one token in `logprobs`.
  */
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { DecoderKind } from '../model/programs.ts';
@@ -18,9 +18,27 @@ import type { Codec } from '../reading/codec.ts';
 import type { RenderedPrompt } from '../reading/outside.ts';
 import type { Decisions } from './decisions.ts';
 import { type HttpAnswer, type HttpRequest, type HttpServer, json, type ListenOptions, listen } from './http-server.ts';
-import { metricsText } from './metrics.ts';
-import { type Answered, chatBody, chatChunks, completionBody, completionChunks } from './openai-answers.ts';
-import { actionIn, BadPrompt, readConversation, readText, readTokens } from './policy-prompts.ts';
+import { metricsAnswer } from './metrics.ts';
+import {
+  type Answered,
+  type AnswerHead,
+  chatBody,
+  chatChunks,
+  completionBody,
+  completionChunks,
+} from './openai-answers.ts';
+import {
+  type CommonRequest,
+  chatRequest,
+  completionRequest,
+  type Listed,
+  listedAnswers,
+  parseRequest,
+  promptsOf,
+  RefusedRequest,
+  refuseLong,
+} from './openai-requests.ts';
+import { actionIn, readConversation, readText, readTokens } from './policy-prompts.ts';
 
 export interface ServedModelOptions {
   /** Name of the model in the API. */
@@ -33,64 +51,17 @@ export interface ServedModelOptions {
   readonly maxPositions: number;
   /** Version of the weights: the updates they have seen. */
   readonly version: number;
+  /** Unix time at which the weights were written, in whole seconds. */
+  readonly created: number;
   readonly world: WorldPrompt;
 }
 
 export interface PolicyServerOptions extends ListenOptions {
   readonly model: ServedModelOptions;
   readonly decisions: Decisions;
+  /** Unix time in milliseconds, for `created` in answers. Default: the machine's. */
+  readonly unixMs?: () => number;
 }
-
-const choices = z.array(z.string()).min(1).max(10_000);
-const common = {
-  model: z.string().optional(),
-  temperature: z.number().min(0).max(100).nullish(),
-  top_p: z.number().nullish(),
-  max_tokens: z.int().min(1).nullish(),
-  n: z.int().min(1).max(64).nullish(),
-  seed: z.int().nullish(),
-  stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: z.object({ include_usage: z.boolean().optional() }).nullish(),
-  guided_choice: choices.nullish(),
-  structured_outputs: z.object({ choice: choices.optional() }).nullish(),
-  return_token_ids: z.boolean().nullish(),
-};
-const ids = z.array(z.int());
-const completionRequest = z.object({
-  ...common,
-  prompt: z.union([z.string(), ids, z.tuple([z.string()]), z.tuple([ids])]),
-  logprobs: z.int().min(0).nullish(),
-  longplay: z
-    .object({
-      prompt_length: z.int().optional(),
-      focus: ids.optional(),
-      mentions: z.array(z.array(z.int()).max(64)).optional(),
-      candidates: z.array(z.string()).optional(),
-    })
-    .nullish(),
-});
-const part = z.object({ type: z.literal('text'), text: z.string() });
-const chatRequest = z.object({
-  ...common,
-  messages: z
-    .array(
-      z.object({
-        role: z.enum(['system', 'developer', 'user', 'assistant']),
-        content: z.union([z.string(), z.array(part)]),
-      }),
-    )
-    .min(1),
-  max_completion_tokens: z.int().min(1).nullish(),
-  logprobs: z.boolean().nullish(),
-});
-
-/** UTF-16 units of a conversation, all messages together. */
-const MAX_CONVERSATION_CHARS = 1_000_000;
-/** UTF-16 units that one token stands for at most, where a codec does not say. */
-const LONGEST_TOKEN = 256;
-
-type Common = z.infer<z.ZodObject<typeof common>>;
 
 /**
  * Serves a policy.
@@ -98,7 +69,7 @@ type Common = z.infer<z.ZodObject<typeof common>>;
  */
 export async function servePolicy(options: PolicyServerOptions): Promise<HttpServer> {
   const { decisions, model } = options;
-  const completions = new Completions(model, decisions);
+  const completions = new Completions(model, decisions, options.unixMs ?? Date.now);
   let server: HttpServer | undefined;
   server = await listen(
     (request) => {
@@ -107,8 +78,11 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
         return json({ status: decisions.healthy ? 'ok' : 'the policy is down' }, decisions.healthy ? 200 : 503);
       }
       if (path === '/metrics') {
-        const gauges = { decisions_waiting: decisions.waiting, decisions_waiting_bytes: decisions.waitingBytes };
-        return { status: 200, contentType: 'text/plain; version=0.0.4', body: metricsText(server!.counts, gauges) };
+        const { waiting, waitingBytes } = decisions;
+        return metricsAnswer(server!.counts, [
+          { name: 'waiting_decisions', type: 'gauge', help: 'Turns that wait for their decision.', value: waiting },
+          { name: 'waiting_decisions_bytes', type: 'gauge', help: 'Memory held for them.', value: waitingBytes },
+        ]);
       }
       if (path === '/v1/models') return json({ object: 'list', data: [completions.described] });
       if (path === `/v1/models/${encodeURIComponent(model.name)}`) return json(completions.described);
@@ -116,6 +90,8 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
         if (method !== 'POST') return problem(405, `expected POST, got ${method}`);
         return completions.answer(path === '/v1/completions' ? 'completions' : 'chat', request);
       }
+      const asked = /^\/v1\/models\/(.+)$/.exec(path)?.[1];
+      if (asked !== undefined) return refusal(completions.unknownModel(asked));
       return problem(404, `nothing at ${path}`);
     },
     { maxBodyBytes: 8 * 1024 * 1024, ...options },
@@ -126,19 +102,21 @@ export async function servePolicy(options: PolicyServerOptions): Promise<HttpSer
 class Completions {
   readonly #model: ServedModelOptions;
   readonly #decisions: Decisions;
+  readonly #unixMs: () => number;
   #next = 1;
 
-  constructor(model: ServedModelOptions, decisions: Decisions) {
+  constructor(model: ServedModelOptions, decisions: Decisions, unixMs: () => number) {
     this.#model = model;
     this.#decisions = decisions;
+    this.#unixMs = unixMs;
   }
 
   get described() {
-    const { name, codec, decoder, version, maxPositions } = this.#model;
+    const { name, codec, decoder, version, created, maxPositions } = this.#model;
     return {
       id: name,
       object: 'model',
-      created: 0,
+      created,
       owned_by: 'longplay',
       view: codec.id,
       vocabulary: codec.hash,
@@ -152,90 +130,92 @@ class Completions {
     try {
       return await (api === 'chat' ? this.#chat(request) : this.#complete(request));
     } catch (thrown) {
-      if (thrown instanceof BadPrompt) return problem(400, thrown.message);
+      if (thrown instanceof RefusedRequest) return refusal(thrown);
       return problem(503, messageOf(thrown));
     }
   }
 
+  /** Refusal of a model that is not served, as OpenAI's clients know it. */
+  unknownModel(asked: string): RefusedRequest {
+    const message = `there is no '${asked}' here; this server has '${this.#model.name}'`;
+    return new RefusedRequest('model', message, 404, 'model_not_found');
+  }
+
   async #complete(request: HttpRequest): Promise<HttpAnswer> {
-    const body = parse(completionRequest, request.body, (raw) => this.#refuseLong(raw));
-    const listed = this.#choicesOf(body);
-    const actions = listed ?? [];
-    const { codec } = this.#model;
-    const prompt = typeof body.prompt[0] === 'string' || Array.isArray(body.prompt[0]) ? body.prompt[0] : body.prompt;
-    const read =
-      typeof body.prompt === 'string'
-        ? readText(body.prompt, codec)
-        : typeof prompt === 'string'
-          ? readText(prompt, codec)
-          : readTokens(prompt as number[], body.longplay ?? {}, actions, codec);
-    const answered = await this.#decide(body, read, actions, actions, request);
-    const id = `cmpl-${this.#next++}`;
+    const body = this.#parsed(completionRequest, request);
     const withLogprobs = body.logprobs !== null && body.logprobs !== undefined;
-    if (!body.stream) return json(completionBody(id, this.#model.name, answered, withLogprobs));
+    if (body.echo && withLogprobs) {
+      throw new RefusedRequest('echo', 'not with logprobs: a prompt has no log-probabilities here');
+    }
+    const listed = this.#listed(body);
+    const actions = listed?.values ?? [];
+    const { codec } = this.#model;
+    // All are read before one is decided, so that a request is refused whole.
+    const reads = promptsOf(body).map((prompt) => {
+      if (typeof prompt === 'string') return { text: prompt, read: readText(prompt, codec) };
+      const read = readTokens(prompt, body.longplay ?? {}, actions, codec);
+      return { text: body.echo ? codec.decode(prompt) : '', read };
+    });
+    const answers = await Promise.all(
+      reads.map(async ({ text, read }) => {
+        const answered = await this.#decide(body, read, actions, listed?.texts ?? [], request);
+        return body.echo ? answered.map((one) => ({ ...one, echo: text })) : answered;
+      }),
+    );
+    const head = this.#head('cmpl');
+    if (!body.stream) return json(completionBody(head, answers.flat(), withLogprobs));
     const usage = body.stream_options?.include_usage === true;
-    return stream(completionChunks(id, this.#model.name, answered, withLogprobs, usage));
+    return stream(completionChunks(head, answers.flat(), withLogprobs, usage));
   }
 
   async #chat(request: HttpRequest): Promise<HttpAnswer> {
-    const body = parse(chatRequest, request.body, (raw) => this.#refuseLong(raw));
+    const body = this.#parsed(chatRequest, request);
     const { codec, world } = this.#model;
     const messages = body.messages.map(({ role, content }) => ({
       role: role === 'developer' ? ('system' as const) : role,
       content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
     }));
-    const listed = this.#choicesOf(body) ?? [];
-    const actions = listed.map((choice) => actionIn(choice, world));
+    const listed = this.#listed(body);
+    const actions = (listed?.values ?? []).map((choice) => actionIn(choice, world));
     const read = readConversation(messages, actions, codec, world);
     const limits = { ...body, max_tokens: body.max_completion_tokens ?? body.max_tokens };
-    const answered = await this.#decide(limits, read, actions, listed, request);
-    const id = `chatcmpl-${this.#next++}`;
+    const answered = await this.#decide(limits, read, actions, listed?.texts ?? [], request);
+    const head = this.#head('chatcmpl');
     const withLogprobs = body.logprobs === true;
-    if (!body.stream) return json(chatBody(id, this.#model.name, answered, withLogprobs));
+    if (!body.stream) return json(chatBody(head, answered, withLogprobs));
     const usage = body.stream_options?.include_usage === true;
-    return stream(chatChunks(id, this.#model.name, answered, withLogprobs, usage));
+    return stream(chatChunks(head, answered, withLogprobs, usage));
   }
 
-  /**
-   * Refuses, before any work on them, prompts that cannot fit into the model: this thread serves everyone.
-   * @throws {BadPrompt}
-   */
-  #refuseLong(raw: unknown): void {
-    const { maxPositions, codec } = this.#model;
-    if (typeof raw !== 'object' || raw === null) return;
-    const { prompt, messages } = raw as { prompt?: unknown; messages?: unknown };
-    const whole = Array.isArray(prompt) && prompt.length === 1 ? prompt[0] : prompt;
-    const longest = typeof whole === 'string' ? maxPositions * (codec.longestToken ?? LONGEST_TOKEN) : maxPositions;
-    if ((typeof whole === 'string' || Array.isArray(whole)) && whole.length > longest) {
-      const [unit, kind] = typeof whole === 'string' ? ['characters', 'text'] : ['ids', 'list'];
-      throw new BadPrompt(
-        `prompt: a ${kind} of ${whole.length} ${unit} cannot fit; the model reads ${maxPositions} tokens`,
-      );
-    }
-    const chars = Array.isArray(messages) ? textOf(messages, MAX_CONVERSATION_CHARS) : 0;
-    if (chars > MAX_CONVERSATION_CHARS) {
-      throw new BadPrompt(`messages: more than ${MAX_CONVERSATION_CHARS} characters in all`);
-    }
+  #head(kind: string): AnswerHead {
+    const created = Math.floor(this.#unixMs() / 1000);
+    return { id: `${kind}-${this.#next++}`, model: this.#model.name, created };
   }
 
-  #choicesOf(body: Common): readonly string[] | undefined {
-    const { name, decoder } = this.#model;
-    if (body.model !== undefined && body.model !== name) {
-      throw new BadPrompt(`model: there is no '${body.model}' here; this server has '${name}'`);
-    }
+  /** Parsed body of a request for this model. @throws {RefusedRequest} */
+  #parsed<T extends CommonRequest>(schema: z.ZodType<T>, { body }: HttpRequest): T {
+    const { name, maxPositions, codec } = this.#model;
+    const parsed = parseRequest(schema, body, (raw) => refuseLong(raw, maxPositions, codec));
+    if (parsed.model !== undefined && parsed.model !== name) throw this.unknownModel(parsed.model);
+    return parsed;
+  }
+
+  /** Answers to choose among. @returns undefined where anything may be written @throws {RefusedRequest} */
+  #listed(body: CommonRequest): Listed | undefined {
     if (typeof body.top_p === 'number' && body.top_p !== 1) {
-      throw new BadPrompt('top_p: only 1: log-probabilities are of the whole distribution');
+      throw new RefusedRequest('top_p', 'only 1: log-probabilities are of the whole distribution');
     }
-    const listed = body.guided_choice ?? body.structured_outputs?.choice ?? undefined;
-    if (!listed && decoder === 'choice') {
-      throw new BadPrompt('guided_choice: this policy chooses among listed actions: send the list');
+    const listed = listedAnswers(body);
+    if (!listed && this.#model.decoder === 'choice') {
+      const how = 'send the list, or an enum as response_format';
+      throw new RefusedRequest('guided_choice', `this policy chooses among listed actions: ${how}`);
     }
     return listed;
   }
 
-  /** Decides. @param actions as the policy knows them @param shown as the client does */
+  /** Decides, `n` times. @param actions as the policy knows them @param shown the answers that say them */
   async #decide(
-    body: Common,
+    body: CommonRequest,
     read: RenderedPrompt,
     actions: readonly string[],
     shown: readonly string[],
@@ -244,7 +224,10 @@ class Completions {
     const { maxPositions, maxTokens, decoder, codec } = this.#model;
     const length = read.prompt.length + read.after.length + (decoder === 'tokens' ? maxTokens : 0);
     if (length > maxPositions) {
-      throw new BadPrompt(`the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`);
+      throw new RefusedRequest(
+        null,
+        `the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`,
+      );
     }
     // Seeds are uint32 here; a longer one keeps its low bits.
     const seed = Number(BigInt.asUintN(32, BigInt(body.seed ?? randomInt(2 ** 32))));
@@ -255,8 +238,8 @@ class Completions {
     const answers = Array.from({ length: body.n ?? 1 }, async (_, i) => {
       const draw = { given: { ...given, seed: (seed + i) >>> 0 }, actions, temperature };
       const acted = await this.#decisions.decide(draw, request.gone);
-      return answeredOf(acted, shown, stops, codec, {
-        promptTokens: read.prompt.length + read.after.length,
+      return answeredOf(acted, actions, shown, stops, codec, {
+        promptTokens: i === 0 ? read.prompt.length + read.after.length : 0,
         tokenIds: body.return_token_ids === true,
         maxTokens: given.maxTokens,
       });
@@ -265,24 +248,9 @@ class Completions {
   }
 }
 
-/** Levels of a conversation's JSON: list, message, parts, part, text. Deeper ones count as too long. */
-const CONVERSATION_DEPTH = 5;
-
-/** UTF-16 units of the strings in a value, counted until they are more than `enough`. */
-function textOf(value: unknown, enough: number, depth = 0): number {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 1;
-  if (depth >= CONVERSATION_DEPTH) return enough + 1;
-  let chars = 1;
-  for (const entry of Object.values(value)) {
-    chars += textOf(entry, enough - chars, depth + 1);
-    if (chars > enough) break;
-  }
-  return chars;
-}
-
 function answeredOf(
   { action, decision }: Acted,
+  actions: readonly string[],
   shown: readonly string[],
   stops: readonly string[],
   codec: Codec,
@@ -300,10 +268,13 @@ function answeredOf(
       return { text: piece, logprob: logprobs[i]! };
     });
     const ended = decision.masked || tokens.length < facts.maxTokens;
+    const text = shown[actions.indexOf(action)] ?? action;
+    const logprob = pieces.reduce((sum, piece) => sum + piece.logprob, 0);
     const answered = {
-      text: action,
+      text,
       finish: ended ? 'stop' : 'length',
-      pieces,
+      // What is answered may say the action in other words (a format, JSON), which has no tokens of its own.
+      pieces: text === action ? pieces : [{ text, logprob }],
       promptTokens,
       tokens: tokens.length,
     } as const;
@@ -329,27 +300,13 @@ function cut(answered: Answered, stops: readonly string[]): Answered {
   return { ...answered, text: answered.text.slice(0, end), finish: 'stop', pieces };
 }
 
-/**
- * Parses a request.
- * @param refuse looks at the parsed body before it is checked entry by entry; may throw
- */
-function parse<T>(schema: z.ZodType<T>, text: string, refuse: (raw: unknown) => void): T {
-  let raw: unknown;
-  try {
-    raw = JSON.parse(text);
-  } catch (thrown) {
-    throw new BadPrompt(`the body is not JSON: ${messageOf(thrown)}`);
-  }
-  refuse(raw);
-  const read = schema.safeParse(raw);
-  if (read.success) return read.data;
-  const { path, message } = read.error.issues[0]!;
-  throw new BadPrompt(`${path.join('.') || 'body'}: ${message}`);
-}
-
 function problem(status: number, message: string): HttpAnswer {
   const type = status < 500 ? 'invalid_request_error' : 'server_error';
   return json({ error: { message, type, param: null, code: null } }, status);
+}
+
+function refusal({ status, message, param, code }: RefusedRequest): HttpAnswer {
+  return json({ error: { message, type: 'invalid_request_error', param, code } }, status);
 }
 
 function stream(chunks: readonly object[]): HttpAnswer {

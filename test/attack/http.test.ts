@@ -137,6 +137,7 @@ beforeAll(async () => {
     maxTokens: 8,
     maxPositions: 512,
     version: 3,
+    created: 0,
     world,
   };
   const policy = await servePolicy({ port: 0, model, decisions });

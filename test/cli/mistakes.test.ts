@@ -151,6 +151,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     () => ['train', quickstart, '--runs', READ_ONLY],
     /cannot make the run folder .*choose another place with --runs/,
   ],
+  ['read-only', () => ['train', quickstart, '--runs', '/proc/x'], /cannot make the run folder \/proc\/x/],
   [
     'out of range',
     () => [...train(), '--name', '../elsewhere'],

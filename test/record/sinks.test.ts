@@ -1,14 +1,15 @@
-/** Sinks: TensorBoard events read back by another decoder, Prometheus text by a parser's rules. */
+/** Sinks: TensorBoard events read back by another decoder, Prometheus text by its format's rules. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import { type MetricsRow, metricTable } from '../../src/record/metrics.ts';
 import { openSinks } from '../../src/record/sinks/open.ts';
 import { prometheusSink, prometheusText } from '../../src/record/sinks/prometheus.ts';
 import { crc32c, maskedCrc, tensorboardSink } from '../../src/record/sinks/tensorboard.ts';
+import { readExposition } from '../support/exposition.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'longplay-sinks-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -49,12 +50,24 @@ describe('TensorBoard events', () => {
 });
 
 describe('Prometheus', () => {
-  it('text follows the exposition format', () => {
-    const text = prometheusText({ ...rows[0]!, time: { env: 1, 'a"b\\c\nd': 0 } });
-    const families = parseExposition(text);
-    expect(families.get('longplay_success')).toEqual([{ labels: {}, value: 0.25 }]);
-    expect(families.get('longplay_success_by_label')).toEqual([{ labels: { label: 'depth 1' }, value: 0.5 }]);
-    expect(families.get('longplay_time')).toContainEqual({ labels: { part: 'a"b\\c\nd' }, value: 0 });
+  it('text follows the exposition format, totals as counters and times in seconds', () => {
+    const row = { ...rows[0]!, elapsed: 1.5, envSteps: 40, actorRestarts: { '/rollout': 2 }, stepsPerSecond: 1e30 };
+    const families = readExposition(prometheusText({ ...row, time: { env: 1, 'a"b\\c\nd': 0 } }));
+    const told = (name: string) => ({ type: families.get(name)?.type, samples: families.get(name)?.samples });
+    const one = (name: string, type: string, value: number, labels = {}) =>
+      expect(told(name)).toEqual({ type, samples: [{ name, labels, value }] });
+    one('longplay_success', 'gauge', 0.25);
+    one('longplay_success_by_label', 'gauge', 0.5, { label: 'depth 1' });
+    one('longplay_elapsed_seconds_total', 'counter', 1.5);
+    one('longplay_env_steps_total', 'counter', 40);
+    one('longplay_actor_restarts_total', 'counter', 2, { actor: '/rollout' });
+    one('longplay_steps_per_second', 'gauge', 1e30);
+    expect(families.get('longplay_time')!.samples[1]).toMatchObject({ labels: { part: 'a"b\\c\nd' }, value: 0 });
+  });
+
+  it('names of all metrics follow it', () => {
+    const all = metricTable.map((metric) => [metric.name, 'by' in metric ? { key: 1 } : 1]);
+    expect(readExposition(prometheusText(Object.fromEntries(all))).size).toBe(metricTable.length);
   });
 
   const parser = 'from prometheus_client.parser import text_string_to_metric_families as parse';
@@ -79,7 +92,7 @@ describe('Prometheus', () => {
     sink.write(rows[0]!);
     const response = await fetch(`http://127.0.0.1:${port}/metrics`);
     expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
-    expect(parseExposition(await response.text()).get('longplay_update')).toEqual([{ labels: {}, value: 1 }]);
+    expect(readExposition(await response.text()).get('longplay_update')?.samples).toMatchObject([{ value: 1 }]);
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
     await expect(openSinks({ tensorboard: false, prometheusPort: port }, dir, () => {})).rejects.toThrow(
       /another port/,
@@ -123,29 +136,4 @@ function decode(bytes: Uint8Array) {
     } else reader.skip(type);
   }
   return event;
-}
-
-/** The format's rules: help and type before the samples of a family, families not interleaved, escapes undone. */
-function parseExposition(text: string) {
-  const families = new Map<string, { labels: Record<string, string>; value: number }[]>();
-  let current = '';
-  expect(text.endsWith('\n')).toBe(true);
-  for (const line of text.trimEnd().split('\n')) {
-    const comment = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line);
-    if (comment) {
-      if (comment[1] === 'HELP') {
-        expect(families.has(comment[2]!)).toBe(false);
-        current = comment[2]!;
-        families.set(current, []);
-      } else expect([comment[2], comment[3]]).toEqual([current, 'gauge']);
-      continue;
-    }
-    const sample = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([a-z_]+)="((?:[^"\\]|\\.)*)"\})? (\S+)$/.exec(line);
-    expect(sample, line).not.toBeNull();
-    const [, name, label, value, number] = sample!;
-    expect(name).toBe(current);
-    const unescaped = value?.replace(/\\(.)/g, (_, char) => (char === 'n' ? '\n' : char));
-    families.get(name!)!.push({ labels: label ? { [label]: unescaped! } : {}, value: Number(number) });
-  }
-  return families;
 }

@@ -70,9 +70,9 @@ describe('an asynchronous run', () => {
   }, 120_000);
 
   it.each([
-    ['/learner', { type: 'group', group: null }, /of null/],
-    ['/scheduler', { type: 'played', groups: [] }, /failed is not iterable/],
-    ['/rollout', { type: 'acted', turns: null }, /heads.* of .*null/],
+    ['/learner', { type: 'group', group: null }, /^\/learner crashed: .*of null/],
+    ['/scheduler', { type: 'played', groups: [] }, /^\/scheduler crashed: .*failed is not iterable/],
+    ['/rollout', { type: 'acted', turns: null }, /^\/rollout crashed: .*heads.* of .*null/],
   ])(
     'ends with the error of %s when it crashes, and its newest checkpoint stands',
     async (path, poison, message) => {

@@ -6,6 +6,7 @@ import { agentgym } from '../../envs/textcraft/agentgym.ts';
 import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
+import { readExposition } from '../support/exposition.ts';
 import { createEnv as createFaulty } from '../support/faulty-env.ts';
 
 const closing: (() => Promise<void>)[] = [];
@@ -102,7 +103,15 @@ describe('the uniform protocol', () => {
     expect(await status('GET', '/v1/other')).toBe(404);
     expect((await call(url, 'GET', '/v1/envs/faulty')).body.id).toBe('faulty');
     expect((await call(url, 'GET', '/health')).body.status).toBe('ok');
-    expect((await call(url, 'GET', '/metrics')).body).toContain('longplay_server_requests_total{status="404"} 3');
+    const families = readExposition((await call(url, 'GET', '/metrics')).body);
+    const requests = families.get('longplay_server_requests_total')!.samples;
+    expect(requests.find(({ labels }) => labels.status === '404')!.value).toBe(3);
+    const answered = requests.reduce((sum, { value }) => sum + value, 0);
+    const refused = families.get('longplay_server_refused_requests_total')!.samples[0]!.value;
+    const times = families.get('longplay_server_request_duration_seconds')!.samples;
+    expect(times.at(-1)).toMatchObject({ value: answered - refused });
+    expect(families.get('longplay_server_expired_sessions_total')).toMatchObject({ type: 'counter' });
+    expect(families.get('longplay_server_sessions')).toMatchObject({ type: 'gauge' });
   });
 
   it.each(['throw', 'hang', 'spin', 'exit'])('tells a world that breaks (%s) from one that answers', async (how) => {

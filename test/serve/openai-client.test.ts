@@ -110,7 +110,6 @@ describe('a policy that chooses', () => {
   });
 
   it.each([
-    ['an unknown model', { model: 'other' }, /there is no 'other'/],
     ['no list', { guided_choice: undefined }, /guided_choice/],
     ['a conversation that is no episode', { messages: [{ role: 'user', content: 'hello' }] }, /cannot read this world/],
     ['two users in a row', { messages: [1, 2].map(() => ({ role: 'user', content: OPENING })) }, /in turn/],
@@ -123,6 +122,40 @@ describe('a policy that chooses', () => {
   ])('refuses %s in words', async (_, more, words) => {
     await expect(chat(more)).rejects.toThrow(words);
     await expect(chat(more)).rejects.toMatchObject({ status: 400 });
+  });
+
+  it("throws the client's own error for a model that is not there", async () => {
+    await expect(chat({ model: 'other' })).rejects.toThrow(OpenAI.NotFoundError);
+    await expect(client.models.retrieve('other')).rejects.toMatchObject({ code: 'model_not_found', param: 'model' });
+  });
+
+  it('answers each prompt of a list as it does alone', async () => {
+    const prompts = ['goal stick', 'goal oak planks', 'goal dirt'];
+    const body = { model: 'chooser', guided_choice: ACTIONS, seed: 5, logprobs: 0 };
+    const complete = (more: object) => client.completions.create({ ...body, ...more } as never) as never;
+    const together: OpenAI.Completion = await complete({ prompt: prompts });
+    const alone: OpenAI.Completion[] = await Promise.all(prompts.map((prompt) => complete({ prompt })));
+    expect(together.choices.map(({ text }) => text)).toEqual(alone.map(({ choices }) => choices[0]!.text));
+    const sum = alone.reduce((total, { usage }) => total + usage!.prompt_tokens, 0);
+    expect(together.usage!.prompt_tokens).toBe(sum);
+    expect(together.created).toBeGreaterThan(1_600_000_000);
+  });
+
+  it('chooses among the enum of a JSON schema, as it does from a list', async () => {
+    const schema = {
+      type: 'object',
+      properties: { action: { type: 'string', enum: ACTIONS } },
+      required: ['action'],
+      additionalProperties: false,
+    };
+    const answer = await client.chat.completions.create({
+      model: 'chooser',
+      messages: [{ role: 'user', content: OPENING }],
+      seed: 3,
+      response_format: { type: 'json_schema', json_schema: { name: 'step', strict: true, schema } },
+    });
+    const { action } = JSON.parse(answer.choices[0]!.message.content!);
+    expect(action).toBe((await chat({ seed: 3 })).choices[0]!.message.content);
   });
 
   it('refuses token prompts that are none, and lives on', async () => {
@@ -171,5 +204,19 @@ describe('a policy that writes', () => {
       seed: 2,
     } as never);
     expect(ACTIONS).toContain((answer as OpenAI.Completion).choices[0]!.text);
+  });
+
+  it('says a choice in the words of the list, whatever the policy writes of it', async () => {
+    const printed = ACTIONS.map((action) => `Thought:\nx\n\nAction:\n${action}`);
+    const messages = [{ role: 'user', content: OPENING }];
+    const answer = (await writing.chat.completions.create({
+      model: 'writer',
+      messages,
+      guided_choice: printed,
+      logprobs: true,
+    } as never)) as OpenAI.ChatCompletion;
+    expect(printed).toContain(answer.choices[0]!.message.content);
+    const told = answer.choices[0]!.logprobs!.content!.map(({ token }) => token).join('');
+    expect(told).toBe(answer.choices[0]!.message.content);
   });
 });

@@ -3,12 +3,16 @@ import { runLongplay } from '../../src/cli/program.ts';
 import { err, out } from '../../src/console/terminal.ts';
 
 /** Runs a command to its end. Only for commands that end by themselves and leave nothing running. */
-export async function typed(...args: readonly string[]) {
+export function typed(...args: readonly string[]) {
+  return heard(() => runLongplay(args));
+}
+
+/** Runs a program in this process. @returns its exit code and what it said */
+export async function heard(run: () => Promise<number>) {
   const before = process.exitCode;
   let stdout = '';
   let stderr = '';
   try {
-    const run = () => runLongplay(args);
     const errors = () => err.captured((text) => void (stderr += text), run);
     const status = await out.captured((text) => void (stdout += text), errors);
     return { status, stdout, stderr };

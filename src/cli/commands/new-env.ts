@@ -1,9 +1,10 @@
 /** Command `longplay new-env`: writes a working world with its tests, to be changed into one's own. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { makeFolder } from '../../record/atomic-file.ts';
 import { runCommand } from '../fail.ts';
 import { skeleton } from '../skeleton.ts';
 
@@ -27,7 +28,7 @@ function write(name: string, dir: string): void {
   const folder = join(dir, name);
   if (existsSync(folder)) throw new UserError('BAD_ARGUMENT', `new-env: ${folder} exists already; it is left as it is`);
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     for (const [file, text] of Object.entries(skeleton(name))) writeFileSync(join(folder, file), text);
   } catch (thrown) {
     throw new UserError('NO_PERMISSION', `new-env: cannot write ${folder}: ${messageOf(thrown)}`);

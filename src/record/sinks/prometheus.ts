@@ -1,9 +1,6 @@
-/**
- * Prometheus sink: the newest row in Prometheus' text format, over HTTP on the loopback address.
- *
- * @see https://prometheus.io/docs/instrumenting/exposition_formats/
- */
+/** Prometheus sink: the newest row in Prometheus' text format, over HTTP on the loopback address. */
 import { createServer } from 'node:http';
+import { EXPOSITION_TYPE, expositionText, type Sample } from '../exposition.ts';
 import { type Metric, type MetricsRow, points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
 
@@ -23,7 +20,7 @@ export function prometheusSink(port: number): PrometheusSink {
       response.writeHead(404).end('see /metrics\n');
       return;
     }
-    response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }).end(prometheusText(row));
+    response.writeHead(200, { 'content-type': EXPOSITION_TYPE }).end(prometheusText(row));
   });
   const ready = new Promise<{ port: number }>((resolve, reject) => {
     server.once('error', reject);
@@ -46,28 +43,24 @@ export function prometheusSink(port: number): PrometheusSink {
 
 /** Exposition text of a row, each family once with its help and type. */
 export function prometheusText(row: MetricsRow): string {
-  const lines: string[] = [];
-  let family: Metric | undefined;
+  const families = new Map<Metric, Sample[]>();
   for (const { metric, key, value } of points(row)) {
-    const name = `longplay_${snakeCase(metric.name)}`;
-    if (metric !== family) {
-      const unit = metric.unit === '' ? '' : ` [${metric.unit}]`;
-      lines.push(`# HELP ${name} ${escapeHelp(metric.meaning + unit)}`, `# TYPE ${name} gauge`);
-      family = metric;
-    }
-    lines.push(key === undefined ? `${name} ${value}` : `${name}{${metric.by}="${escapeLabel(key)}"} ${value}`);
+    const samples = families.get(metric) ?? [];
+    families.set(metric, samples);
+    samples.push({ ...(key === undefined ? {} : { labels: { [metric.by!]: key } }), value });
   }
-  return lines.map((line) => `${line}\n`).join('');
+  return expositionText(
+    [...families].map(([metric, samples]) => ({
+      name: prometheusName(metric),
+      type: metric.total ? 'counter' : 'gauge',
+      help: metric.unit === '' ? metric.meaning : `${metric.meaning} [${metric.unit}]`,
+      samples,
+    })),
+  );
 }
 
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-function escapeHelp(text: string): string {
-  return text.replace(/\\/g, '\\\\').replace(/\n/g, '\\n');
-}
-
-function escapeLabel(text: string): string {
-  return escapeHelp(text).replace(/"/g, '\\"');
+/** Name of a metric: snake case, `_seconds` behind times and `_total` behind totals. */
+function prometheusName({ name, unit, total }: Metric): string {
+  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return `longplay_${snake}${unit === 's' ? '_seconds' : ''}${total ? '_total' : ''}`;
 }

@@ -4,8 +4,9 @@
  *
  * @see https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto
  */
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../atomic-file.ts';
 import { type MetricsRow, points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
 
@@ -14,7 +15,7 @@ import type { MetricSink } from './sink.ts';
  * @param now wall clock in milliseconds since 1970
  */
 export function tensorboardSink(dir: string, now: () => number): MetricSink {
-  mkdirSync(dir, { recursive: true });
+  makeFolder(dir);
   const seconds = Math.floor(now() / 1000);
   const file = openSync(
     join(dir, `events.out.tfevents.${String(seconds).padStart(10, '0')}.longplay.${process.pid}.v2`),

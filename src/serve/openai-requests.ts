@@ -1,0 +1,192 @@
+/** OpenAI requests: completions and chats as clients send them, checked, with their prompts and choices told apart. Pure. */
+import { z } from 'zod';
+import { messageOf } from '../core/errors.ts';
+import type { Codec } from '../reading/codec.ts';
+import { choicesOfSchema } from './schema-choices.ts';
+
+/** Refusal of a request, told in OpenAI's error form. */
+export class RefusedRequest extends Error {
+  readonly status: number;
+  /** Key of the body that is wrong; null where it is the body. */
+  readonly param: string | null;
+  /** Code that clients compare, e.g. `model_not_found`; mostly null. */
+  readonly code: string | null;
+
+  /** @param param key of the body that is wrong; it begins the message */
+  constructor(param: string | null, message: string, status = 400, code: string | null = null) {
+    super(param === null ? message : `${param}: ${message}`);
+    this.status = status;
+    this.param = param;
+    this.code = code;
+  }
+}
+
+const choices = z.array(z.string()).min(1).max(10_000);
+const common = {
+  model: z.string().optional(),
+  temperature: z.number().min(0).max(100).nullish(),
+  top_p: z.number().nullish(),
+  max_tokens: z.int().min(1).nullish(),
+  n: z.int().min(1).max(64).nullish(),
+  seed: z.int().nullish(),
+  stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().optional() }).nullish(),
+  guided_choice: choices.nullish(),
+  structured_outputs: z.object({ choice: choices.optional() }).nullish(),
+  response_format: z.object({ type: z.string(), json_schema: z.unknown().optional() }).nullish(),
+  return_token_ids: z.boolean().nullish(),
+};
+const ids = z.array(z.int());
+const promptForm = 'expected a text, token ids, or a list of texts or of lists of token ids';
+
+/** Body of `POST /v1/completions`. */
+export const completionRequest = z.object({
+  ...common,
+  prompt: z.union([z.string(), ids, z.array(z.string()), z.array(ids)], { error: promptForm }),
+  echo: z.boolean().nullish(),
+  logprobs: z.int().min(0).nullish(),
+  longplay: z
+    .object({
+      prompt_length: z.int().optional(),
+      focus: ids.optional(),
+      mentions: z.array(z.array(z.int()).max(64)).optional(),
+      candidates: z.array(z.string()).optional(),
+    })
+    .nullish(),
+});
+const part = z.object({ type: z.literal('text'), text: z.string() });
+
+/** Body of `POST /v1/chat/completions`. */
+export const chatRequest = z.object({
+  ...common,
+  messages: z
+    .array(
+      z.object({
+        role: z.enum(['system', 'developer', 'user', 'assistant']),
+        content: z.union([z.string(), z.array(part)]),
+      }),
+    )
+    .min(1),
+  max_completion_tokens: z.int().min(1).nullish(),
+  logprobs: z.boolean().nullish(),
+});
+
+/** Keys that completions and chats share. */
+export type CommonRequest = z.infer<z.ZodObject<typeof common>>;
+export type CompletionRequest = z.infer<typeof completionRequest>;
+
+/** UTF-16 units of a conversation, all messages together. */
+const MAX_CONVERSATION_CHARS = 1_000_000;
+/** UTF-16 units that one token stands for at most, where a codec does not say. */
+const LONGEST_TOKEN = 256;
+/** Answers of one request: prompts times `n`. */
+const MAX_ANSWERS = 1024;
+
+/**
+ * Parses a request's body.
+ * @param refuse looks at the parsed body before it is checked entry by entry; may throw
+ * @throws {RefusedRequest}
+ */
+export function parseRequest<T>(schema: z.ZodType<T>, text: string, refuse: (raw: unknown) => void): T {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch (thrown) {
+    throw new RefusedRequest(null, `the body is not JSON: ${messageOf(thrown)}`);
+  }
+  refuse(raw);
+  const read = schema.safeParse(raw);
+  if (read.success) return read.data;
+  const { path, message } = read.error.issues[0]!;
+  if (path.length === 0) throw new RefusedRequest(null, `body: ${message}`);
+  throw new RefusedRequest(path.join('.'), message);
+}
+
+/**
+ * Refuses, before any work on them, prompts that cannot fit into the model: one thread serves everyone.
+ * @param maxPositions tokens that the model reads
+ * @throws {RefusedRequest}
+ */
+export function refuseLong(raw: unknown, maxPositions: number, codec: Codec): void {
+  if (typeof raw !== 'object' || raw === null) return;
+  const { prompt, messages } = raw as { prompt?: unknown; messages?: unknown };
+  const list = isListOfPrompts(prompt) ? prompt : [prompt];
+  if (list.length > MAX_ANSWERS) {
+    throw new RefusedRequest('prompt', `${list.length} prompts are too many; at most ${MAX_ANSWERS} in a request`);
+  }
+  for (const one of list) {
+    if (typeof one !== 'string' && !Array.isArray(one)) continue;
+    const isText = typeof one === 'string';
+    const longest = isText ? maxPositions * (codec.longestToken ?? LONGEST_TOKEN) : maxPositions;
+    if (one.length <= longest) continue;
+    const [unit, kind] = isText ? ['characters', 'text'] : ['ids', 'list'];
+    const why = `a ${kind} of ${one.length} ${unit} cannot fit; the model reads ${maxPositions} tokens`;
+    throw new RefusedRequest('prompt', why);
+  }
+  const chars = Array.isArray(messages) ? textOf(messages, MAX_CONVERSATION_CHARS) : 0;
+  if (chars > MAX_CONVERSATION_CHARS) {
+    throw new RefusedRequest('messages', `more than ${MAX_CONVERSATION_CHARS} characters in all`);
+  }
+}
+
+/** Prompts of a completion, at least one. @throws {RefusedRequest} */
+export function promptsOf({ prompt, n, longplay }: CompletionRequest): readonly (string | readonly number[])[] {
+  const prompts = isListOfPrompts(prompt) ? prompt : [prompt as string | readonly number[]];
+  if (prompts.length > 1 && longplay) {
+    throw new RefusedRequest('longplay', `it describes one prompt, got ${prompts.length}: send them one at a time`);
+  }
+  if (prompts.length * (n ?? 1) > MAX_ANSWERS) {
+    throw new RefusedRequest('n', `${n} answers to ${prompts.length} prompts are more than ${MAX_ANSWERS} in all`);
+  }
+  return prompts;
+}
+
+/** List of answers to choose among. */
+export interface Listed {
+  /** Choices as the client says them. */
+  readonly values: readonly string[];
+  /** Answers that say them, in the same order. */
+  readonly texts: readonly string[];
+}
+
+/** Reads what may be answered. @returns undefined where anything may be @throws {RefusedRequest} */
+export function listedAnswers(body: CommonRequest): Listed | undefined {
+  const values = body.guided_choice ?? body.structured_outputs?.choice;
+  const format = body.response_format;
+  if (!format || format.type === 'text') return values ? { values, texts: values } : undefined;
+  if (format.type !== 'json_schema') {
+    throw new RefusedRequest('response_format', `expected type text or json_schema, got ${format.type}`);
+  }
+  if (values) throw new RefusedRequest('response_format', 'a list of choices is given too; send one of them');
+  const given = format.json_schema as { readonly schema?: unknown } | null | undefined;
+  const found = choicesOfSchema(given?.schema);
+  if (!found) {
+    const why = 'an enum of texts, or an object whose only property is one: this policy chooses, it fills in no schema';
+    throw new RefusedRequest('response_format', `json_schema.schema: expected ${why}`);
+  }
+  const read = choices.safeParse(found.map(({ value }) => value));
+  if (!read.success) throw new RefusedRequest('response_format', read.error.issues[0]!.message);
+  return { values: read.data, texts: found.map(({ json }) => json) };
+}
+
+/** True for several prompts in a list; token ids are one prompt. */
+function isListOfPrompts(prompt: unknown): prompt is readonly (string | readonly number[])[] {
+  return Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== 'number';
+}
+
+/** Levels of a conversation's JSON: list, message, parts, part, text. Deeper ones count as too long. */
+const CONVERSATION_DEPTH = 5;
+
+/** UTF-16 units of the strings in a value, counted until they are more than `enough`. */
+function textOf(value: unknown, enough: number, depth = 0): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  if (depth >= CONVERSATION_DEPTH) return enough + 1;
+  let chars = 1;
+  for (const entry of Object.values(value)) {
+    chars += textOf(entry, enough - chars, depth + 1);
+    if (chars > enough) break;
+  }
+  return chars;
+}
