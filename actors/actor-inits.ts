@@ -171,6 +171,9 @@ export const PATHS = {
   learner: '/learner',
 } as const;
 
+/** Addresses of the actors between a run and its broker. */
+export const CLUSTER_PATHS = { tickets: '/tickets', weights: '/weights', worker: '/worker' } as const;
+
 /** Bytes that may wait for the recorder: it falls behind the run only where the disk does. */
 const RECORDER_BYTES = 256 * 2 ** 20;
 
@@ -228,7 +231,7 @@ export function schedulerInit(
   saved: Policy['saved'],
   journal?: SchedulerJournal,
 ): SchedulerInit {
-  const { config, learn, evaluation, firstEpisode = 0 } = options;
+  const { config, learn, evaluation, cluster, firstEpisode = 0 } = options;
   return {
     ...config,
     env: env.id,
@@ -247,8 +250,18 @@ export function schedulerInit(
       plans: evaluation?.plans(env) ?? [],
     },
     journal,
-    paths: { ...PATHS, learner: learn ? PATHS.learner : undefined },
+    ...(cluster ? { rollout: { ...config.rollout, concurrentGroups: clusterGroups(config) } } : {}),
+    paths: {
+      ...PATHS,
+      rollout: cluster ? CLUSTER_PATHS.tickets : PATHS.rollout,
+      learner: learn ? PATHS.learner : undefined,
+    },
   };
+}
+
+/** Groups that may be out in a cluster: the lag bounds them, and no machine's memory. */
+function clusterGroups({ rollout, learner }: RunConfig): number {
+  return Math.max(rollout.concurrentGroups, (learner.maxLag + 1) * mostGroups(learner));
 }
 
 /**
@@ -272,7 +285,11 @@ export function rolloutInit(
     maxFailures,
     barrier: hasBarriers(options),
     start: { nextEpisode, envSteps, episodes },
-    paths: { inference: PATHS.inference, envs: PATHS.envs, scheduler: PATHS.scheduler },
+    paths: {
+      inference: PATHS.inference,
+      envs: PATHS.envs,
+      scheduler: options.cluster ? CLUSTER_PATHS.tickets : PATHS.scheduler,
+    },
   };
 }
 
@@ -299,7 +316,11 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
       barrier: hasBarriers(options),
       chaos,
     },
-    paths: { inference: PATHS.inference, scheduler: PATHS.scheduler },
+    paths: {
+      inference: PATHS.inference,
+      scheduler: PATHS.scheduler,
+      weights: options.cluster ? CLUSTER_PATHS.weights : undefined,
+    },
   };
 }
 

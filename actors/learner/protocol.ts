@@ -109,7 +109,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     /** True in serial mode: all groups are handed over again after a checkpoint. */
     readonly barrier: boolean;
   };
-  readonly paths: { readonly inference: string; readonly scheduler: string };
+  /** Paths of others; `weights` where they are announced to other machines. */
+  readonly paths: { readonly inference: string; readonly scheduler: string; readonly weights?: string | undefined };
 }
 
 /** Identity of a checkpoint: the conditions under which its weights are valid. */

@@ -61,6 +61,8 @@ export interface RolloutState {
   /** Training groups, in launch order. */
   readonly running: readonly SavedGroup[];
   readonly nextEpisode: number;
+  /** Training groups that other machines play; absent where there are none. */
+  readonly elsewhere?: readonly number[];
   readonly totals: RolloutTotals;
 }
 

@@ -107,6 +107,7 @@ class Fold {
   }
 
   get state(): SchedulerState {
-    return { ...this.#state, ...this.#tasks.saved, ...this.#groups.saved(this.#state.running, () => true) };
+    const { tickets: _, ...before } = this.#state; // those that are left are named anew, or there are none
+    return { ...before, ...this.#tasks.saved, ...this.#groups.saved(before.running, () => true) };
   }
 }

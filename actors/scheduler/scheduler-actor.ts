@@ -348,8 +348,9 @@ class Scheduler {
   }
 
   /** State of the run, as a checkpoint keeps it. */
-  #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
+  #state({ running, nextEpisode, elsewhere, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
     const position = this.#journal.checkpoint(this.#version);
+    const away = new Set(elsewhere);
     return {
       format: 2,
       ...this.#launcher.saved,
@@ -357,7 +358,10 @@ class Scheduler {
       envSteps,
       episodes,
       elapsedMs: this.#progress.elapsedMs,
-      ...this.#groups.saved(running, (group) => this.#waiting.has(group) || this.#journal.holds(group)),
+      ...this.#groups.saved(
+        running,
+        (group) => away.has(group) || this.#waiting.has(group) || this.#journal.holds(group),
+      ),
       ...(position === undefined ? {} : { journal: position }),
     };
   }

@@ -20,12 +20,7 @@ export function decodeWeights(bytes: Uint8Array, version: number, source: string
   return { version, values: Object.fromEntries(tensors.map(([name, { data }]) => [name, data as Float32Array])) };
 }
 
-/** Digest of weights: SHA-256 of their bytes, hexadecimal. */
-export function weightsDigest(model: ModelConfig, params: ParamSet): string {
-  return digestOf(encodeWeights(model, params));
-}
-
-/** SHA-256, hexadecimal. */
+/** Digest of weights by their bytes: SHA-256, hexadecimal. */
 export function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

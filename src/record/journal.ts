@@ -45,7 +45,7 @@ export interface JournaledGroup extends PlayedGroup {
 export interface UpdatedEntry {
   readonly type: 'updated';
   readonly version: number;
-  /** Digest of its weights (`weightsDigest`). */
+  /** Digest of its weights (`digestOf` in src/learner/weights-file.ts). */
   readonly digest: string;
 }
 

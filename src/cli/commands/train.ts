@@ -14,10 +14,10 @@ import type { RunStatus } from '../../record/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
-import { type TrainOutcome, train } from '../../run/train.ts';
+import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again } from '../flags.ts';
+import { again, MOST, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -29,6 +29,8 @@ interface TrainFlags {
   readonly json?: boolean;
   readonly chaos?: string;
   readonly journal?: boolean;
+  readonly cluster?: string;
+  readonly localRollouts?: number;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -52,6 +54,8 @@ export function trainCommand(program: Command): void {
       'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
     )
     .option('--journal', 'keep every result on disk as it comes: a kill costs no update')
+    .option('--cluster <url>', 'have workers play: NATS server, nats://127.0.0.1:4222; see longplay worker')
+    .option('--local-rollouts <n>', 'with --cluster: groups played here at once besides (0)', wholeNumber(0, MOST.held))
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
     .addOption(new Option('--record-schedule <file>').hideHelp())
@@ -93,6 +97,7 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     mode: flags.serial || replayOrder !== undefined ? 'serial' : 'async',
     json: flags.json === true,
     journal: flags.journal,
+    cluster: clusterOf(flags),
     recordOrder,
     replayOrder,
     chaos,
@@ -107,6 +112,7 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
   const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-order and --replay-order: ${why}`);
   if (flags.recordOrder !== undefined && flags.replayOrder !== undefined) throw refuse('give one of them');
   if (flags.resume !== undefined) throw refuse('a run is recorded from its start; leave --resume out');
+  if (flags.cluster !== undefined) throw refuse('what workers do is not in the record; leave --cluster out');
   if (flags.journal) throw refuse('what is recorded repeats from its start; leave --journal out');
   if (flags.serial) throw refuse('a serial run repeats by its seed; leave --serial out');
   if (flags.replayOrder !== undefined && flags.chaos !== undefined) {
@@ -117,6 +123,12 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
       "a run that ends by the clock does not repeat; end it by updates or steps: --set 'stop={updates: 100}'",
     );
   }
+}
+
+function clusterOf({ cluster: url, localRollouts: localGroups }: TrainFlags): TrainCluster | undefined {
+  if (url !== undefined) return { url, localGroups };
+  if (localGroups === undefined) return undefined;
+  throw new UserError('BAD_ARGUMENT', '--local-rollouts needs --cluster: without it every group is played here');
 }
 
 function fresh(path: string, flags: TrainFlags) {
@@ -143,6 +155,7 @@ export async function trainAndReport(request: {
   readonly json: boolean;
   readonly chaos?: ChaosSpec | undefined;
   readonly journal?: boolean | undefined;
+  readonly cluster?: TrainCluster | undefined;
   readonly recordOrder?: string | undefined;
   readonly replayOrder?: string | undefined;
 }): Promise<TrainOutcome> {
