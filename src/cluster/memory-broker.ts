@@ -74,7 +74,7 @@ export class MemoryServer {
     this.leaseMs = leaseMs;
   }
 
-  connect(): Broker {
+  connect(): MemoryBroker {
     return new MemoryBroker(this);
   }
 
@@ -98,10 +98,12 @@ export class MemoryServer {
   }
 }
 
-class MemoryBroker implements Broker {
+/** Connection to the twin; `cut` takes it from the net for a while, `close` for good, as a death does. */
+export class MemoryBroker implements Broker {
   readonly #server: MemoryServer;
   #taken = 0;
   #closed = false;
+  #cutUntil = 0;
 
   constructor(server: MemoryServer) {
     this.#server = server;
@@ -199,6 +201,15 @@ class MemoryBroker implements Broker {
     this.#closed = true;
   }
 
+  cut(ms: number): void {
+    this.#cutUntil = this.#server.clock.now() + ms;
+  }
+
+  get #isCut(): boolean {
+    const now = this.#server.clock.now();
+    return this.#closed || now < this.#cutUntil || now < this.#server.awayUntil;
+  }
+
   async #call<T>(work: () => T | Promise<T>): Promise<T> {
     const server = this.#server;
     const { faults } = server;
@@ -206,8 +217,7 @@ class MemoryBroker implements Broker {
       if (faults.delayMs > 0) await server.sleep(faults.delayMs * server.rng.float());
     };
     await late();
-    if (this.#closed) throw new BrokerAway('the connection is closed');
-    if (server.clock.now() < server.awayUntil || server.chance(faults.lost)) throw new BrokerAway('the server is away');
+    if (this.#isCut || server.chance(faults.lost)) throw new BrokerAway('the server is away');
     const answer = await work();
     await late();
     if (server.chance(faults.lostAnswer)) throw new BrokerAway('the answer was lost');
@@ -222,7 +232,7 @@ class MemoryBroker implements Broker {
       const found = look();
       if (found.length > 0 || clock.now() >= end || this.#closed) return found;
       await this.#server.sleep(LOOK_MS);
-      if (clock.now() < this.#server.awayUntil) throw new BrokerAway('the server went away');
+      if (this.#isCut) throw new BrokerAway('the server went away');
     }
   }
 
@@ -240,14 +250,15 @@ class MemoryBroker implements Broker {
         bytes: ticket.bytes,
         delivery: mine,
         working: () => {
-          if (held()) ticket.until = server.clock.now() + server.leaseMs;
+          if (!this.#isCut && held()) ticket.until = server.clock.now() + server.leaseMs;
         },
         done: () => {
+          if (this.#isCut) return;
           if (server.chance(server.faults.ghost)) ticket.until = 0;
           else if (server.tickets.get(name) === ticket) server.tickets.delete(name);
         },
         giveBack: () => {
-          if (held()) ticket.until = 0;
+          if (!this.#isCut && held()) ticket.until = 0;
         },
       };
     });

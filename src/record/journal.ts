@@ -7,7 +7,7 @@
  * a blank and the JSON: a flipped bit is noticed, a line that a kill cut off is left out.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, ftruncateSync, openSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { UserError } from '../core/errors.ts';
@@ -146,7 +146,7 @@ export class Journal {
 
   #open(): number {
     if (this.#file !== undefined) return this.#file;
-    mkdirSync(this.#dir, { recursive: true });
+    nodeDisk.makeFolder(this.#dir);
     // Anew, should there be one: it holds no whole entry, or this number would be taken.
     // To append: after a refusal the next line has to stand at the end, wherever the last write got to.
     const file = openSync(join(this.#dir, `${this.#position + 1}.jsonl`), 'a');

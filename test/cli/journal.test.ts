@@ -49,9 +49,3 @@ it('train --journal: kill -9 costs no update, and each is made again with its we
     rmSync(folder, { recursive: true, force: true });
   }
 });
-
-it('train --journal and --record-order exclude each other', () => {
-  const refused = longplay('train', 'experiments/quickstart.yaml', '--journal', '--record-order', '/tmp/order');
-  expect(refused.status).toBe(2);
-  expect(refused.stderr).toMatch(/leave --journal out/);
-});

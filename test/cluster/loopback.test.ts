@@ -158,31 +158,3 @@ describe.skipIf(noServer)('a learner and workers', () => {
     }
   }, 180_000);
 });
-
-describe('a cluster', () => {
-  it('is refused with one line where it cannot be', () => {
-    const lines = [
-      [
-        [
-          'train',
-          'experiments/textcraft.yaml',
-          '--cluster',
-          'nats://10.0.0.1:4222',
-          '--name',
-          'x',
-          '--runs',
-          '/tmp/longplay-never',
-        ],
-        /only loopback is taken/,
-      ],
-      [['train', 'experiments/textcraft.yaml', '--local-rollouts', '2'], /--local-rollouts needs --cluster/],
-      [['worker', 'http://127.0.0.1', '--run', 'x'], /expected the address of a NATS server/],
-    ] as const;
-    for (const [args, line] of lines) {
-      const { status, stderr } = longplay(...args);
-      expect([status, line.test(stderr)], stderr).toEqual([2, true]);
-      expect(stderr).not.toMatch(/^\s+at /m);
-    }
-    expect(existsSync('/tmp/longplay-never/x')).toBe(false);
-  }, 60_000);
-});
