@@ -6,7 +6,9 @@ import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { fromScratch } from './from-scratch.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
+import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
+import type { StudyOptions } from './trial.ts';
 
 interface CellFlags {
   readonly cells?: number;
@@ -28,12 +30,15 @@ export function experimentProgram(): Command {
   );
   inCells('babyai', 'BabyAI from scratch: three seeds an arm', (flags) => fromScratch({ world: 'babyai', ...flags }));
   inCells('horizon', 'horizons: four schedules, two worlds, ten seeds', horizon);
-  program
-    .command('searchqa')
-    .description('SearchQA from scratch')
-    .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
-    .option('--env-steps <n>', "budget of a seed in environment steps (default: the configuration's)", wholeNumber(1))
-    .action((flags: { readonly seeds: number; readonly envSteps?: number }) => runCommand(() => searchqa(flags)));
+  const inSeeds = (name: string, about: string, run: (flags: StudyOptions) => Promise<void>) =>
+    program
+      .command(name)
+      .description(about)
+      .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
+      .option('--env-steps <n>', "budget of a seed in environment steps (default: the configuration's)", wholeNumber(1))
+      .action((flags: StudyOptions) => runCommand(() => run(flags)));
+  inSeeds('searchqa', 'SearchQA from scratch', searchqa);
+  inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
   program
     .command('llm-tiny')
     .description('a tiny chat model: fine-tuned on the planner, then an adapter by reinforcement learning')

@@ -9,55 +9,23 @@
  * Expected    At least 90 % at one hop, 60 % at two, above random at three and four, 60 % over all.
  * Wall-clock  The budget is environment steps: a few minutes a seed on two cores.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createEnv, createOracle, start } from '../envs/searchqa/index.ts';
 import { hopsOf, openWiki } from '../envs/searchqa/wiki/world.ts';
-import { loadRunConfig } from '../src/config/load.ts';
-import type { RunConfig } from '../src/config/run-config.ts';
 import type { EnvStep } from '../src/core/env.ts';
-import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
-import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
+import { overTasks } from '../src/evaluation/intervals.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
-import { packageRoot } from '../src/runtime/thread.ts';
 import { resultFiles } from './results.ts';
-import { played, type Rates, type Trial, train } from './trial.ts';
-
-interface Options {
-  readonly seeds: number;
-  /** Budget of training, per seed; the configuration's where absent. */
-  readonly envSteps?: number;
-}
-
-/** Figures so far, of one configuration. */
-interface Study {
-  readonly format: 1;
-  /** The configuration but for its seed. */
-  readonly config: RunConfig;
-  readonly trials: Trial[];
-  random?: Rates;
-}
+import { over, runStudy, type Study, type StudyOptions } from './trial.ts';
 
 /** Runs what is left of the study. */
-export async function searchqa({ seeds, envSteps }: Options): Promise<void> {
-  const config = configured(0, envSteps);
+export async function searchqa(options: StudyOptions): Promise<void> {
   const { json, markdown } = resultFiles('searchqa');
-  const study = readStudy(json, config);
-  const keep = () => {
-    mkdirSync(new URL('.', json), { recursive: true });
-    writeFileSync(json, `${JSON.stringify(study)}\n`);
-  };
-  study.random ??= await played({ ...config, policy: { ...config.policy, kind: 'random' } }, ['sampled']);
-  keep();
-  for (let seed = 1; seed <= seeds; seed++) {
-    if (study.trials.some((trial) => trial.seed === seed)) continue;
-    study.trials.push(await train(configured(seed, envSteps)));
-    keep();
-    process.stdout.write(`seed ${seed} of ${seeds} is done\n`);
-  }
+  const study = await runStudy('searchqa.yaml', json, options);
   if (study.trials.length === 0) return;
-  const lines = await tables(study, config);
-  const command = `npm run experiment -- searchqa --seeds ${study.trials.length}${envSteps === undefined ? '' : ` --env-steps ${envSteps}`}`;
-  writeFileSync(markdown, page(lines, study, command));
+  const lines = await tables(study);
+  const steps = options.envSteps === undefined ? '' : ` --env-steps ${options.envSteps}`;
+  writeFileSync(markdown, page(lines, study, `npm run experiment -- searchqa --seeds ${study.trials.length}${steps}`));
   process.stdout.write(`${lines.join('\n')}\nwritten: ${markdown.pathname}\n`);
 }
 
@@ -101,29 +69,13 @@ function asked(): string {
   return `${count} of the ${test.length} ask for a path of relations that some training question asks for too, of other things; the set \`composition\` (${tasks.sets!.composition!.length}) joins two that none joins.`;
 }
 
-function configured(seed: number, envSteps: number | undefined): RunConfig {
-  const text = readFileSync(new URL('experiments/searchqa.yaml', packageRoot), 'utf8');
-  const stop = envSteps === undefined ? [] : [`stop={envSteps: ${envSteps}}`];
-  return loadRunConfig(text, 'searchqa.yaml', [`seed=${seed}`, 'trace.everyGroups=0', ...stop]);
-}
-
-/** Reads what is kept of the same configuration; of another one nothing. */
-function readStudy(json: URL, config: RunConfig): Study {
-  if (existsSync(json)) {
-    const kept = JSON.parse(readFileSync(json, 'utf8')) as Study;
-    if (JSON.stringify(kept.config) === JSON.stringify(config)) return kept;
-    process.stdout.write('the kept seeds are of another configuration; the study begins anew\n');
-  }
-  return { format: 1, config, trials: [] };
-}
-
 /** Row of a table: which questions it is over. */
 interface Row {
   readonly name: string;
   readonly indices: readonly number[];
 }
 
-async function tables({ trials, random }: Study, config: RunConfig): Promise<string[]> {
+async function tables({ trials, random, config }: Study): Promise<string[]> {
   const env = createEnv();
   const test = env.tasks.split('test');
   const wiki = openWiki({ seed: 1, entities: 3000 });
@@ -142,8 +94,8 @@ async function tables({ trials, random }: Study, config: RunConfig): Promise<str
   const cells = ({ name, indices }: Row) => [
     `${name} (${indices.length})`,
     percent(overTasks(indices.map((index) => right.get(index)!))),
-    ...config.evaluation.horizons.map((h) => percent(overTasks(indices.map((i) => random![`h${h} sampled`]![i]!)))),
-    ...kinds.map((kind) => percent(over(trials, kind, indices))),
+    ...config.evaluation.horizons.map((h) => percent(over([random!], 'rates', `h${h} sampled`, indices))),
+    ...kinds.map((kind) => percent(over(trials, 'rates', kind, indices))),
   ];
   return [
     ...columns([
@@ -155,7 +107,7 @@ async function tables({ trials, random }: Study, config: RunConfig): Promise<str
       ['by training seed, all 400', ...kinds, 'env steps', 'updates', 'minutes', 'processor s'],
       ...trials.map((trial) => [
         `seed ${trial.seed}`,
-        ...kinds.map((kind) => percent(over([trial], kind, test))),
+        ...kinds.map((kind) => percent(over([trial], 'rates', kind, test))),
         String(trial.envSteps),
         String(trial.updates),
         trial.minutes.toFixed(1),
@@ -163,12 +115,6 @@ async function tables({ trials, random }: Study, config: RunConfig): Promise<str
       ]),
     ]),
   ];
-}
-
-/** Mean over seeds and questions; over questions alone for one seed. */
-function over(trials: readonly Trial[], kind: string, indices: readonly number[]): Estimated {
-  const rates = trials.map(({ rates }) => indices.map((index) => rates[kind]![index]!));
-  return rates.length > 1 ? overSeedsAndTasks(rates) : overTasks(rates[0] ?? []);
 }
 
 /** 1 for each question that the oracle answers with listed actions alone. */

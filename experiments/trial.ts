@@ -1,73 +1,176 @@
-/** One training seed of a study: a run in a temporary folder, then every evaluated task played. */
-import { rmSync } from 'node:fs';
+/** One training seed of a study: a run in a temporary folder, then every evaluated task played; and a study of several. */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startRun } from '../actors/tree.ts';
+import { loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
+import type { EnvOptions } from '../src/core/env.ts';
+import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
+import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
+import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
+import { loadNewestOf } from '../src/record/run-checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
 import { worldUrl } from '../src/run/find-world.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
+import { packageRoot } from '../src/runtime/thread.ts';
 
-/** Success rate of every evaluated task, by evaluation (`h20 sampled`, …). */
+/** Mean of every evaluated task, by evaluation (`h20 sampled`, …). */
 export type Rates = Readonly<Record<string, Readonly<Record<number, number>>>>;
 
+/** Success and return of every evaluated task. */
+export interface Played {
+  readonly rates: Rates;
+  readonly returns: Rates;
+}
+
 /** One training seed. */
-export interface Trial {
+export interface Trial extends Played {
   readonly seed: number;
   readonly updates: number;
   readonly envSteps: number;
   readonly minutes: number;
   /** Processor seconds of all threads while training: on a busy machine minutes say little. */
   readonly cpuSeconds: number;
-  readonly rates: Rates;
 }
 
-/** Trains a configuration and plays its evaluated tasks. */
-export async function train(config: RunConfig): Promise<Trial> {
-  let status: { version: number; envSteps: number; elapsedMs: number } | undefined;
-  let cpuSeconds = 0;
-  const rates = await played(config, ['sampled', 'greedy'], async (run) => {
-    const before = process.cpuUsage();
-    status = (await run.train()).status;
-    const { user, system } = process.cpuUsage(before);
-    cpuSeconds = (user + system) / 1e6;
-  });
-  const { version: updates, envSteps, elapsedMs } = status!;
-  return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, rates };
+/** Figures so far, of one configuration. */
+export interface Study {
+  readonly format: 2;
+  /** The configuration under seed 0. */
+  readonly config: RunConfig;
+  readonly trials: Trial[];
+  random?: Played;
 }
 
-/** Plays the evaluated tasks at each horizon, after training where `before` trains. */
-export async function played(
-  config: RunConfig,
-  kinds: readonly ('sampled' | 'greedy')[],
-  before?: (run: Awaited<ReturnType<typeof startRun>>) => Promise<void>,
-): Promise<Rates> {
-  const dir = join(tmpdir(), `longplay-${config.env.id}-${process.pid}-${config.policy.kind}-${config.seed}`);
+/** Sizes of a study. */
+export interface StudyOptions {
+  readonly seeds: number;
+  /** Budget of training, per seed; the configuration's where absent. */
+  readonly envSteps?: number;
+  /** Options of the world that is played in after training, beside the configuration's. */
+  readonly evaluated?: EnvOptions;
+}
+
+/**
+ * Runs what is left of a study: random play, then training seeds 1 … `seeds`. What is done is kept in `json` at once, so an
+ * interrupted study goes on behind it; figures of another configuration are not.
+ * @param file configuration in experiments/
+ */
+export async function runStudy(
+  file: string,
+  json: URL,
+  { seeds, envSteps, evaluated = {} }: StudyOptions,
+): Promise<Study> {
+  const config = configured(file, 0, envSteps);
+  const study = readStudy(json, config);
+  const keep = () => {
+    mkdirSync(new URL('.', json), { recursive: true });
+    writeFileSync(json, `${JSON.stringify(study)}\n`);
+  };
+  study.random ??= await played({ ...config, policy: { ...config.policy, kind: 'random' } }, evaluated, ['sampled']);
+  keep();
+  for (let seed = 1; seed <= seeds; seed++) {
+    if (study.trials.some((trial) => trial.seed === seed)) continue;
+    study.trials.push(await train(configured(file, seed, envSteps), evaluated));
+    keep();
+    process.stdout.write(`${file}: seed ${seed} of ${seeds} is done\n`);
+  }
+  return study;
+}
+
+function configured(file: string, seed: number, envSteps: number | undefined): RunConfig {
+  const text = readFileSync(new URL(`experiments/${file}`, packageRoot), 'utf8');
+  const stop = envSteps === undefined ? [] : [`stop={envSteps: ${envSteps}}`];
+  return loadRunConfig(text, file, [`seed=${seed}`, 'trace.everyGroups=0', ...stop]);
+}
+
+/** Reads what is kept of the same configuration; of another one nothing. */
+function readStudy(json: URL, config: RunConfig): Study {
+  if (existsSync(json)) {
+    const kept = JSON.parse(readFileSync(json, 'utf8')) as Study;
+    if (kept.format === 2 && JSON.stringify(kept.config) === JSON.stringify(config)) return kept;
+    process.stdout.write('the kept seeds are of another configuration; the study begins anew\n');
+  }
+  return { format: 2, config, trials: [] };
+}
+
+/** Mean of some tasks in one evaluation with its interval: over seeds and tasks, or over tasks where there is one seed. */
+export function over(
+  played: readonly Played[],
+  what: keyof Played,
+  evaluation: string,
+  indices: readonly number[],
+): Estimated {
+  const values = played.map((one) => indices.map((index) => one[what][evaluation]![index]!));
+  return values.length > 1 && indices.length > 1 ? overSeedsAndTasks(values) : overTasks(values[0] ?? []);
+}
+
+/** Trains a configuration in a temporary folder and plays its evaluated tasks by what it saved last. */
+async function train(config: RunConfig, evaluated: EnvOptions): Promise<Trial> {
+  const dir = join(tmpdir(), `longplay-${config.env.id}-${process.pid}-${config.seed}`);
   createRunFolder(dir, config);
-  const run = await startRun({
+  try {
+    const run = await started(config, dir, true);
+    const before = process.cpuUsage();
+    const { version: updates, envSteps, elapsedMs } = (await run.train().finally(() => run.stop())).status;
+    const { user, system } = process.cpuUsage(before);
+    const figures = await played(config, evaluated, ['sampled', 'greedy'], loadNewestOf(dir));
+    const cpuSeconds = (user + system) / 1e6;
+    return { seed: config.seed, updates, envSteps, minutes: elapsedMs / 60_000, cpuSeconds, ...figures };
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function started(config: RunConfig, dir: string, learn: boolean, checkpoint?: LoadedCheckpoint) {
+  return startRun({
     config,
     dir,
     mode: 'async',
     envModule: worldUrl(config.env.id, config.env.options),
-    learn: before !== undefined,
+    learn,
     onNotice: (line) => process.stderr.write(`${line}\n`),
+    ...(checkpoint ? { checkpoint } : {}),
   });
+}
+
+/** Plays the evaluated tasks at each horizon, in a world of further options. */
+async function played(
+  trained: RunConfig,
+  evaluated: EnvOptions,
+  kinds: readonly ('sampled' | 'greedy')[],
+  checkpoint?: LoadedCheckpoint,
+): Promise<Played> {
+  const config = { ...trained, env: { ...trained.env, options: { ...trained.env.options, ...evaluated } } };
+  const run = await started(config, '.', false, checkpoint);
   try {
-    await before?.(run);
     const rates: Record<string, Record<number, number>> = {};
+    const returns: Record<string, Record<number, number>> = {};
     for (const horizon of config.evaluation.horizons) {
       for (const kind of kinds) {
         const plan = evaluationPlan(run.env, config, horizon, kind);
         const { results } = await run.evaluate(plan);
-        const of: Record<number, number> = (rates[plan.name] = {});
-        for (const { task, successes } of results) {
-          if (successes.length > 0) of[task.index] = successes.filter(Boolean).length / successes.length;
+        const solved: Record<number, number> = (rates[plan.name] = {});
+        const earned: Record<number, number> = (returns[plan.name] = {});
+        for (const result of results) {
+          if (result.successes.length === 0) continue;
+          solved[result.task.index] = rounded(average(result.successes.map(Number)));
+          earned[result.task.index] = rounded(average(result.returns));
         }
       }
     }
-    return rates;
+    return { rates, returns };
   } finally {
     await run.stop();
-    rmSync(dir, { recursive: true, force: true });
   }
+}
+
+function average(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Four digits: a committed file need hold no more. */
+function rounded(value: number): number {
+  return Math.round(1e4 * value) / 1e4;
 }

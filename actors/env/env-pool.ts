@@ -230,8 +230,10 @@ class Pool implements EnvPool {
       events: (events: readonly EnvEvent[]) => this.#receive(slot, host, events),
       died: (cause: FailureCause, message: string) => {
         if (slot.host !== host) return;
-        // A host that ends by an error has found no episode to blame for it (see `runHost`): guessing would be wrong.
-        const found = cause === 'threw' ? [] : suspects(slot, host?.beacon(), this.#episodes);
+        // A host that ends by an error has found no episode to blame for it (see `runHost`), and what is no answer may
+        // have been sent by any: guessing would be wrong.
+        const unknown = cause === 'threw' || cause === 'protocol';
+        const found = unknown ? [] : suspects(slot, host?.beacon(), this.#episodes);
         this.#replace(slot, found, cause, message);
       },
     };
@@ -267,7 +269,7 @@ class Pool implements EnvPool {
       } else if (record.slot !== slot || !(record.pending || record.restoring) || !this.#accept(record, event)) {
         const turn = event.type === 'observed' ? ` of turn ${event.turn}` : '';
         const message = `an answer${turn} that episode ${event.episode} did not wait for`;
-        this.#replace(slot, record ? [record] : [], 'protocol', message);
+        this.#replace(slot, record && isRepeated(record, event) ? [record] : [], 'protocol', message);
         return;
       }
     }
@@ -406,4 +408,9 @@ class Pool implements EnvPool {
     }
     if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#pollMs, () => this.#poll());
   }
+}
+
+/** True for an answer that came before. Any other one that was not waited for may have been forged by another's code. */
+function isRepeated({ last }: OpenEpisode, event: EnvEvent): boolean {
+  return event.type === 'observed' && event.turn === last?.turn && event.step.observation === last.step.observation;
 }

@@ -3,11 +3,14 @@ import type { MessagePort } from 'node:worker_threads';
 import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { writeShared } from './beacon.ts';
 import { type HostTask, runHost } from './env-host.ts';
+import { HOST_MARK } from './process-tree.ts';
 
 export interface ThreadTask extends HostTask {
   readonly shared: Int32Array<SharedArrayBuffer>;
   readonly data: MessagePort;
   readonly control: MessagePort;
+  /** Mark that the processes started here carry. */
+  readonly mark: string;
 }
 
 /** Ends the thread with an error, which piscina reports. */
@@ -20,6 +23,7 @@ function die(message: string): void {
 }
 
 /** Task for piscina. Resolves when `stop` was called. */
-export default function thread({ data, control, shared, ...task }: ThreadTask): Promise<void> {
+export default function thread({ data, control, shared, mark, ...task }: ThreadTask): Promise<void> {
+  process.env[HOST_MARK] = mark; // the thread's own copy: no other thread sees it
   return runHost(task, data as unknown as PortLike, control as unknown as PortLike, writeShared(shared), die);
 }

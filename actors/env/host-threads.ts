@@ -1,4 +1,9 @@
-/** Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. */
+/**
+ * Host threads: hosts in piscina threads, one per thread, so that ending one leaves the others alone. Processes that a world
+ * starts there are children of the whole run: they end with their host where `process-tree.ts` can tell them, and when
+ * the run exits; those of a run that is killed stay.
+ */
+import { randomUUID } from 'node:crypto';
 import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { messageOf } from '../../src/core/errors.ts';
@@ -15,6 +20,7 @@ import {
   hostTask,
   startRemoteHost,
 } from './hosts.ts';
+import { endMarked } from './process-tree.ts';
 
 export interface ThreadLimits {
   readonly maxOldGenerationSizeMb?: number;
@@ -23,6 +29,9 @@ export interface ThreadLimits {
 
 export class HostThreads implements HostFactory {
   readonly #piscina: Piscina;
+  /** Marks of all hosts: one that is ended may start a last process before it is gone. */
+  readonly #marks: string[] = [];
+  readonly #onExit = () => endMarked(this.#marks);
 
   /**
    * @param resourceLimits of each thread. Buffers do not count: V8 limits its own heap alone
@@ -38,6 +47,7 @@ export class HostThreads implements HostFactory {
       resourceLimits,
       env: { ...variables },
     });
+    process.once('exit', this.#onExit);
     this.#piscina.on('error', () => {}); // threads that die without a task; those with one reject it
   }
 
@@ -45,17 +55,21 @@ export class HostThreads implements HostFactory {
     const data = new MessageChannel();
     const control = new MessageChannel();
     const shared = sharedBeacon();
-    const task: ThreadTask = { ...hostTask(options), shared, data: data.port2, control: control.port2 };
+    const mark = randomUUID();
+    this.#marks.push(mark);
+    const task: ThreadTask = { ...hostTask(options), shared, mark, data: data.port2, control: control.port2 };
     // The signal is the kill switch: it ends the thread, whatever runs there.
     const killer = new AbortController();
     const life = this.#piscina.run(task, { signal: killer.signal, transferList: [data.port2, control.port2] });
     const residence = {
       data: data.port1 as unknown as PortLike,
       control: control.port1 as unknown as PortLike,
-      ended: life.then(
-        () => undefined,
-        (thrown: unknown) => endOf(thrown),
-      ),
+      ended: life
+        .then(() => undefined, endOf)
+        .then((end) => {
+          endMarked([mark]);
+          return end;
+        }),
       beacon: () => readShared(shared),
       kill: () => killer.abort(),
     };
@@ -64,6 +78,8 @@ export class HostThreads implements HostFactory {
 
   async close(): Promise<void> {
     await this.#piscina.destroy();
+    process.off('exit', this.#onExit);
+    this.#onExit();
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * The processes that a host process started, ended with it: its process group, and on Linux every process that carries
- * its mark in the environment too, which children inherit even where they left the group (`detached`, `setsid`). A
- * process that leaves the group *and* clears its environment escapes. Windows has neither: there only the host itself
- * is ended.
+ * The processes that a host's worlds started, ended with it. On Linux every process that carries the host's mark in its
+ * environment, which children inherit even where they left the group (`detached`, `setsid`); and where the host is a
+ * process, its process group. A process that leaves the group *and* clears its environment escapes. Elsewhere a thread's
+ * children cannot be told from ours and stay, and on Windows those of a process too.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -19,9 +19,14 @@ export const HAS_GROUPS = process.platform !== 'win32';
  */
 export function endProcessTree(leader: number, mark: string): void {
   if (!HAS_GROUPS) return;
-  for (const pid of marked(mark)) if (pid !== process.pid) kill(pid);
+  endMarked([mark]);
   // Last: the caller may be the leader.
   kill(-leader);
+}
+
+/** Ends the processes that carry one of the marks in the environment they were started with, but not the caller. */
+export function endMarked(marks: readonly string[]): void {
+  for (const pid of marked(marks)) if (pid !== process.pid) kill(pid);
 }
 
 function kill(pid: number): void {
@@ -32,12 +37,14 @@ function kill(pid: number): void {
   }
 }
 
-/** Pids of the processes that carry a mark; none where there is no /proc. */
-function marked(mark: string): number[] {
-  const entry = `${HOST_MARK}=${mark}`;
+/** Pids of the processes that carry one of the marks; none where there is no /proc. */
+function marked(marks: readonly string[]): number[] {
+  const entries = new Set(marks.map((mark) => `${HOST_MARK}=${mark}`));
   return processIds().filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(entry);
+      return readFileSync(`/proc/${pid}/environ`, 'latin1')
+        .split('\0')
+        .some((entry) => entries.has(entry));
     } catch {
       return false; // gone, or another user's
     }

@@ -105,17 +105,18 @@ export function deadlineOf(record: OpenEpisode | undefined, { stepDeadlineMs, op
   return stepDeadlineMs;
 }
 
-/** Episodes whose code a dead host was running: the one its beacon shows, else the oldest begun and not answered. */
+/**
+ * Episodes whose code a dead host was running: the one its beacon shows, else the one that was begun and not answered.
+ * None where there are several: a guess would blame an innocent, and one command at a time finds the culprit.
+ */
 export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): readonly OpenEpisode[] {
   if (!seen) return [];
   const current = episodes.get(seen.current);
   if (current) return [current];
-  let oldest: OpenEpisode | undefined;
-  for (const record of slot.episodes) {
-    const begun = (record.pending || record.restoring) && record.ordinal <= seen.began;
-    if (begun && (!oldest || record.ordinal < oldest.ordinal)) oldest = record;
-  }
-  return oldest ? [oldest] : [];
+  const begun = [...slot.episodes].filter(
+    (record) => (record.pending || record.restoring) && record.ordinal <= seen.began,
+  );
+  return begun.length === 1 ? begun : [];
 }
 
 /**

@@ -19,8 +19,8 @@ export class Launcher {
   #nextGroup: number;
 
   constructor(init: SchedulerInit, groups: LaunchedGroups, evaluations: Evaluations) {
-    const { env, tasks, seed, sampling, start } = init;
-    this.tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), start.state);
+    const { env, tasks, seed, sampling, labelOf, start } = init;
+    this.tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling, labelOf), start.state);
     this.#init = init;
     this.#groups = groups;
     this.#evaluations = evaluations;

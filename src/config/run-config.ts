@@ -27,7 +27,7 @@ import {
 } from './ranges.ts';
 
 const sampling = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('uniform') }),
+  z.strictObject({ type: z.literal('uniform'), balanced: z.boolean().exactOptional() }),
   z.strictObject({ type: z.literal('epoch') }),
   z.strictObject({
     /** `uniform`; `epoch`: every task once a round; `learnable`: in proportion to p(1 − p) + floor of a task's success rate p. */
@@ -38,6 +38,8 @@ const sampling = z.discriminatedUnion('type', [
     floor: rate.exactOptional(),
     /** Success assumed of a task that was not seen yet. Default 0.5. */
     prior: share.exactOptional(),
+    /** Draw a label (sub-task) first, each as likely, then a task of it. Default false. */
+    balanced: z.boolean().exactOptional(),
   }),
 ]);
 

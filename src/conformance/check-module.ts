@@ -52,8 +52,7 @@ async function checkOpened(
     { cases: request.cases, seed, onProgress: (law, n) => onProgress(`law '${law}', case ${n}`) },
   );
   const leak = await measureLeak(createEnv, request.episodes, seed, (n) => onProgress(`leak check, episode ${n}`));
-  onProgress('measuring costs');
-  const costs = await measureCosts(createEnv, systemClock, seed);
+  const costs = await measureCosts(createEnv, systemClock, seed, undefined, () => onProgress('measuring costs'));
   onProgress('random agent');
   const tasks = sampleTasks(env, AGENT_TASKS);
   const agents: AgentResult[] = [await randomAgent(env, tasks, request.horizon, seed)];

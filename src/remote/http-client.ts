@@ -67,7 +67,27 @@ export class HttpClient {
    * @returns an answer of status 2xx
    * @throws {RemoteError} for everything else
    */
-  send(method: string, path: string, body: string | undefined, deadlineMs: number): Promise<Exchange> {
+  async send(method: string, path: string, body: string | undefined, deadlineMs: number): Promise<Exchange> {
+    const { headers, ...answer } = await this.exchange(method, path, body, deadlineMs);
+    const { status } = answer;
+    if (status >= 200 && status < 300) return answer;
+    const url = new URL(path, this.#base);
+    const message = `${method} ${url.href}: HTTP ${status} ${excerpt(answer.body, 500)}`.trimEnd();
+    throw new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(headers) });
+  }
+
+  /**
+   * Sends a request once and reads its whole answer, whatever its status.
+   * @param path below the base URL, without a leading slash
+   * @param deadlineMs over connecting, sending, waiting and reading
+   * @throws {RemoteError} where no whole answer comes
+   */
+  exchange(
+    method: string,
+    path: string,
+    body: string | undefined,
+    deadlineMs: number,
+  ): Promise<Exchange & Pick<IncomingMessage, 'headers'>> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string | number> = { accept: 'application/json', ...this.#headers };
       if (body !== undefined) {
@@ -90,12 +110,7 @@ export class HttpClient {
           (heard) => {
             clearTimeout(timer);
             const text = this.#key ? heard.replaceAll(this.#key, STRUCK_OUT) : heard;
-            const status = response.statusCode ?? 0;
-            if (status >= 200 && status < 300) resolve({ status, body: text });
-            else {
-              const message = `${method} ${url.href}: HTTP ${status} ${excerpt(text, 500)}`.trimEnd();
-              reject(new RemoteError('status', message, { status, retryAfterMs: retryAfterMs(response.headers) }));
-            }
+            resolve({ status: response.statusCode ?? 0, body: text, headers: response.headers });
           },
           (error: unknown) =>
             fail(error instanceof RemoteError ? error : new RemoteError('network', `${url.href}: ${messageOf(error)}`)),

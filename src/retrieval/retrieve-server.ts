@@ -10,6 +10,7 @@
  */
 import type { MaybePromise } from '../core/env.ts';
 import { type HttpAnswer, type HttpHandler, type HttpRequest, json } from '../serve/http-server.ts';
+import type { Passage } from './corpus.ts';
 import type { Hit, Retriever } from './retriever.ts';
 
 export type { HttpAnswer, HttpHandler, HttpRequest } from '../serve/http-server.ts';
@@ -50,13 +51,33 @@ export function retrieveHandler(retriever: Retriever, options: RetrieveServerOpt
     if (k < 1) return broken();
     const found = queries.map((query) => retriever.search(query, k));
     const answer = (lists: readonly (readonly Hit[])[]): HttpAnswer => {
-      if (scores) return json({ result: lists });
-      const documents = lists.map((list) => list.map(({ document }) => document));
-      if (fidelity === 'corrected') return json({ result: documents });
-      return documents.length === 2 ? json({ result: documents[0] }) : broken();
+      const texts = lists.map((list) => listText(list, scores));
+      if (scores || fidelity === 'corrected') return { status: 200, body: `{"result":[${texts.join(',')}]}` };
+      return texts.length === 2 ? { status: 200, body: `{"result":${texts[0]}}` } : broken();
     };
     return isSettled(found) ? answer(found) : Promise.all(found).then(answer, broken);
   };
+}
+
+/** Passages as JSON: retrievers give the same objects again, and writing them took a third of an answer's time. */
+const written = new WeakMap<Passage, string>();
+
+function passageText(passage: Passage): string {
+  let text = written.get(passage);
+  if (text === undefined) written.set(passage, (text = JSON.stringify(passage)));
+  return text;
+}
+
+/** Hits as JSON, with their scores or as bare passages. */
+function listText(hits: readonly Hit[], scores: boolean): string {
+  let text = '';
+  for (const { document, score } of hits) {
+    if (text !== '') text += ',';
+    if (!scores) text += passageText(document);
+    else if (score === undefined) text += `{"document":${passageText(document)}}`;
+    else text += `{"document":${passageText(document)},"score":${JSON.stringify(score)}}`;
+  }
+  return `[${text}]`;
 }
 
 function isSettled(found: readonly MaybePromise<readonly Hit[]>[]): found is readonly (readonly Hit[])[] {
@@ -97,7 +118,8 @@ function readFields(given: Record<string, unknown>): RetrieveRequest | Complaint
       input: queries,
     });
   } else {
-    for (const [i, query] of queries.entries()) {
+    for (let i = 0; i < queries.length; i++) {
+      const query: unknown = queries[i];
       if (typeof query === 'string') continue;
       const msg = 'Input should be a valid string';
       complaints.push({ type: 'string_type', loc: ['body', 'queries', i], msg, input: query });

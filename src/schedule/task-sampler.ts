@@ -6,8 +6,14 @@ import { LongplayError, UserError } from '../core/errors.ts';
 import { Rng, type RngState, seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 
+/** Balance between the labels (sub-tasks) of a table whose labels are of unequal size. */
+interface Balance {
+  /** Draw a label first, each as likely, then a task of it; default false: labels in proportion to their tasks. */
+  readonly balanced?: boolean;
+}
+
 /** Uniform sampling: every draw is independent of the others. */
-export interface UniformSampling {
+export interface UniformSampling extends Balance {
   readonly type: 'uniform';
 }
 
@@ -21,7 +27,7 @@ export interface EpochSampling {
  * p + smoothing·(observed − p). A task that always or never succeeds teaches a group-relative method nothing; its floor
  * keeps it coming back to be looked at again. A task not yet seen counts as p = `prior`.
  */
-export interface LearnableSampling {
+export interface LearnableSampling extends Balance {
   readonly type: 'learnable';
   /** In (0, 1]; default 0.3. */
   readonly smoothing?: number;
@@ -60,6 +66,8 @@ export class TaskSampler {
   readonly #fits: number;
   readonly #position = new Map<number, number>();
   readonly #estimates: Float64Array; // NaN until observed
+  /** Positions to draw among: one list for all, or one a label. */
+  readonly #pools: readonly (readonly number[])[];
   #rng: Rng;
   #draws = 0;
   #order: { readonly epoch: number; readonly indices: readonly number[] } | undefined;
@@ -67,15 +75,25 @@ export class TaskSampler {
   /**
    * @param indices task indices to draw from, each once; a split of the env's task table
    * @param seed uint32
+   * @param labelOf label of an index, for `balanced`
    * @throws {UserError} BAD_CONFIG for an empty or repeating list, or a sampling parameter out of range
    */
-  constructor(env: string, indices: readonly number[], seed: number, sampling: TaskSampling) {
+  constructor(
+    env: string,
+    indices: readonly number[],
+    seed: number,
+    sampling: TaskSampling,
+    labelOf: (index: number) => string = () => '',
+  ) {
     check(env, indices, sampling);
     this.#env = env;
     this.#indices = indices;
     this.#seed = seed;
     this.#sampling = sampling;
-    this.#fits = seedFrom(env, seed, sampling.type, indices.join());
+    const balanced = sampling.type !== 'epoch' && sampling.balanced === true;
+    const way = balanced ? `${sampling.type} balanced` : sampling.type;
+    this.#fits = seedFrom(env, seed, way, indices.join());
+    this.#pools = pools(indices, balanced ? labelOf : () => '');
     for (const [at, index] of indices.entries()) this.#position.set(index, at);
     this.#estimates = new Float64Array(indices.length).fill(Number.NaN);
     this.#rng = Rng.fromSeed(seed).split('task-sampler');
@@ -149,8 +167,10 @@ export class TaskSampler {
 
   #drawPosition(draw: number): number {
     const n = this.#indices.length;
-    if (this.#sampling.type === 'uniform') return this.#rng.int(n);
     if (this.#sampling.type === 'epoch') return this.#epochOrder(Math.floor(draw / n))[draw % n]!;
+    // One pool takes no draw, so what is not balanced draws as if there were no pools.
+    const pool = this.#pools[this.#pools.length > 1 ? this.#rng.int(this.#pools.length) : 0]!;
+    if (this.#sampling.type === 'uniform') return pool[this.#rng.int(pool.length)]!;
     const { floor = 0.03, prior = 0.5 } = this.#sampling;
     const weight = (p: number): number => {
       const known = Number.isNaN(p) ? prior : p;
@@ -158,13 +178,13 @@ export class TaskSampler {
     };
     // Summed anew for every draw, in index order: a running total would depend on the history of its rounding.
     let total = 0;
-    for (const p of this.#estimates) total += weight(p);
+    for (const at of pool) total += weight(this.#estimates[at]!);
     let left = this.#rng.float() * total;
-    for (let at = 0; at < n - 1; at++) {
+    for (const at of pool) {
       left -= weight(this.#estimates[at]!);
       if (left < 0) return at;
     }
-    return n - 1;
+    return pool.at(-1)!;
   }
 
   /** Positions in the order of an epoch; a function of (seed, epoch), so nothing of it need be saved. */
@@ -175,6 +195,18 @@ export class TaskSampler {
     }
     return this.#order.indices;
   }
+}
+
+/** Positions of the indices by label, labels in the order of their first index. */
+function pools(indices: readonly number[], labelOf: (index: number) => string): number[][] {
+  const byLabel = new Map<string, number[]>();
+  for (const [at, index] of indices.entries()) {
+    const label = labelOf(index);
+    const pool = byLabel.get(label);
+    if (pool) pool.push(at);
+    else byLabel.set(label, [at]);
+  }
+  return [...byLabel.values()];
 }
 
 function check(env: string, indices: readonly number[], sampling: TaskSampling): void {

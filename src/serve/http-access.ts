@@ -46,6 +46,8 @@ export class Access {
   readonly #host: string;
   readonly #token: Buffer | undefined;
   readonly #rate: RateLimit;
+  /** Host header that was found to be our own last: as a rule they are all alike. */
+  #ownHost: string | undefined;
 
   /** @param requestsPerSecond of one client address, sustained */
   constructor(host: string, token: string | undefined, requestsPerSecond: number) {
@@ -64,8 +66,11 @@ export class Access {
       if (given.length === this.#token.length && timingSafeEqual(given, this.#token)) return undefined;
       return { status: 401, message: 'send the token of this server: Authorization: Bearer …' };
     }
-    if (!isOwnHost(headers.host, this.#host)) {
-      return { status: 403, message: `only requests to this machine's own names are answered, not to another host` };
+    if (headers.host === undefined || headers.host !== this.#ownHost) {
+      if (!isOwnHost(headers.host, this.#host)) {
+        return { status: 403, message: `only requests to this machine's own names are answered, not to another host` };
+      }
+      this.#ownHost = headers.host;
     }
     if (headers.origin !== undefined && !isLoopbackOrigin(headers.origin)) {
       // A web page that a person has open must not be able to use a server on their machine.

@@ -5,18 +5,30 @@
  */
 import type { Socket } from 'node:net';
 
-interface Connection {
-  proven: boolean;
+/** Connection of a server, and the answers that it waits for. */
+export class Connection {
+  /** True once a whole request was admitted. */
+  proven = false;
   /** Requests under way. */
-  busy: number;
+  busy = 0;
+  /** Place among all answers of the server of the last one that it got. */
+  answered = 0;
+  /** True while a request has not sent its whole body. */
+  reading = false;
+  /** True while a request is being answered. */
+  answering = false;
+  /** True while work that was sent ahead is gone on with. */
+  goesOn = false;
+  /** Work that waits until the request before it is answered: those sent ahead, in order. */
+  readonly ahead: (() => void)[] = [];
 }
 
 export class Connections {
   readonly #max: number;
-  /** Connections, the last answered one last. */
   readonly #held = new Map<Socket, Connection>();
   /** Unproven connections, oldest first. */
   readonly #unproven = new Set<Socket>();
+  #answers = 0;
 
   /** @param max connections at once; unproven ones may take half of them */
   constructor(max: number) {
@@ -24,7 +36,7 @@ export class Connections {
   }
 
   add(socket: Socket): void {
-    this.#held.set(socket, { proven: false, busy: 0 });
+    this.#held.set(socket, new Connection());
     this.#unproven.add(socket);
     socket.once('close', () => {
       this.#held.delete(socket);
@@ -33,22 +45,23 @@ export class Connections {
     if (this.#held.size > this.#max || this.#unproven.size > Math.max(1, this.#max / 2)) this.#makeRoom(socket);
   }
 
+  /** Connection of a socket; undefined for one that is closed. */
+  of(socket: Socket): Connection | undefined {
+    return this.#held.get(socket);
+  }
+
   /** Marks that a whole request on the connection was admitted and is being answered. */
-  begin(socket: Socket): void {
-    const held = this.#held.get(socket);
-    if (!held) return;
-    held.proven = true;
+  begin(socket: Socket, held: Connection): void {
     held.busy++;
+    if (held.proven) return;
+    held.proven = true;
     this.#unproven.delete(socket);
   }
 
   /** Marks that the request was answered: from now on the connection is idle, if no other one is under way. */
-  end(socket: Socket): void {
-    const held = this.#held.get(socket);
-    if (!held) return;
+  end(held: Connection): void {
     held.busy--;
-    this.#held.delete(socket);
-    this.#held.set(socket, held);
+    held.answered = ++this.#answers;
   }
 
   closeAll(): void {
@@ -62,12 +75,14 @@ export class Connections {
       this.#drop(oldest);
       return;
     }
-    for (const [socket, { busy }] of this.#held) {
-      if (busy > 0 || socket === newcomer) continue;
-      this.#drop(socket);
-      return;
+    let idle: Socket = newcomer;
+    let least = Number.POSITIVE_INFINITY;
+    for (const [socket, { busy, answered }] of this.#held) {
+      if (busy > 0 || socket === newcomer || answered >= least) continue;
+      idle = socket;
+      least = answered;
     }
-    this.#drop(newcomer);
+    this.#drop(idle);
   }
 
   #drop(socket: Socket): void {

@@ -106,15 +106,40 @@ async function survivors(pids: readonly number[]): Promise<readonly number[]> {
 
 // Where there is no /proc, one that has left its host's group is out of reach.
 describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world starts', { timeout: 60_000 }, () => {
-  it('end with their host, whether they stay in its group or leave it', async () => {
-    const pids = (await played('process', ['sleep', 'sleep-detached', 'sleep-inherits'])).map(Number);
-    expect(pids.every((pid) => pid > 0)).toBe(true);
-    expect(await survivors(pids)).toEqual([]);
-  });
+  it.each(['thread', 'process'] as const)(
+    'end with their host, whether they stay in its group or leave it: %s',
+    async (isolation) => {
+      const pids = (await played(isolation, ['sleep', 'sleep-detached', 'sleep-inherits'])).map(Number);
+      expect(pids.every((pid) => pid > 0)).toBe(true);
+      expect(await survivors(pids)).toEqual([]);
+    },
+  );
 
   it('end with a host that was killed', async () => {
     const pids = (await played('process', ['sleep-inherits', 'pid'])).map(Number);
     expect(await survivors(pids)).toEqual([]);
+  });
+
+  it('end with a run that exits without a word, of threads too', () => {
+    const script = join(folder, 'exits.mjs');
+    const pool = workerUrl(new URL('../../actors/env/env-pool.ts', import.meta.url)).href;
+    const url = workerUrl(curious.url).href;
+    writeFileSync(
+      script,
+      `import { createEnvPool } from ${JSON.stringify(pool)};
+       const pool = await createEnvPool({ envs: [{ id: 'curious', url: new URL(${JSON.stringify(url)}) }], threads: 1,
+         isolation: 'thread', stepDeadlineMs: 60000, openDeadlineMs: 60000 });
+       pool.observations$.subscribe(({ step, turn }) => {
+         if (turn > 0) console.log(step.observation);
+         if (turn > 0) process.exit(3);
+         pool.tell({ type: 'step', episode: 0, turn: 1, action: 'sleep-detached' });
+       });
+       pool.tell({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });`,
+    );
+    const { status, stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8' });
+    expect(status).toBe(3);
+    expect(Number(stdout)).toBeGreaterThan(0);
+    expect(lives(Number(stdout))).toBe(false);
   });
 
   it('end, host and all, when the whole run is killed while a world spins', async () => {

@@ -11,29 +11,27 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
-import { unaccounted } from '../../src/core/failure.ts';
+import { type Failure, unaccounted } from '../../src/core/failure.ts';
+import type { Rng } from '../../src/core/rng.ts';
+import type { Task } from '../../src/core/task.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { recheck } from '../../src/record/recheck.ts';
 import {
-  CLOSING,
   createEnv,
-  FATAL,
-  FATAL_LISTS,
-  HARMLESS,
   type HostileFault,
-  PROCESS_ONLY,
+  type Isolation,
   SLEEP_SECONDS,
   TASKS,
   TURNS,
+  WAYS,
+  type Way,
   type What,
 } from '../support/hostile-world.ts';
-import { amount, SEED, tell } from './campaign.ts';
+import { amount, rngOf, SEED, tell } from './campaign.ts';
 
 const COUNT = amount(300, 4);
 const folder = mkdtempSync(join(tmpdir(), 'longplay-attack-worlds-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-type Isolation = 'thread' | 'process' | 'inline';
 
 interface World {
   readonly isolation: Isolation;
@@ -41,68 +39,84 @@ interface World {
   readonly faults: readonly HostileFault[];
 }
 
-/** Ways to end or outlive the thread they run in, which inline hosts share with everything. */
-const UNCONTAINED: readonly What[] = [
-  'spin',
-  'exit',
-  'late-exit',
-  'floating',
-  'timer',
-  'port',
-  'interval',
-  'listeners',
-];
+const ISOLATIONS: readonly Isolation[] = ['process', 'thread', 'process', 'inline'];
+/** Tasks of a world that misbehave, by what that costs; the others are honest. */
+const CHEAP = 16;
+const COSTLY = 5;
 
-/** The grammar: one or two tasks that misbehave, each in one way. */
-const world: fc.Arbitrary<World> = fc
-  .constantFrom<Isolation>('thread', 'thread', 'process', 'process', 'inline')
-  .chain((isolation) => {
-    const able = <W extends What>(whats: readonly W[]) =>
-      fc.constantFrom(...whats.filter((what) => contains(isolation, what)));
-    const beyond = isolation === 'process' ? PROCESS_ONLY : [];
-    const way = fc.oneof(
-      { weight: 4, arbitrary: fc.record({ when: fc.constant('step' as const), what: able([...FATAL, ...beyond]) }) },
-      {
-        weight: 2,
-        arbitrary: fc.record({ when: fc.constant('open' as const), what: able([...FATAL, ...beyond].filter(opens)) }),
-      },
-      { weight: 2, arbitrary: fc.record({ when: fc.constant('actions' as const), what: able(FATAL_LISTS) }) },
-      {
-        weight: 2,
-        arbitrary: fc.record({ when: fc.constantFrom('step' as const, 'open' as const), what: able(HARMLESS) }),
-      },
-      { weight: 1, arbitrary: fc.record({ when: fc.constant('close' as const), what: able(CLOSING) }) },
-    );
-    const fault = fc
-      .tuple(way, fc.nat(TASKS - 1), fc.nat(TURNS - 1), fc.constantFrom('always' as const, 'once' as const))
-      .map(([one, task, turn, often]): HostileFault => ({ ...one, task, turn, often }));
-    return fc.record({
-      isolation: fc.constant(isolation),
-      hosts: fc.constantFrom(1, 1, 2),
-      faults: fc.uniqueArray(fault, { minLength: 1, maxLength: 2, selector: ({ task }) => task }),
+/**
+ * Deals ways to misbehave, so that even a few worlds meet each of them: none comes again before all others that this
+ * isolation contains, and those that few isolations contain come first.
+ */
+class Deck {
+  readonly #ways: readonly What[];
+  #left: What[] = [];
+
+  constructor(costly: boolean) {
+    const names = Object.keys(WAYS) as What[];
+    this.#ways = names.filter((what) => (way(what).costly ?? false) === costly);
+  }
+
+  deal(count: number, isolation: Isolation, rng: Rng): What[] {
+    const hand: What[] = [];
+    while (hand.length < count) {
+      const fits = this.#left.filter((what) => homes(what).includes(isolation));
+      const [next] = fits.sort((a, b) => homes(a).length - homes(b).length);
+      if (next === undefined) this.#left.push(...rng.shuffle(this.#ways));
+      else hand.push(...this.#left.splice(this.#left.indexOf(next), 1));
+    }
+    return hand;
+  }
+}
+
+function homes(what: What): readonly Isolation[] {
+  return way(what).within ?? ISOLATIONS;
+}
+
+function way(what: What): Way {
+  return WAYS[what];
+}
+
+/** The grammar: of the dealt ways, when and how often each strikes which task. */
+function worldOf(isolation: Isolation, dealt: readonly What[]): fc.Arbitrary<World> {
+  const fault = (what: What) =>
+    fc.record({
+      what: fc.constant(what),
+      when: fc.constantFrom(...way(what).when),
+      turn: fc.nat(TURNS - 1),
+      // What strikes once is over soon; what always does must be given up.
+      often: fc.constantFrom('always' as const, 'always' as const, 'once' as const),
     });
+  const tasks = Array.from({ length: TASKS }, (_, task) => task);
+  return fc.record({
+    isolation: fc.constant(isolation),
+    hosts: fc.constantFrom(1, 1, 2),
+    faults: fc
+      .tuple(fc.shuffledSubarray(tasks, { minLength: dealt.length }), fc.tuple(...dealt.map(fault)))
+      .map(([struck, faults]) => faults.map((one, i) => ({ ...one, task: struck[i]! }))),
   });
-
-/** True where hosts of a kind are meant to contain a way to misbehave. */
-function contains(isolation: Isolation, what: What): boolean {
-  if (what === 'child') return isolation === 'process'; // a thread's children are those of the whole process
-  return isolation !== 'inline' || !UNCONTAINED.includes(what);
 }
 
-/** Odd answers to a step are none to `open`, whose session has no such parts. */
-function opens(what: What): boolean {
-  return !/^(reward|partial|kind|huge|symbol)/.test(what);
+/** The worlds of this campaign. */
+function* worlds(): Generator<World> {
+  const rng = rngOf('worlds', 0);
+  const [cheap, costly] = [new Deck(false), new Deck(true)];
+  for (let n = 0; n < COUNT; n++) {
+    const isolation = ISOLATIONS[n % ISOLATIONS.length]!;
+    const dealt = [...cheap.deal(CHEAP, isolation, rng), ...costly.deal(COSTLY, isolation, rng)];
+    yield fc.sample(worldOf(isolation, dealt), { numRuns: 1, seed: rng.int(2 ** 31) })[0]!;
+  }
 }
 
-/** Tasks that no attempt can finish. */
-function culprits({ faults }: World): number[] {
-  const harmless: readonly string[] = HARMLESS;
-  return faults
-    .filter(({ what, when, often }) => often === 'always' && when !== 'close' && !harmless.includes(what))
-    .map(({ task }) => task)
-    .sort((a, b) => a - b);
+/** Tasks that no attempt can finish, each with the fault that is to be named. */
+function culprits({ faults }: World): HostileFault[] {
+  return faults.filter(({ what, often }) => often === 'always' && way(what).causes).sort((a, b) => a.task - b.task);
 }
 
+/** Characters of the longest line that tells of a task given up. */
+const MAX_LINE = 20_000;
+/** Updates after which every task was tried to its end. */
+const UPDATES = TASKS / 4 + 1;
 let runs = 0;
 
 async function trainOn(hostile: World) {
@@ -123,12 +137,12 @@ async function trainOn(hostile: World) {
       isolation: hostile.isolation,
       maxAttempts: 2,
       maxRestarts: 100,
-      stepDeadlineMs: 800,
-      openDeadlineMs: 1600,
+      stepDeadlineMs: 1200,
+      openDeadlineMs: 2400,
       heapMb: 64,
     },
     learner: { groupsPerUpdate: 4, maxLag: 0, epochs: 1, filterGroups: false },
-    stop: { updates: 3 },
+    stop: { updates: UPDATES },
     checkpoint: { everyUpdates: 1000 },
     trace: { everyGroups: 0 },
     metrics: { tensorboard: false },
@@ -147,8 +161,9 @@ async function trainOn(hostile: World) {
     await run.flush();
     const file = join(dir, 'quarantine', 'tasks.jsonl');
     const lines = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
-    const givenUp = lines.map((line) => (JSON.parse(line) as { task: { index: number } }).task.index);
-    return { ended, trained, givenUp: givenUp.sort((a, b) => a - b) };
+    for (const line of lines) expect(line.length).toBeLessThan(MAX_LINE);
+    const givenUp = lines.map((line) => JSON.parse(line) as { task: Task; failure: Failure });
+    return { ended, trained, givenUp: givenUp.sort((a, b) => a.task.index - b.task.index) };
   } finally {
     await run.stop();
   }
@@ -167,33 +182,63 @@ function sleepers(): number {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && named(name)).length;
 }
 
+/** Holds a run's quarantine to name the culprits and nobody else, each for a cause that its way can have. */
+function expectCulprits(hostile: World, givenUp: readonly { readonly task: Task; readonly failure: Failure }[]): void {
+  const expected = culprits(hostile);
+  expect(givenUp.map(({ task }) => task.index)).toEqual(expected.map(({ task }) => task));
+  for (const [i, { failure }] of givenUp.entries()) {
+    const { what } = expected[i]!;
+    expect(way(what).causes, `${what}: ${failure.message}`).toContain(failure.cause);
+  }
+}
+
+/** Holds what was trained on to be what the honest world answers, and only those to have failed that were struck. */
+async function expectHonest({ faults }: World, trained: readonly Trajectory[]): Promise<void> {
+  const env = createEnv();
+  const strikes = new Map(faults.filter(({ what }) => way(what).causes).map((one) => [one.task, 1]));
+  for (const trajectory of trained) {
+    const { task, attempt } = trajectory;
+    const told = `task ${task.index}, attempt ${attempt}`;
+    expect(await recheck(env, trajectory), told).toBeUndefined();
+    const left = (strikes.get(task.index) ?? 0) - (attempt - 1);
+    expect(left, `${told}: an episode failed that nothing had struck`).toBeGreaterThanOrEqual(0);
+    strikes.set(task.index, left);
+  }
+}
+
 it(`${COUNT} generated worlds: every run ends by its rule, and knows whose fault it was`, {
   timeout: 3_600_000,
 }, async () => {
   const sleeping = sleepers();
+  const met = new Set<string>();
   let faults = 0;
   let failed = 0;
   let given = 0;
-  await fc.assert(
-    fc.asyncProperty(world, async (hostile) => {
+  let n = 0;
+  for (const hostile of worlds()) {
+    try {
       const { ended, trained, givenUp } = await trainOn(hostile);
       expect(ended.why).toBe('updates');
-      expect(ended.status.version).toBe(3);
+      expect(ended.status.version).toBe(UPDATES);
       const { accounting } = ended.status;
       expect(unaccounted(accounting)).toBe(0);
-      expect(accounting.trained + accounting.stale + accounting.filtered).toBeGreaterThanOrEqual(24);
-      const env = createEnv();
-      for (const trajectory of trained) expect(await recheck(env, trajectory)).toBeUndefined();
-      expect(givenUp).toEqual(culprits(hostile));
+      expect(accounting.trained + accounting.stale + accounting.filtered).toBeGreaterThanOrEqual(8 * UPDATES);
+      await expectHonest(hostile, trained);
+      expectCulprits(hostile, givenUp);
+      for (const { what } of hostile.faults) met.add(what);
       faults += hostile.faults.length;
       given += givenUp.length;
       failed += Object.values(accounting.failed).reduce((sum, one) => sum + (one ?? 0), 0);
-    }),
-    { numRuns: COUNT, seed: SEED | 0, endOnFailure: true },
-  );
+      n++;
+    } catch (thrown) {
+      const why = thrown instanceof Error ? thrown.stack : thrown;
+      throw new Error(`hostile world ${n} of seed ${SEED}: ${why}\n${JSON.stringify(hostile)}`);
+    }
+  }
   tell(
-    `hostile worlds: ${COUNT} runs, ${faults} faults, ${failed} failed attempts, ${given} tasks given up, all of them culprits`,
+    `hostile worlds: ${COUNT} runs, ${faults} faults of ${met.size} kinds, ${failed} failed attempts, ${given} tasks given up, all of them culprits`,
   );
+  expect(met.size).toBe(Object.keys(WAYS).length);
   for (let i = 0; i < 100 && sleepers() > sleeping; i++) await sleep(50);
   expect(sleepers()).toBe(sleeping);
 });

@@ -11,6 +11,7 @@ import type { Turn } from '../../src/core/trajectory.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { findWorld } from '../../src/run/find-world.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
+import { longplay } from '../support/longplay-command.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
 const main = fileURLToPath(workerUrl(new URL('../../src/cli/main.ts', import.meta.url)));
@@ -52,6 +53,25 @@ it.skipIf(!tmux || !existsSync(main))('steps through episodes by keys', { timeou
     expect(run('display', '-p', '#{cursor_flag} #{alternate_on}').trim()).toBe('1 0');
   } finally {
     run('kill-server');
+    rmSync(root, { recursive: true, force: true });
+  }
+});
+
+it('prints a word of 300 kB on lines that fit, all of it', () => {
+  const root = mkdtempSync(join(tmpdir(), 'longplay-replay-'));
+  try {
+    // Wrapping that asks for a line's width at every character needs minutes for the wide ones.
+    const word = `${'x'.repeat(100_000)}${'日'.repeat(50_000)}${'\u{1f4a5}'.repeat(25_000)}`;
+    expect(Buffer.byteLength(word)).toBeGreaterThan(300_000);
+    const files = new TraceFiles({ dir: join(root, 'traces'), config: {}, rotateBytes: 1e9, keepFiles: 9 });
+    files.episodes([trajectoryOf({ observation: word, actions: ['look'] })], 'train', 'easy');
+    files.close();
+    const { status, stdout, stderr } = longplay('replay', root);
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    expect(stdout.replaceAll('\n', '')).toContain(word);
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThan(1000);
+  } finally {
     rmSync(root, { recursive: true, force: true });
   }
 });

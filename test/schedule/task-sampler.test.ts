@@ -7,6 +7,7 @@ const anySampling: fc.Arbitrary<TaskSampling> = fc.constantFrom(
   { type: 'uniform' },
   { type: 'epoch' },
   { type: 'learnable' },
+  { type: 'learnable', balanced: true },
   { type: 'learnable', smoothing: 1, floor: 0.001, prior: 0.9 },
 );
 
@@ -48,6 +49,27 @@ describe('task sampler', () => {
       const share = weights[i]! / total;
       expect(Math.abs(seen.get(index)! / 8000 - share)).toBeLessThan(4 * Math.sqrt((share * (1 - share)) / 8000));
     }
+  });
+
+  it('balanced: every label about equally often, its tasks by the rule of the type', () => {
+    const labelOf = (index: number) => (index < 21 ? 'many' : 'one');
+
+    const uniform = counts(new TaskSampler('w', indices, 1, { type: 'uniform', balanced: true }, labelOf), 8000);
+    const sampler = new TaskSampler('w', indices, 1, { type: 'learnable', smoothing: 1, balanced: true }, labelOf);
+    sampler.observe(3, 0);
+    const learnable = counts(sampler, 8000);
+
+    expect(Math.abs(uniform.get(21)! - 4000)).toBeLessThan(180); // 4 standard deviations
+    for (const index of [3, 5, 8, 13]) expect(Math.abs(uniform.get(index)! - 1000)).toBeLessThan(120);
+    expect(Math.abs(learnable.get(21)! - 4000)).toBeLessThan(180);
+    const share = 0.03 / (0.03 + 3 * 0.28);
+    expect(Math.abs(learnable.get(3)! - 4000 * share)).toBeLessThan(50);
+  });
+
+  it('balanced without labels draws as it does unbalanced', () => {
+    const plain = new TaskSampler('w', indices, 1, { type: 'uniform' });
+    const balanced = new TaskSampler('w', indices, 1, { type: 'uniform', balanced: true }, () => 'all');
+    for (let draw = 0; draw < 50; draw++) expect(balanced.next()).toEqual(plain.next());
   });
 
   it('learnable: the estimate is an exponential mean from the prior', () => {

@@ -340,6 +340,31 @@ describe('a server', () => {
     socket.destroy();
   });
 
+  it('answers thousands of requests that came in one piece, the first of them slowly', async () => {
+    const handler: HttpHandler = ({ path }) => {
+      const answer = { status: 200, contentType: 'text/plain', body: `[${path}]` };
+      return path === '/0' ? new Promise((resolve) => setTimeout(() => resolve(answer), 30)) : answer;
+    };
+    const paths = Array.from({ length: 5000 }, (_, i) => `/${i}`);
+    const requests = paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    const heard = await talk(
+      `${requests.join('')}GET /end HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`,
+      handler,
+    );
+    expect([...heard.matchAll(/\[(.*?)\]/g)].map(([, path]) => path)).toEqual([...paths, '/end']);
+    expect(heard).not.toContain('HTTP/1.1 500');
+  });
+
+  it('closes the connection of an answer that cannot be written, and answers the next client', async () => {
+    const handler: HttpHandler = ({ path }) => ({
+      status: 200,
+      headers: path === '/bad' ? { 'x-bad': 'a\nb' } : {},
+      body: '{}',
+    });
+    expect(await talk('GET /bad HTTP/1.1\r\nhost: localhost\r\n\r\n', handler)).toBe('');
+    expect(await talk('GET / HTTP/1.0\r\nhost: localhost\r\n\r\n', handler)).toContain('200 OK');
+  });
+
   it('answers requests sent ahead in their order, and closes when asked to', async () => {
     const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`;
     const heard = await talk(get('/slow') + get('/a') + get('/b', 'connection: close\r\n') + get('/never'));

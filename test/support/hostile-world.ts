@@ -16,75 +16,135 @@ import {
   type Session,
   terminated,
 } from '../../src/core/env.ts';
+import type { FailureCause } from '../../src/core/failure.ts';
 import { type Task, taskTable } from '../../src/core/task.ts';
 
-export const TASKS = 8;
+export const TASKS = 24;
 export const TURNS = 3;
 
-/** Ways to misbehave that fail the episode they strike. */
-export const FATAL = [
-  'throw',
-  'throw-nothing',
-  'throw-getter',
-  'reject',
-  'floating',
-  'timer',
-  'hang',
-  'spin',
-  'exit',
-  'late-exit',
-  'nothing',
-  'primitive',
-  'symbol',
-  'huge',
-  'kind',
-  'reward-null',
-  'reward-text',
-  'reward-nan',
-  'reward-high',
-  'reward-object',
-  'partial-text',
-  'thenable-never',
-  'thenable-throws',
-] as const;
+export type When = 'open' | 'step' | 'actions' | 'close';
+export type Isolation = 'thread' | 'process' | 'inline';
 
-/** Ways that fail it where it lists its actions. */
-export const FATAL_LISTS = [
-  'throw',
-  'spin',
-  'exit',
-  'hang-list',
-  'list-text',
-  'list-numbers',
-  'list-many',
-  'list-long',
-  'list-none',
-  'list-sparse',
-] as const;
+/** One way to misbehave. */
+export interface Way {
+  readonly when: readonly When[];
+  /** Causes that its failure may have; none for ways that must harm nobody. */
+  readonly causes?: readonly FailureCause[];
+  /** Hosts that are meant to contain it. Default all. */
+  readonly within?: readonly Isolation[];
+  /** True where it ends a host or waits for a deadline. */
+  readonly costly?: true;
+}
 
+const ANSWER: readonly When[] = ['step'];
+const CALL: readonly When[] = ['step', 'open'];
+const LIST: readonly When[] = ['actions'];
+/** Hosts of their own: ways that end or outlive the thread they run in, which inline hosts share with everything. */
+const APART: readonly Isolation[] = ['thread', 'process'];
 /** Ways that only a process of its own contains. */
-export const PROCESS_ONLY = ['heap', 'buffers', 'kill', 'abort', 'send-null', 'send-lies'] as const;
+const ALONE: readonly Isolation[] = ['process'];
 
-/** Ways that must harm nobody. */
-export const HARMLESS = ['noise', 'slow', 'interval', 'listeners', 'port', 'getter', 'extra', 'child'] as const;
+const threw: Way = { when: CALL, causes: ['threw'] };
+const broken: Way = { when: ANSWER, causes: ['protocol'] };
+const badList: Way = { when: LIST, causes: ['protocol'] };
+const longList: Way = { when: LIST, causes: ['oversized'] };
+const late: Way = { when: CALL, causes: ['timeout'], costly: true };
+const harmless: Way = { when: CALL };
+const told: Way = { when: ['close'] };
+
+/** Every way to misbehave that is known. */
+export const WAYS = {
+  throw: threw,
+  'throw-nothing': threw,
+  'throw-getter': threw,
+  'throw-long': threw,
+  reject: threw,
+  floating: { ...threw, within: APART },
+  timer: { ...threw, within: APART },
+  'thenable-throws': threw,
+  'then-throws': threw,
+  proxy: threw,
+  hang: late,
+  'thenable-never': late,
+  spin: { ...late, within: APART },
+  exit: { when: CALL, causes: ['exited'], within: APART, costly: true },
+  'late-exit': { when: CALL, causes: ['exited'], within: APART, costly: true },
+  nothing: { ...broken, when: CALL, causes: ['protocol', 'threw'] },
+  primitive: { ...broken, when: CALL, causes: ['protocol', 'threw'] },
+  symbol: { when: ANSWER, causes: ['unclonable'] },
+  'extra-function': { when: ANSWER, causes: ['unclonable'] },
+  huge: { when: ANSWER, causes: ['oversized'] },
+  kind: broken,
+  'kind-first': broken,
+  'reward-null': broken,
+  'reward-none': broken,
+  'reward-text': broken,
+  'reward-true': broken,
+  'reward-list': broken,
+  'reward-object': broken,
+  'reward-nan': broken,
+  'reward-high': broken,
+  'reward-low': broken,
+  'reward-infinite': broken,
+  'success-text': broken,
+  'success-none': broken,
+  'partial-text': broken,
+  'partial-pays': broken,
+  'partial-ends': broken,
+  'partial-endless': broken,
+  'list-text': badList,
+  'list-numbers': badList,
+  'list-promise': badList,
+  'list-sparse': badList,
+  'list-object': badList,
+  'list-none': { when: LIST, causes: ['policy', 'protocol'] },
+  'list-many': longList,
+  'list-long': longList,
+  'list-wide': longList,
+  'list-throws': { when: LIST, causes: ['threw'] },
+  'list-spins': { when: LIST, causes: ['timeout'], within: APART, costly: true },
+  'list-exits': { when: LIST, causes: ['exited'], within: APART, costly: true },
+  // A slow machine reaches the deadline before the memory.
+  heap: { when: CALL, causes: ['out-of-memory', 'timeout'], within: ALONE, costly: true },
+  buffers: { when: CALL, causes: ['out-of-memory', 'timeout'], within: ALONE, costly: true },
+  kill: { when: CALL, causes: ['exited'], within: ALONE, costly: true },
+  abort: { when: CALL, causes: ['exited'], within: ALONE, costly: true },
+  'send-null': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
+  'send-lies': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
+  'send-columns': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
+  'send-reward': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
+  'send-forged': { when: CALL, causes: ['protocol', 'timeout'], within: ALONE, costly: true },
+  'send-ports': { when: CALL, causes: ['timeout'], within: ALONE, costly: true },
+  noise: harmless,
+  slow: harmless,
+  interval: { ...harmless, within: APART },
+  listeners: { ...harmless, within: APART },
+  port: { ...harmless, within: APART },
+  extra: { when: ANSWER },
+  child: { ...harmless, within: APART }, // those of an inline host are our own
+  'getter-reward': { when: ANSWER },
+  'getter-kind': { when: ANSWER },
+  'getter-success': { when: ANSWER },
+  'getter-observation': { when: ANSWER },
+  'list-getter': { when: LIST },
+  'list-proxy': { when: LIST },
+  'close-throws': told,
+  'close-throws-nothing': told,
+  'close-rejects': told,
+  'close-hangs': told,
+  'close-floats': { ...told, within: APART },
+} as const satisfies Readonly<Record<string, Way>>;
+
+export type What = keyof typeof WAYS;
 
 /** Seconds that a child of a world would sleep: a number by which it is known. */
 export const SLEEP_SECONDS = '86399';
-
-/** Ways to misbehave when the episode is over: it has been told, and stays. */
-export const CLOSING = ['throw', 'throw-nothing', 'reject', 'hang', 'floating'] as const;
-
-export type What =
-  | (typeof FATAL)[number]
-  | (typeof FATAL_LISTS)[number]
-  | (typeof PROCESS_ONLY)[number]
-  | (typeof HARMLESS)[number];
 
 export interface HostileFault {
   /** Task index that it strikes. */
   readonly task: number;
   readonly what: What;
-  readonly when: 'open' | 'step' | 'actions' | 'close';
+  readonly when: When;
   /** Turn of a `step` or a list, 0 … TURNS − 1. */
   readonly turn: number;
   readonly often: 'always' | 'once';
@@ -124,10 +184,13 @@ export function createEnv(options: EnvOptions = {}): Env {
     open(task) {
       const at = task.index;
       let turn = 0;
+      let stuck = false;
       const session: Session = {
         first: { kind: 'first', observation: `task ${at}` },
         step(action) {
           const what = struckBy(at, 'step', turn);
+          stuck ||= what === 'partial-endless';
+          if (stuck) return { ...mid('a stage'), partial: true };
           turn++;
           const answer = honest(task, turn, action);
           return what === undefined ? answer : misbehave(what, answer);
@@ -158,7 +221,11 @@ function firstTime(folder: string, name: string): boolean {
 }
 
 function throwing(property: string, base: object): never {
-  throw Object.defineProperty(base, property, {
+  throw unreadable(property, base);
+}
+
+function unreadable(property: string, base: object): object {
+  return Object.defineProperty(base, property, {
     get() {
       throw new Error('not to be read');
     },
@@ -167,18 +234,24 @@ function throwing(property: string, base: object): never {
 
 /** @param good what an honest world would have given */
 function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
-  const odd = (more: object) => ({ ...mid('odd'), ...more }) as unknown as EnvStep;
   switch (what) {
     case 'throw':
+    case 'list-throws':
+    case 'close-throws':
       throw new Error('the world broke \u001b[2J');
     case 'throw-nothing':
+    case 'close-throws-nothing':
       throw Object.create(null);
     case 'throw-getter':
       throwing('message', new Error());
       break;
+    case 'throw-long':
+      throw new Error('long '.repeat(1_000_000));
     case 'reject':
+    case 'close-rejects':
       return Promise.reject(new Error('the world broke later'));
     case 'floating':
+    case 'close-floats':
       void Promise.reject(new Error('nobody awaits this'));
       return never;
     case 'timer':
@@ -187,37 +260,18 @@ function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
       }, 1);
       return never;
     case 'hang':
+    case 'close-hangs':
       return never;
     case 'spin':
+    case 'list-spins':
       for (;;);
     case 'exit':
+    case 'list-exits':
       process.exit(3);
       break;
     case 'late-exit':
       setTimeout(() => process.exit(3), 1);
       return never;
-    case 'nothing':
-      return undefined as never;
-    case 'primitive':
-      return 7 as never;
-    case 'symbol':
-      return odd({ observation: Symbol('observation') });
-    case 'huge':
-      return odd({ observation: 'x'.repeat(100_000) });
-    case 'kind':
-      return odd({ kind: 'truncated' });
-    case 'reward-null':
-      return odd({ reward: null });
-    case 'reward-text':
-      return odd({ reward: '1' });
-    case 'reward-nan':
-      return odd({ reward: Number.NaN });
-    case 'reward-high':
-      return odd({ reward: 1e6 });
-    case 'reward-object':
-      return odd({ reward: { valueOf: () => 1 } });
-    case 'partial-text':
-      return odd({ partial: 'yes' });
     case 'thenable-never':
       // biome-ignore lint/suspicious/noThenProperty: it is what is tried
       return { then() {} } as never;
@@ -228,10 +282,69 @@ function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
           throw new Error('no promise');
         },
       } as never;
+    case 'then-throws':
+      return unreadable('then', { ...good }) as EnvStep;
+    case 'proxy':
+      return new Proxy(good, {
+        get() {
+          throw new Error('not to be read');
+        },
+      });
     default:
-      return strain(what, good);
+      return oddAnswer(what, good) ?? strain(what, good);
   }
   throw new Error('unreachable');
+}
+
+/** Fields of an odd answer to an action, by its way; `undefined` takes a field away. */
+const ODD_FIELDS: Readonly<Partial<Record<What, object>>> = {
+  symbol: { observation: Symbol('observation') },
+  'extra-function': { extra: () => 1 },
+  huge: { observation: 'x'.repeat(100_000) },
+  kind: { kind: 'truncated' },
+  'kind-first': { kind: 'first' },
+  'reward-null': { reward: null },
+  'reward-none': { reward: undefined },
+  'reward-text': { reward: '1' },
+  'reward-true': { reward: true },
+  'reward-list': { reward: [0.5] },
+  'reward-object': { reward: { valueOf: () => 1 } },
+  'reward-nan': { reward: Number.NaN },
+  'reward-high': { reward: 1e6 },
+  'reward-low': { reward: -0.5 },
+  'reward-infinite': { reward: Number.POSITIVE_INFINITY },
+  'success-text': { kind: 'terminated', success: 'yes' },
+  'success-none': { kind: 'terminated', success: undefined },
+  'partial-text': { partial: 'yes' },
+  'partial-pays': { reward: 0.25, partial: true },
+  'partial-ends': { kind: 'terminated', success: true, partial: true },
+};
+
+function oddAnswer(what: What, good: EnvStep): EnvStep | undefined {
+  if (what === 'nothing') return undefined as never;
+  if (what === 'primitive') return 7 as never;
+  const property = /^getter-(.*)/.exec(what)?.[1];
+  if (property) return twofaced(good, property);
+  const fields = ODD_FIELDS[what];
+  return fields && ({ ...mid('odd'), ...fields } as unknown as EnvStep);
+}
+
+/** Lies that a property tells when it is read again. */
+const LIES: Readonly<Record<string, unknown>> = {
+  reward: 1e6,
+  kind: 'terminated',
+  success: true,
+  observation: 'a lie',
+};
+
+/** An honest answer when it is read once, and a lie in one property ever after. */
+function twofaced(good: EnvStep, property: string): EnvStep {
+  const honestly = (good as unknown as Readonly<Record<string, unknown>>)[property];
+  let reads = 0;
+  return Object.defineProperty({ ...good }, property, {
+    enumerable: true,
+    get: () => (reads++ === 0 ? honestly : LIES[property]),
+  }) as EnvStep;
 }
 
 /** What only processes contain, and what harms nobody. */
@@ -254,6 +367,21 @@ function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
     case 'send-lies':
       process.send?.([1, null]);
       return never;
+    case 'send-columns':
+      process.send?.([
+        1,
+        { heads: new Int32Array(50_000), numbers: [], observations: [], actions: [], newActions: [] },
+      ]);
+      return never;
+    case 'send-reward': // as a batch of one observation that pays what is no number
+      process.send?.([1, [1, 0, 1, Number.NaN, 0, 'forged']]);
+      return never;
+    case 'send-forged': // in the name of every other episode
+      for (let episode = 0; episode < 200; episode++) process.send?.([1, [1, episode, 99, 0.25, 0, 'forged']]);
+      return never;
+    case 'send-ports': // nobody waits for any of these
+      for (const port of [0, 2, 3, -1, 1e9, 'x', {}]) process.send?.([port, { id: 'x', type: 'RAW', value: [port] }]);
+      return never;
     case 'noise':
       console.log(`\u001b[2J${'noise '.repeat(100)}`);
       console.error('noise');
@@ -273,14 +401,6 @@ function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
     case 'port':
       parentPort?.postMessage(null);
       return good;
-    case 'getter': {
-      let reads = 0;
-      const { reward = 0 } = good as { reward?: number };
-      return Object.defineProperty({ ...good }, 'reward', {
-        enumerable: true,
-        get: () => (reads++ === 0 ? reward : 1e6),
-      }) as EnvStep;
-    }
     case 'extra':
       return { ...good, ...{ extra: { deep: [1, 2, 3] } } };
     default:
@@ -294,16 +414,30 @@ function oddList(what: What): readonly string[] {
       return 'left' as never;
     case 'list-numbers':
       return [1, 2] as never;
+    case 'list-object':
+      return { 0: 'left', length: 1 } as never;
     case 'list-many':
       return Array.from({ length: 100_000 }, (_, i) => String(i));
     case 'list-long':
       return ['x'.repeat(2_000_000)];
+    case 'list-wide':
+      return Array.from({ length: 1000 }, (_, i) => `${i} ${'x'.repeat(4000)}`);
     case 'list-none':
       return [];
     case 'list-sparse':
       return new Array(3);
-    case 'hang-list':
+    case 'list-promise':
       return never as never;
+    case 'list-getter': {
+      let reads = 0;
+      return Object.defineProperty(['', 'right'], 0, { get: () => (reads++ === 0 ? 'left' : 7) });
+    }
+    case 'list-proxy': {
+      let reads = 0;
+      const get = (list: string[], key: string | symbol) =>
+        key === 'length' && reads++ > 0 ? 1e9 : Reflect.get(list, key);
+      return new Proxy(['left', 'right'], { get });
+    }
     default:
       return misbehave(what, mid('list')) as never;
   }

@@ -5,6 +5,7 @@
  * @see https://docs.vllm.ai/en/latest/features/lora.html, https://docs.sglang.ai/advanced_features/lora.html
  */
 import { LongplayError, messageOf } from '../../core/errors.ts';
+import { HttpClient } from '../http-client.ts';
 import { isTokenId } from '../token-id.ts';
 
 export type GenerationApi = 'vllm' | 'sglang';
@@ -70,7 +71,7 @@ function vllm(options: GenerationOptions): GenerationClient {
   return {
     async generate({ adapter, ids, maxTokens, temperature, seed, endTokens }) {
       const model = adapter ?? options.model;
-      const { status, body } = await post('/v1/completions', {
+      const reply = await post('/v1/completions', {
         model,
         prompt: ids,
         max_tokens: maxTokens,
@@ -89,15 +90,7 @@ function vllm(options: GenerationOptions): GenerationClient {
         cache_salt: model, // a second belt: pasts under one adapter are never read under another
         n: 1,
       });
-      if (status === 404) return { kind: 'unknown-adapter' };
-      if (status !== 200) throw failed('/v1/completions', status, body);
-      const answer = recordOf(body);
-      if (answer.model !== model) {
-        throw failed('/v1/completions', status, `an answer of ${text(answer.model)}, asked was ${model}`);
-      }
-      const choice = recordOf(Array.isArray(answer.choices) ? answer.choices[0] : undefined);
-      if (choice.finish_reason === 'abort') return { kind: 'aborted' };
-      return done(choice.token_ids, recordOf(choice.logprobs).token_logprobs, choice.finish_reason !== 'length');
+      return readVllm(model, reply);
     },
     async load(name, path) {
       const { status, body } = await post('/v1/load_lora_adapter', { lora_name: name, lora_path: path });
@@ -117,7 +110,7 @@ function sglang(options: GenerationOptions): GenerationClient {
   const post = poster(options);
   return {
     async generate({ adapter, ids, maxTokens, temperature, seed, endTokens }) {
-      const { status, body } = await post('/generate', {
+      const reply = await post('/generate', {
         input_ids: ids,
         sampling_params: {
           max_new_tokens: maxTokens,
@@ -135,17 +128,7 @@ function sglang(options: GenerationOptions): GenerationClient {
         logprob_start_len: -1,
         ...(adapter === undefined ? {} : { lora_path: adapter }),
       });
-      if (status !== 200) {
-        if (adapter !== undefined && /lora|adapter/i.test(text(body))) return { kind: 'unknown-adapter' };
-        throw failed('/generate', status, body);
-      }
-      const { output_ids, meta_info } = recordOf(body);
-      const { finish_reason, output_token_logprobs } = recordOf(meta_info);
-      const finish = recordOf(finish_reason).type;
-      if (finish === 'abort') return { kind: 'aborted' };
-      const pairs: readonly unknown[] = Array.isArray(output_token_logprobs) ? output_token_logprobs : [];
-      const column = (at: 0 | 1) => pairs.map((pair) => (Array.isArray(pair) ? (pair[at] as unknown) : undefined));
-      return done(output_ids ?? column(1), column(0), finish !== 'length');
+      return readSglang(adapter, reply);
     },
     async load(name, path) {
       const { status, body } = await post('/load_lora_adapter', { lora_name: name, lora_path: path, pinned: false });
@@ -157,6 +140,48 @@ function sglang(options: GenerationOptions): GenerationClient {
       await post('/unload_lora_adapter', { lora_name: name });
     },
   };
+}
+
+/** Answer of a server: its body parsed, where it is JSON. */
+interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/**
+ * Reads vLLM's answer to `/v1/completions`.
+ * @param model the name that was asked for
+ * @throws {LongplayError} REMOTE_FAILED for one that cannot be used
+ */
+export function readVllm(model: string, { status, body }: Reply): Generation {
+  if (status === 404) return { kind: 'unknown-adapter' };
+  if (status !== 200) throw failed('/v1/completions', status, body);
+  const answer = recordOf(body);
+  if (answer.model !== model) {
+    throw failed('/v1/completions', status, `an answer of ${text(answer.model)}, asked was ${model}`);
+  }
+  const choice = recordOf(Array.isArray(answer.choices) ? answer.choices[0] : undefined);
+  if (choice.finish_reason === 'abort') return { kind: 'aborted' };
+  return done(choice.token_ids, recordOf(choice.logprobs).token_logprobs, choice.finish_reason !== 'length');
+}
+
+/**
+ * Reads SGLang's answer to `/generate`.
+ * @param adapter that was asked for
+ * @throws {LongplayError} REMOTE_FAILED for one that cannot be used
+ */
+export function readSglang(adapter: string | undefined, { status, body }: Reply): Generation {
+  if (status !== 200) {
+    if (adapter !== undefined && /lora|adapter/i.test(text(body))) return { kind: 'unknown-adapter' };
+    throw failed('/generate', status, body);
+  }
+  const { output_ids, meta_info } = recordOf(body);
+  const { finish_reason, output_token_logprobs } = recordOf(meta_info);
+  const finish = recordOf(finish_reason).type;
+  if (finish === 'abort') return { kind: 'aborted' };
+  const pairs: readonly unknown[] = Array.isArray(output_token_logprobs) ? output_token_logprobs : [];
+  const column = (at: 0 | 1) => pairs.map((pair) => (Array.isArray(pair) ? (pair[at] as unknown) : undefined));
+  return done(output_ids ?? column(1), column(0), finish !== 'length');
 }
 
 /** Reads an answer as an object; anything else has no fields. */
@@ -177,22 +202,20 @@ function done(tokens: unknown, logprobs: unknown, ended: boolean): Generation {
 }
 
 function poster({ url, apiKey, attemptMs }: GenerationOptions) {
-  const root = url.replace(/\/+$/, '').replace(/\/v1$/, '');
-  const headers = { 'content-type': 'application/json', ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}) };
-  return async (path: string, body: unknown): Promise<{ readonly status: number; readonly body: unknown }> => {
+  const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+  const http = new HttpClient({ baseUrl, headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {} });
+  return async (path: string, body: unknown): Promise<Reply> => {
     try {
-      const signal = AbortSignal.timeout(attemptMs);
-      const response = await fetch(`${root}${path}`, { method: 'POST', headers, body: JSON.stringify(body), signal });
-      const said = await response.text();
-      return { status: response.status, body: parsed(said) };
+      const answer = await http.exchange('POST', path.slice(1), JSON.stringify(body), attemptMs);
+      return { status: answer.status, body: parsed(answer.body) };
     } catch (thrown) {
-      const cause = (thrown as { readonly cause?: unknown }).cause;
-      throw new LongplayError('REMOTE_FAILED', `${root}${path}: ${messageOf(cause ?? thrown)}`, { cause: thrown });
+      throw new LongplayError('REMOTE_FAILED', messageOf(thrown), { cause: thrown });
     }
   };
 }
 
-function parsed(said: string): unknown {
+/** Parses what a server said; what is no JSON stays a text. */
+export function parsed(said: string): unknown {
   try {
     return JSON.parse(said);
   } catch {

@@ -6,6 +6,7 @@
  * that no trainer takes either for a score of 0.
  */
 import type {
+  AgentGymFields,
   AgentGymMistake,
   AgentGymReply,
   AgentGymRoute,
@@ -32,6 +33,12 @@ export interface ServedWorld {
   readonly draw?: Draw | undefined;
 }
 
+/** Route, and the fields of its requests. */
+interface FieldedRoute {
+  readonly route: AgentGymRoute;
+  readonly fields: AgentGymFields;
+}
+
 const INTERNAL_ERROR: AgentGymReply = { status: 500, text: 'Internal Server Error' };
 
 export class AgentGymProtocol {
@@ -39,7 +46,7 @@ export class AgentGymProtocol {
   readonly #world: ServedWorld;
   readonly #now: () => number;
   /** Routes by method and path, e.g. `POST /step`. */
-  readonly #routes = new Map<string, AgentGymRoute>();
+  readonly #routes = new Map<string, FieldedRoute>();
   readonly #paths = new Set<string>();
 
   constructor(world: ServedWorld, episodes: Episodes, limits: SessionLimits, now: () => number) {
@@ -48,7 +55,7 @@ export class AgentGymProtocol {
     this.sessions = new AgentGymSessions(episodes, world.original, limits);
     for (const route of world.server.routes) {
       if (route.does === 'render' && !world.draw) continue;
-      this.#routes.set(`${methodOf(route)} ${route.path}`, route);
+      this.#routes.set(`${methodOf(route)} ${route.path}`, { route, fields: fieldsOf(route, world.server.idField) });
       this.#paths.add(route.path);
     }
   }
@@ -58,8 +65,8 @@ export class AgentGymProtocol {
    * @param path below the world's own root
    */
   handle(path: string, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
-    const route = this.#routes.get(`${request.method} ${path}`);
-    if (route) return this.#serve(route, request);
+    const found = this.#routes.get(`${request.method} ${path}`);
+    if (found) return this.#serve(found, request);
     if (this.#paths.has(path)) return json({ detail: 'Method Not Allowed' }, 405);
     const bare = path.slice(0, -1);
     if (path.endsWith('/') && bare !== '' && this.#paths.has(bare)) {
@@ -69,11 +76,10 @@ export class AgentGymProtocol {
     return json({ detail: 'Not Found' }, 404);
   }
 
-  #serve(route: AgentGymRoute, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
+  #serve({ route, fields }: FieldedRoute, request: HttpRequest): HttpAnswer | Promise<HttpAnswer> {
     if (route.does === 'tell') return replied(route.reply);
     const { idField, validation } = this.#world.server;
     const isCreate = route.does === 'create';
-    const fields = isCreate ? (route.fields ?? {}) : { [idField]: { kind: 'int' } as const, ...route.fields };
     const read = isCreate && route.body === false ? readNothing : readFields(request, fields, validation);
     if (isRefusal(read)) return read;
     const values: AgentGymValues = read;
@@ -163,6 +169,11 @@ export class AgentGymProtocol {
 
 function methodOf({ does, method }: AgentGymRoute): 'GET' | 'POST' {
   return method ?? (does === 'look' || does === 'tell' ? 'GET' : 'POST');
+}
+
+function fieldsOf(route: AgentGymRoute, idField: string): AgentGymFields {
+  if (route.does === 'tell') return {};
+  return route.does === 'create' ? (route.fields ?? {}) : { [idField]: { kind: 'int' }, ...route.fields };
 }
 
 /** Answer that a dialect makes, or a 500 where it throws. */

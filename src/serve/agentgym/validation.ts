@@ -32,7 +32,7 @@ export function readFields(
   const { body, contentType } = request;
   let parsed: unknown;
   if (body === '') parsed = null;
-  else if (contentType !== undefined && !/^application\/([\w.-]+\+)?json\b/i.test(contentType)) parsed = body;
+  else if (!isJson(contentType)) parsed = body;
   else {
     try {
       parsed = JSON.parse(body);
@@ -44,6 +44,12 @@ export function readFields(
   const readable = typeof parsed === 'object' && !(Array.isArray(parsed) && (words.strictBody || parsed.length > 0));
   if (!readable) return words.refuse([words.noObject(parsed)]);
   return converted(parsed as Record<string, unknown>, fields, 'body', words);
+}
+
+/** True for the content types that FastAPI reads as JSON; a body without one is. */
+function isJson(contentType: string | undefined): boolean {
+  if (contentType === undefined || contentType === 'application/json') return true;
+  return /^application\/([\w.-]+\+)?json\b/i.test(contentType);
 }
 
 /** True for a refusing answer, false for the values. */

@@ -326,6 +326,22 @@ describe('pouring', () => {
   });
 });
 
+describe('what is connected', () => {
+  it('comes apart when its vessel is poured out or dunked', () => {
+    at('workshop');
+    const pot = put('metal pot', 'workshop');
+    put('water', pot);
+    say(simulator, 'connect battery anode to metal pot');
+    expect(simulator.step('pour metal pot into inventory')).toBe(
+      '(disconnecting metal pot)You pour the contents of the metal pot into the inventory.',
+    );
+    say(simulator, 'connect battery anode to metal pot');
+    expect(simulator.step('dunk metal pot in inventory')).toBe(
+      '(disconnecting metal pot)You dunk the metal pot in the inventory, moving the liquids (water) to the metal pot.',
+    );
+  });
+});
+
 describe('dunking', () => {
   it('moves the liquids of the second thing into the first', () => {
     at('bathroom');

@@ -35,6 +35,9 @@ function circuit({ source = 'battery', user = 'red light bulb', middle = '', pla
   return { ...small, ...parts, between };
 }
 
+/** The battery in the room of a thing. */
+const connectedBattery = (thing: Thing) => thing.parent!.contents.find(({ kind }) => kind.id === 'battery')!;
+
 describe('a closed circuit', () => {
   it.each(['red light bulb', 'electric buzzer', 'electric motor'])('turns on a %s within a few ticks', (user) => {
     const { bulb, pass } = circuit({ user });
@@ -107,6 +110,22 @@ describe('what stands in the circuit', () => {
     pass(SPREAD);
     expect(bulb.device!.on).toBe(false);
     between!.device!.on = true;
+    pass(SPREAD);
+    expect(bulb.device!.on).toBe(true);
+  });
+
+  it('keeps a part from ground where a switch on that side is off', () => {
+    const { bulb, black, put, pass } = circuit();
+    const [between, wire] = [put('switch'), put('blue wire')];
+    disconnect(black);
+    const [battery] = [connectedBattery(bulb)];
+    join(cathode(battery), anode(black));
+    join(cathode(black), anode(between));
+    join(cathode(between), anode(wire));
+    join(cathode(wire), anode(bulb));
+    pass(SPREAD);
+    expect(bulb.device!.on).toBe(false);
+    between.device!.on = true;
     pass(SPREAD);
     expect(bulb.device!.on).toBe(true);
   });

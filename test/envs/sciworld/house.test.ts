@@ -174,6 +174,21 @@ describe('what is drawn', () => {
     expect(books).toBeGreaterThan(10);
   });
 
+  it('takes each book as often as any other: a number without a book is drawn again', { timeout: 60_000 }, () => {
+    let [all, last] = [0, 0];
+    for (let i = 0; i < 160; i++) {
+      for (const { print, kind } of descendants(build(i * 7_654_321).universe)) {
+        if (kind.id !== 'book') continue;
+        all++;
+        if (BOOKS.indexOf(print!) >= 4) last++;
+      }
+    }
+    // A third of six; drawn by a remainder of ten, the last two would be a fifth.
+    expect(all).toBeGreaterThan(150);
+    expect(last / all).toBeGreaterThan(0.27);
+    expect(last / all).toBeLessThan(0.4);
+  });
+
   it('has one of three tables in the living room; the desk has a drawer', () => {
     const kinds = new Set<string>();
     for (const seed of SEEDS) {
