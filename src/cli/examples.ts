@@ -30,7 +30,7 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   'serve-policy': ['serve-policy runs/run', 'serve-policy runs/run --port 8001 --name mine'],
   'serve-retriever': ['serve-retriever corpus.index --topk 5'],
   worker: [
-    'worker nats://127.0.0.1:4222 --run textcraft',
+    'worker nats://127.0.0.1:4222 --run run',
     'worker nats://127.0.0.1:4222 --run mine --slots 4 --env ./my/env.mjs',
   ],
   doctor: ['doctor', 'doctor --json', 'doctor --model /models/base --quantize int8'],
