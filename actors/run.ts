@@ -78,7 +78,7 @@ export interface RunOptions {
   readonly onNotice?: ((message: string) => void) | undefined;
 }
 
-/** Run that has started. */
+/** Handle of a run whose actors are up, below `train`. */
 export interface Run {
   readonly env: Env;
   readonly metrics$: Subject<MetricsRow>;

@@ -35,7 +35,7 @@ const HORIZON = 20;
 /** Messages that may wait for an actor: four for every episode. */
 const CAPACITY = 4 * GROUPS * REPEATS;
 
-/** @param pairs rounds in which each of the two takes its turn */
+/** Measures the share of time that supervision takes. @param pairs rounds in which each of the two takes its turn */
 export async function supervision(pairs = 31): Promise<Figure[]> {
   const pool = await createEnvPool({
     envs: [{ id: 'textcraft', url: registry.textcraft! }],

@@ -2,6 +2,11 @@
 
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
 const DRAIN_SECONDS = 60;
+/**
+ * Milliseconds within which signals are one and the same: npm and npx pass the Ctrl-C on to their child that the terminal
+ * has sent to all of them.
+ */
+const SAME_MS = 500;
 
 export interface Interrupt {
   /** Signal that the first interrupt aborts. */
@@ -18,8 +23,7 @@ export interface Interrupt {
 export function onInterrupt(say: (line: string) => void): Interrupt {
   const controller = new AbortController();
   let deadline: NodeJS.Timeout | undefined;
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (controller.signal.aborted) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
+  const close = onFirstSignal((signal) => {
     say(`${signal}: ending the run with a checkpoint within ${DRAIN_SECONDS} s; again to exit at once`);
     deadline = setTimeout(() => {
       say(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
@@ -27,15 +31,47 @@ export function onInterrupt(say: (line: string) => void): Interrupt {
     }, DRAIN_SECONDS * 1000);
     deadline.unref();
     controller.abort();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  });
   return {
     signal: controller.signal,
     close() {
       clearTimeout(deadline);
-      process.off('SIGINT', onSignal);
-      process.off('SIGTERM', onSignal);
+      close();
     },
+  };
+}
+
+/** Resolves at SIGINT or SIGTERM; a second signal ends the process at once. */
+export function untilSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => void onFirstSignal(resolve));
+}
+
+/**
+ * Tells the first SIGINT or SIGTERM; the second ends the process with 128 + its number.
+ * @returns stops listening
+ */
+export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => void {
+  let expected = true;
+  let countedAt = Number.NEGATIVE_INFINITY;
+  const onSignal = (signal: NodeJS.Signals) => {
+    const now = performance.now();
+    if (now - countedAt < SAME_MS) return;
+    if (!expected) return process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
+    expected = false;
+    countedAt = now;
+    tell(signal);
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  return () => {
+    // The listener stays while a twin of the signal may be on its way, which would otherwise end the process.
+    expected = false;
+    setTimeout(
+      () => {
+        process.off('SIGINT', onSignal);
+        process.off('SIGTERM', onSignal);
+      },
+      Math.max(0, countedAt + SAME_MS - performance.now()),
+    ).unref();
   };
 }

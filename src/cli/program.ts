@@ -1,7 +1,7 @@
 /** Program of the command line: its commands, each loaded when it is asked for, and the way each of them ends. */
 import { readFileSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { err, out } from '../console/terminal.ts';
 import { packageRoot } from '../runtime/thread.ts';
 import { examples } from './examples.ts';
@@ -54,6 +54,15 @@ export function newProgram(name: string, description: string): Command {
     .description(description)
     .showSuggestionAfterError()
     .exitOverride()
+    .configureHelp({
+      // A flag that may be given again begins with an empty list, which is no default worth telling.
+      optionDescription(option) {
+        const { defaultValue } = option;
+        const untold = Array.isArray(defaultValue) && defaultValue.length === 0;
+        const shown = untold ? Object.create(option, { defaultValue: { value: undefined } }) : option;
+        return Help.prototype.optionDescription.call(this, shown);
+      },
+    })
     .configureOutput({
       writeOut: (text) => out.line(text.trimEnd()),
       writeErr: (text) => err.line(text.trimEnd()),

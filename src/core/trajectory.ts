@@ -96,7 +96,7 @@ export interface Turn {
   readonly stages?: TurnStages;
 }
 
-/** Milliseconds of a turn inside the policy. */
+/** Times of a turn inside the policy, in milliseconds: waiting, reading, writing. */
 export interface TurnStages {
   /** Waiting for a call, or between two calls of one run of tokens. */
   readonly waitMs: number;
@@ -143,7 +143,7 @@ export function turnsUsed(turns: readonly Pick<Turn, 'partial'>[]): number {
   return used;
 }
 
-/** Undiscounted sum of the rewards. */
+/** Return of an episode: the undiscounted sum of its rewards. */
 export function episodeReturn(trajectory: Trajectory): number {
   let sum = 0;
   for (const turn of trajectory.turns) sum += turn.reward;

@@ -90,7 +90,7 @@ export function reviveTurns(turns: readonly Turn[]): Turn[] {
 }
 
 /**
- * Reads a whole file.
+ * Reads a whole trace file.
  * @returns the header and the episodes, with the advantages the file holds; a truncated last line is left out
  * @throws {UserError} BAD_TRACE for a file that is no trace, of another version, or broken before its end
  */

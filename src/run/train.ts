@@ -79,7 +79,7 @@ export interface TrainCluster {
   readonly localGroups?: number | undefined;
 }
 
-/** Outcome of a training run; also in the folder's `results.json`. */
+/** Outcome of a training run: why it ended, and its evaluations; also in the folder's `results.json`. */
 export interface TrainOutcome {
   /** The engine that computed it, e.g. `onnxruntime-node/cpu`. */
   readonly engine: string;
@@ -89,7 +89,7 @@ export interface TrainOutcome {
   readonly chaos?: ChaosReport | undefined;
 }
 
-/** Training run. */
+/** Handle of a run that trains: its streams, its end, and the way to end it early. */
 export interface TrainingRun extends RunStreams {
   /** Folder of the run. */
   readonly dir: string;

@@ -4,6 +4,7 @@ import { slug } from './draw.ts';
 import type { MapWorld } from './map.ts';
 import { FIRST_NAMES, FORUMS, LAST_NAMES } from './words.ts';
 
+/** Article of the encyclopaedia. */
 export interface Article {
   readonly title: string;
   readonly slug: string;
@@ -12,10 +13,12 @@ export interface Article {
   readonly text: string;
 }
 
+/** World of the encyclopaedia. */
 export interface WikiWorld {
   readonly articles: readonly Article[];
 }
 
+/** Draws the encyclopaedia. */
 export function drawWiki(rng: Rng, { places }: MapWorld): WikiWorld {
   const person = () => `${rng.pick(FIRST_NAMES)} ${rng.pick(LAST_NAMES)}`;
   const years = rng.shuffle(Array.from({ length: 220 }, (_, i) => 1780 + i));

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { type EnvServerSettings, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, port, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port, wholeNumber } from '../flags.ts';
+import { untilSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function serveEnv(program: Command): void {
