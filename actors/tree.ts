@@ -44,6 +44,7 @@ import { openJournal } from './journaled-run.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { spawnRecorder } from './recorder/spawn.ts';
 import { spawnRemoteInference } from './remote-inference/spawn.ts';
+import type { ReplayedUpdate, ReplayOptions } from './replay-learner.ts';
 import { spawnRollout } from './rollout/spawn.ts';
 import { type Run, type RunOptions, startedRun } from './run.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
@@ -140,4 +141,9 @@ function sayDefaultView(
 /** Starts a worker of a cluster (worker-tree.ts), loaded for those who use it. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   return (await import('./worker-tree.ts')).startWorker(options);
+}
+
+/** Replays a run's learner (replay-learner.ts), loaded for those who use it. */
+export async function replayLearner(options: ReplayOptions): Promise<readonly ReplayedUpdate[]> {
+  return (await import('./replay-learner.ts')).replayLearner(options);
 }

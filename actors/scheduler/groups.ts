@@ -109,7 +109,7 @@ export class LaunchedGroups {
    */
   saved(
     running: RolloutState['running'],
-    isElsewhere: (group: number) => boolean,
+    isElsewhere: (group: number) => boolean = () => false,
   ): Pick<SchedulerState, 'accounting' | 'running' | 'tickets' | 'delivered'> {
     const training = this.#training();
     const kept = running.filter(({ group }) => this.#outstanding.has(group));

@@ -16,6 +16,7 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   play: ['play ./my/env.mjs', 'play ./my/env.mjs --task 3 --horizon 10'],
   replay: ['replay runs/run', 'replay runs/run --check'],
+  'replay-learner': ['replay-learner runs/run', 'replay-learner runs/run --json'],
   view: ['view runs/run', 'view runs/one runs/other', 'view runs/run --out report.html'],
   export: [
     'export runs/run --out episodes.json',

@@ -16,6 +16,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   rollout: async () => (await import('./commands/rollout.ts')).rollout,
   play: async () => (await import('./commands/play.ts')).play,
   replay: async () => (await import('./commands/replay.ts')).replay,
+  'replay-learner': async () => (await import('./commands/replay-learner.ts')).replayLearner,
   view: async () => (await import('./commands/view.ts')).view,
   export: async () => (await import('./commands/export.ts')).exportTraces,
   envs: async () => (await import('./commands/envs.ts')).envs,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { digestsOf, readJournal } from '../../src/record/journal.ts';
+import { digestsOf, Journal, readJournal } from '../../src/record/journal.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
@@ -13,7 +13,7 @@ import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 
 it('train --journal: kill -9 costs no update, and each is made again with its weights', {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const folder = temporaryFolder('journal');
   try {
@@ -45,6 +45,18 @@ it('train --journal: kill -9 costs no update, and each is made again with its we
     expect(resumed.status).toBe(0);
     const again = digestsOf(readJournal(join(run, 'journal'), 0).entries);
     for (const [version, digest] of made) expect(again.get(version)).toBe(digest);
+
+    const replayed = longplay('replay-learner', run);
+    expect(replayed.stderr).toBe('');
+    expect(replayed.stdout).toBe(`${last + 1} updates made again from update 0 on: each has the recorded weights\n`);
+    // A journal that names other weights for an update is noticed.
+    const { position } = readJournal(join(run, 'journal'), 0);
+    const journal = new Journal(join(run, 'journal'), position);
+    journal.append({ type: 'updated', version: 2, digest: 'f'.repeat(64) });
+    journal.close();
+    const other = longplay('replay-learner', run);
+    expect(other.status).toBe(2);
+    expect(other.stderr).toMatch(/update 2: expected the recorded weights ffff/);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -272,6 +272,8 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => dpo('--data', traces, '--beta', '0'), /--beta.*Expected a number above 0/],
   ['wrong file', () => dpo('--data', READ_ONLY.slice(0, 4)), /no trace here/],
 
+  ['absent', () => ['replay-learner', '/nowhere'], /\/nowhere is no run/],
+  ['absent', () => ['replay-learner'], /missing required argument 'run'/],
   ['wrong type', () => ['worker', 'http://127.0.0.1', '--run', 'x'], /expected the address of a NATS server/],
   ['out of range', () => ['worker', 'nats://10.0.0.1:4222', '--run', 'x'], /only loopback is taken/],
   ['out of range', () => ['worker', 'nats://127.0.0.1:4222', '--run', 'a b'], /letters, digits, '-' and '_'/],
