@@ -97,10 +97,8 @@ class AnnouncedWeights {
     const { broker } = this.#init;
     if (this.#newest.version < this.#ahead) return;
     await this.#quietly(async () => {
-      const found = await this.#say(() => broker.announced());
-      const bytes = await this.#say(() => broker.weights(this.#newest.digest, this.#newest.bytes.length));
-      if (found && bytes) return;
-      if (!found) this.#revision = 0;
+      if (await this.#say(() => broker.announced())) return;
+      this.#revision = 0;
       await this.#store(this.#newest);
     });
   }

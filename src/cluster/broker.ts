@@ -63,7 +63,10 @@ export interface Broker {
   fetchTickets(most: number, waitMs: number): Promise<readonly FetchedTicket[]>;
   /** Stores a result. A second one of that name, while the first is stored, changes nothing. */
   putResult(name: string, bytes: Uint8Array): Promise<void>;
-  /** Takes results that this connection has not taken; waits up to `waitMs` for the first. Some may come again. */
+  /**
+   * Takes results that this connection has not taken; waits up to `waitMs` for the first. Some may come again: after an
+   * error, and after a take that found none, it begins with what is left.
+   */
   takeResults(waitMs: number): Promise<readonly StoredResult[]>;
   /** Removes results up to and including a position. */
   removeResults(position: number): Promise<void>;
@@ -82,10 +85,6 @@ export interface Broker {
   /** Weights of a name. @param size of all parts, in bytes. @returns undefined where they are not there (any more) */
   weights(name: string, size: number): Promise<Uint8Array | undefined>;
   removeWeights(name: string): Promise<void>;
-  /** Tells whoever listens how a worker is. Lossy. */
-  tellRow(worker: string, bytes: Uint8Array): void;
-  /** Calls `heard` with rows of workers. @returns ends it */
-  onRow(heard: (worker: string, bytes: Uint8Array) => void): () => void;
   close(): Promise<void>;
 }
 

@@ -64,7 +64,6 @@ export class MemoryServer {
   announcement: Announced | undefined;
   weights = new Map<string, Uint8Array>();
   readonly announcedTo = new Set<() => void>();
-  readonly rowsTo = new Set<(worker: string, bytes: Uint8Array) => void>();
   /** Clock until which it cannot be reached. */
   awayUntil = 0;
 
@@ -188,15 +187,6 @@ export class MemoryBroker implements Broker {
     return this.#call(() => void this.#server.weights.delete(name));
   }
 
-  tellRow(worker: string, bytes: Uint8Array): void {
-    for (const heard of this.#server.rowsTo) heard(worker, bytes);
-  }
-
-  onRow(heard: (worker: string, bytes: Uint8Array) => void): () => void {
-    this.#server.rowsTo.add(heard);
-    return () => this.#server.rowsTo.delete(heard);
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
   }
@@ -268,6 +258,7 @@ export class MemoryBroker implements Broker {
     const server = this.#server;
     const { faults } = server;
     const found = server.results.filter(({ position }) => position > this.#taken || server.chance(faults.again));
+    if (found.length === 0) this.#taken = 0; // as NATS: a server that forgot everything counts from 1 again
     for (const { position } of found) this.#taken = Math.max(this.#taken, position);
     return server.chance(faults.reorder) ? server.rng.shuffle(found) : found;
   }

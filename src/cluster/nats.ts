@@ -247,7 +247,10 @@ class NatsBroker implements Broker {
           this.#taken = seq;
         };
         const first = await this.#log.next({ expires: Math.max(CALL_MS, waitMs) });
-        if (!first) return found;
+        if (!first) {
+          this.#beginAnew(); // a server that forgot everything counts from 1 again, and does not say so
+          return found;
+        }
         take(first);
         const more = Math.min(RESULTS, first.info.pending);
         if (more > 0)
@@ -255,10 +258,15 @@ class NatsBroker implements Broker {
         return found;
       });
     } catch (thrown) {
-      this.#log = undefined;
-      this.#taken = 0; // from what is left: a restarted server may give a position twice
+      this.#beginAnew();
       throw thrown;
     }
+  }
+
+  /** Takes results from what is left: those taken are removed, and a restarted server may give a position twice. */
+  #beginAnew(): void {
+    this.#log = undefined;
+    this.#taken = 0;
   }
 
   removeResults(position: number): Promise<void> {
@@ -312,17 +320,6 @@ class NatsBroker implements Broker {
   removeWeights(name: string): Promise<void> {
     const filter = this.#names.subject('weights', `${name}.*`);
     return this.#said(async () => void (await this.#admin.streams.purge(this.#names.state, { filter })));
-  }
-
-  tellRow(worker: string, bytes: Uint8Array): void {
-    if (!this.#connection.isClosed()) this.#connection.publish(this.#names.subject('row', worker), bytes);
-  }
-
-  onRow(heard: (worker: string, bytes: Uint8Array) => void): () => void {
-    const subscription = this.#connection.subscribe(this.#names.subject('row', '*'), {
-      callback: (_, { subject, data }) => heard(nameIn(subject), data),
-    });
-    return () => subscription.unsubscribe();
   }
 
   async close(): Promise<void> {

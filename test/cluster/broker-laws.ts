@@ -121,22 +121,6 @@ export function testBrokerLaws(name: string, open: () => Promise<BrokerLab>): vo
     );
 
     it(
-      'rows of workers reach whoever listens',
-      with2(async (learner, worker) => {
-        const rows: string[] = [];
-        const end = learner.onRow((from, row) => rows.push(`${from} ${text(row)}`));
-        await learner.tickets(); // the server knows of the subscription
-        await expect
-          .poll(() => {
-            worker.tellRow('w1', bytes('busy'));
-            return rows[0];
-          })
-          .toBe('w1 busy');
-        end();
-      }),
-    );
-
-    it(
       'what was stored outlives a restart of the server, and connections come back',
       with2(async (learner, worker, { restart }) => {
         await learner.putTicket('1', bytes('one'));

@@ -172,6 +172,7 @@ class Lab {
         throw new Error(`it does not end: version ${this.books.version}, ${this.clock.now()} ms`);
       this.clock.advance(step);
     }
+    this.#collect();
     this.#issuer!.stop();
     for (const taker of this.#takers) taker.stop();
     if (this.error !== undefined) throw this.error;
@@ -321,6 +322,14 @@ async function holds(of: Schedule, breaks?: 'order' | 'twice' | 'stale') {
   return lab;
 }
 
+/** The server forgets everything between two calls, and nobody sees it go away: positions begin anew. */
+const forgetful: Schedule = {
+  seed: 0,
+  maxLag: 0,
+  faults: { lost: 0, lostAnswer: 0, delayMs: 200, duplicate: 0, reorder: 0, again: 0, ghost: 0 },
+  strikes: [{ at: 1000, type: 'forget' }],
+};
+
 describe('tickets and results', () => {
   const runs = process.env.LONGPLAY_LONG === '1' ? 1000 : 40;
 
@@ -331,10 +340,12 @@ describe('tickets and results', () => {
         const { counts } = await holds(of);
         for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += counts[key];
       }),
-      { numRuns: runs },
+      { numRuns: runs, examples: [[forgetful]] },
     );
     console.log(`${runs} schedules: ${JSON.stringify(sums)}`);
     expect(sums.deaths).toBeGreaterThan(10);
+    expect(sums.duplicates).toBeGreaterThan(0);
+    expect(sums.again).toBeGreaterThan(0);
   }, 3_600_000);
 
   const calm: Schedule = {

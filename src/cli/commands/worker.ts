@@ -23,7 +23,7 @@ export function worker(program: Command): void {
     .option('--env <path>', "the world's module on this machine, where the run has its user's own")
     .action((url: string, flags: WorkerFlags) =>
       runCommand(async () => {
-        const interrupt = onInterrupt((line) => err.line(line));
+        const interrupt = onInterrupt((line) => err.line(line), 'giving back what is played here');
         try {
           await work({ ...flags, url, interrupt: interrupt.signal, onNotice: (line) => err.line(line) });
         } finally {
