@@ -4,7 +4,7 @@
 const DRAIN_SECONDS = 60;
 /**
  * Milliseconds within which signals are one and the same: npm and npx pass the Ctrl-C on to their child that the terminal
- * has sent to all of them.
+ * has sent to all of them (1 to 20 ms apart; the child is this process where npm's shell is bash, which gives up its place).
  */
 const SAME_MS = 500;
 

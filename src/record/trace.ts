@@ -215,7 +215,7 @@ function plainTurn({ actions, decision, actMs, envMs, stages, ...turn }: Turn): 
 function plainDecision(decision: Decision): object {
   const context = Array.from(decision.context);
   return decision.kind === 'choice'
-    ? { ...decision, context }
+    ? { ...decision, context, ...(decision.likeliest ? { likeliest: Array.from(decision.likeliest) } : {}) }
     : {
         ...decision,
         context,
@@ -245,7 +245,13 @@ function reviveDecision(decision: Decision): Decision {
   const context = Int32Array.from(decision.context ?? []);
   const value = orNaN(decision.value);
   return decision.kind === 'choice'
-    ? { ...decision, context, value, logprob: orNaN(decision.logprob) }
+    ? {
+        ...decision,
+        context,
+        value,
+        logprob: orNaN(decision.logprob),
+        ...(decision.likeliest ? { likeliest: Int32Array.from(decision.likeliest) } : {}),
+      }
     : {
         ...decision,
         context,
