@@ -17,7 +17,7 @@ import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import { drawOf } from './decide.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
-import { drawFrom } from './sampling.ts';
+import { drawFrom, likeliestOf } from './sampling.ts';
 
 /** Model, codec and limits of a window policy. */
 export interface WindowPolicyOptions {
@@ -156,6 +156,7 @@ export class WindowPolicy implements Policy {
         value: values ? values[row]! : 0,
         choice: at,
         logprob,
+        likeliest: likeliestOf(listed),
       };
       return {
         episode: request.episode,
