@@ -26,7 +26,7 @@ export interface CellKey {
   readonly seed: number;
 }
 
-/** A cell to be played. */
+/** Cell to be played: a configuration, its evaluations, and its place in the table. */
 export interface Cell extends CellKey {
   readonly config: RunConfig;
   /** `commonHash` of its configuration file. */
@@ -77,6 +77,7 @@ export interface CellRow extends CellKey {
   readonly final: readonly Evaluated[];
 }
 
+/** Options of playing a cell. */
 export interface CellOptions {
   /** Folder for the runs of unfinished cells. */
   readonly folder: string;
@@ -97,12 +98,12 @@ export function commonHash(text: string, overrides: readonly string[] = []): str
   return createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 12);
 }
 
-/** Name of a cell in its study. */
+/** Key of a row: the name of its cell, and the hash of its configuration. */
 export function rowKey(cell: CellKey & { readonly common: string }): string {
   return `${cellName(cell)} ${cell.common}`;
 }
 
-/** `textcraft/fixed 8/3` */
+/** Name of a cell for people: `textcraft/fixed 8/3`. */
 export function cellName({ world, arm, seed }: CellKey): string {
   return `${world}/${arm}/${seed}`;
 }
@@ -165,7 +166,7 @@ export async function playCell(cell: Cell, options: CellOptions): Promise<CellRo
   }
 }
 
-/** Cell of a player that is not trained: the uniform random policy, or the world's scripted planner. */
+/** Plays a baseline as a cell: the uniform random policy, or the world's scripted planner. */
 export async function playBaseline(cell: Cell, player: 'random' | 'planner', folder: string): Promise<CellRow> {
   const found = await findWorld(cell.config.env.id, cell.config.env.options);
   const started = performance.now();

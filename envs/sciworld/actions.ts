@@ -23,6 +23,7 @@ export interface Pairs {
   readonly itself: boolean;
 }
 
+/** Action of the table: its words, the things it takes, its refusals and its effect. */
 export interface Action {
   /** Name options of ambiguous commands are sorted by. */
   readonly name: string;

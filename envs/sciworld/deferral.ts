@@ -12,7 +12,7 @@ const INTERVAL = 4;
 /** Degrees that the hottest thing must stay below every point of combustion. */
 const MARGIN = 1;
 
-/** Puts ticks off in this world from now on. */
+/** Puts ticks off in this world from now on (head of the file). */
 export function deferTicks(world: World): void {
   world.settle = (thing) => {
     const place = outermost(thing, world);
@@ -20,7 +20,7 @@ export function deferTicks(world: World): void {
   };
 }
 
-/** One tick of everything. */
+/** Ticks everything in the world once. */
 export function tickWorld(world: World): void {
   const clock = ++world.clock;
   for (const place of world.universe.contents) {
@@ -36,7 +36,7 @@ export function tickWorld(world: World): void {
   for (const place of world.universe.contents) if (place.owed < 0 && isQuiet(place)) place.owed = 0;
 }
 
-/** Catch-up of all places. */
+/** Makes up for all ticks that were put off, in every place. */
 export function settleAll(world: World): void {
   for (const place of world.universe.contents) if (place.owed >= 0) catchUp(place, world);
 }

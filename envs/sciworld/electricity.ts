@@ -37,7 +37,7 @@ function grounded(contact: Thing): boolean {
   return false;
 }
 
-/** One pass for one thing. */
+/** Conducts through one thing, one pass: its voltage comes from what its contacts touch. */
 export function conduct(thing: Thing): void {
   const { circuit } = thing.kind;
   // What was never connected carries no voltage.
@@ -72,7 +72,7 @@ export function conduct(thing: Thing): void {
   else if (grounded(two) && live(one)) b.volts = VOLTS;
 }
 
-/** Connected: a component of one of these names is reached from `thing` over connections, from either side. */
+/** True when wires connect `thing`, from either side, with a component of one of these names. */
 export function connectedTo(thing: Thing, names: readonly string[]): boolean {
   if (!thing.terminals) return false;
   return thing.terminals.some((side) => leadsTo(side, names, REACH));

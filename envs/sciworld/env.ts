@@ -7,7 +7,7 @@ import type { Registered } from './tasks/index.ts';
 import { type SciWorldTasks, TABLES } from './tasks.ts';
 import type { Thing } from './thing.ts';
 
-/** Rules a session goes by. */
+/** Rules of a session: fidelity, simplifications, and what failing a task costs. */
 export interface Rules {
   /** `original` keeps the habits of AgentGym's wrapper (README.md). Default `corrected`. */
   readonly fidelity: 'corrected' | 'original';
@@ -73,6 +73,7 @@ export function points(score: number): number {
   return floor % 2 === 0 ? floor : floor + 1;
 }
 
+/** Session of SciWorld: one episode, its steps and its listed actions. */
 export class SciWorldSession implements Session {
   readonly first: First;
   readonly simulator: Simulator;

@@ -3,6 +3,7 @@ import type { JavaRandom } from './java-random.ts';
 import { TRAITS } from './life-tables.ts';
 import type { Genes } from './thing.ts';
 
+/** Form of a trait that shows: `recessive` only where both genes are. */
 export type Expression = 'dominant' | 'recessive';
 
 /** Random genes: one draw for each trait of the first set, then of the second; 0 is dominant. */

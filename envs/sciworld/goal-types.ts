@@ -47,6 +47,9 @@ function isIn(thing: Thing, names: readonly string[]): boolean {
 
 // ---- ordered goals
 
+/**
+ * Goal of focusing on the thing of this name, in any case of letters; another one fails unless `otherFails` is false.
+ */
 export function find(name: string, description: string, extra?: Extra, otherFails = true): Goal {
   return anyFocus('GoalFind', description, extra, (focus) => {
     if (focus.name.toLowerCase() === name.toLowerCase()) return 'yes';
@@ -62,16 +65,22 @@ export function findBox(name: string, description: string): Goal {
   });
 }
 
+/**
+ * Goal of focusing on an animal or plant of this species in this stage of life; anything else fails. The focus is
+ * cleared, so that the next stage needs a new one.
+ */
 export function findStage(species: string, stage: string, description: string): Goal {
   return anyFocus('GoalFindLivingThingStage', description, { clearsFocus: true }, (focus) =>
     focus.life?.species === species && focus.life.stage === stage ? 'yes' : 'failed',
   );
 }
 
+/** Goal of focusing on the inclined plane with this surface, or of this letter; anything else fails. */
 export function findPlane(kind: string, name: string, description: string, by: 'surface' | 'letter'): Goal {
   return anyFocus(kind, description, undefined, (focus) => (focus.plane?.[by] === name ? 'yes' : 'failed'));
 }
 
+/** Goal of focusing on something alive: anything, an animal, or a plant; anything else fails. */
 export function focusLiving(kind: string, description: string, what: 'living' | 'animal' | 'plant'): Goal {
   return anyFocus(kind, description, undefined, (focus) => {
     if (!focus.life) return 'failed';
@@ -80,6 +89,7 @@ export function focusLiving(kind: string, description: string, what: 'living' | 
   });
 }
 
+/** Goal of focusing on a thing that is not alive and can be moved; something alive fails. */
 export function focusNonLiving(description: string): Goal {
   return anyFocus('GoalFocusOnNonlivingThing', description, undefined, (focus) => {
     if (focus.life) return 'failed';
@@ -87,13 +97,14 @@ export function focusNonLiving(description: string): Goal {
   });
 }
 
+/** Goal of bringing the thing in focus into a state of matter, or (`orBurning`) setting it on fire. */
 export function isState(state: State, description: string, orBurning = false): Goal {
   return sameFocus('GoalChangeStateOfMatter', description, undefined, ({ matter }) =>
     verdict(matter?.state === state || (orBurning && matter?.burning === true)),
   );
 }
 
-/** State as it is now, and then another one. */
+/** Two goals in a row: the state of matter of the thing in focus is noted, then it has to be another one. */
 export function stateChanges(): Goal[] {
   let first: State | null = null;
   return [
@@ -108,21 +119,27 @@ export function stateChanges(): Goal[] {
   ];
 }
 
+/** Word for a state of matter in descriptions of goals: `solid`, `liquid`, `gaseous`. */
 export const stateText = (state: State) => (state === 2 ? 'gaseous' : STATE_NAMES[state]);
 
+/** Goal of a device of this name that is in focus and switched on. */
 export function powered(name: string, description: string): Goal {
   return anyFocus('GoalActivateDevice', description, undefined, (focus) =>
     verdict(focus.name === name && focus.device?.on === true),
   );
 }
 
+/** Goal of a component in focus that wires connect with one of these sources; it fails where they do not. */
 export function connectedToSource(names: readonly string[], description: string): Goal {
   return sameFocus('GoalElectricallyConnected', description, undefined, (focus) =>
     connectedTo(focus, names) ? 'yes' : 'failed',
   );
 }
 
-/** In box `above` when at least `limit` warm, in box `below` when at most; wrong in one of them fails. */
+/**
+ * Goal of putting the thing in focus into box `above` when it is at least `limit` °C warm, into box `below` when at
+ * most; the wrong box fails.
+ */
 export function boxByTemperature(above: string, below: string, limit: number, description: string): Goal {
   return sameFocus('GoalContainerByTemperature', description, undefined, (focus) => {
     const t = focus.matter?.temperature;
@@ -133,6 +150,7 @@ export function boxByTemperature(above: string, below: string, limit: number, de
   });
 }
 
+/** Goal of putting the thing in focus into the container of this name, at any depth; one of `wrong` fails. */
 export function inBox(
   kind: string,
   name: string,
@@ -146,6 +164,7 @@ export function inBox(
   });
 }
 
+/** Goal of the living thing in focus: this species, in this stage of life. */
 export function lifeStage(species: string, stage: string, description: string): Goal {
   return sameFocus('GoalLifeStage', description, undefined, ({ life }) =>
     verdict(life?.species === species && life.stage === stage),
@@ -154,15 +173,17 @@ export function lifeStage(species: string, stage: string, description: string): 
 
 // ---- optional goals
 
+/** Optional goal: the thing in focus lies in the container of this name, at any depth. */
 export function inContainer(name: string, description: string, extra?: Extra): Goal {
   return inBox('GoalObjectInContainer', name, description, [], extra);
 }
 
+/** Optional goal: a thing of this name is near the agent. */
 export function sameRoom(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalInRoomWithObject', description, extra, (_focus, sight) => verdict(sight.named(name).length > 0));
 }
 
-/** Some container shows these things and no others. */
+/** Optional goal: some container near the agent shows these things and no others. */
 export function alone(names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalObjectsInSingleContainer', description, extra, (_focus, sight) =>
     verdict(
@@ -180,13 +201,14 @@ export function alone(names: readonly string[], description: string, extra?: Ext
   );
 }
 
+/** Optional goal: a device of this name near the agent is switched on, or off. */
 export function deviceIs(on: boolean, name: string, description: string, extra?: Extra): Goal {
   return goal(`Goal${on ? 'A' : 'Dea'}ctivateDeviceWithName`, description, extra, (_focus, sight) =>
     verdict(some(sight.named(name), (thing) => thing.device?.on === on)),
   );
 }
 
-/** A container of this name directly holds one of `names`. */
+/** Optional goal: a container of this name directly holds one of `names`. */
 export function holds(container: string, names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
     verdict(
@@ -197,7 +219,7 @@ export function holds(container: string, names: readonly string[], description: 
   );
 }
 
-/** This very container directly holds one of `names`. */
+/** Optional goal: this very container directly holds one of `names`. */
 export function holdsExactly(container: Thing, names: readonly string[], description: string, extra?: Extra): Goal {
   return goal('GoalSpecificObjectInDirectContainer', description, extra, (_focus, sight) =>
     verdict(
@@ -211,7 +233,7 @@ export function holdsExactly(container: Thing, names: readonly string[], descrip
   );
 }
 
-/** In another place than at first; at once in place `unless`. */
+/** Optional goal: the agent is in another place than when the goal was first looked at, or in place `unless`. */
 export function newPlace(description: string, unless = '', extra?: Extra): Goal {
   let first: string | null = null;
   return goal('GoalMoveToNewLocation', description, extra, (_focus, sight) => {
@@ -221,25 +243,28 @@ export function newPlace(description: string, unless = '', extra?: Extra): Goal 
   });
 }
 
+/** Optional goal: the agent is in the place of this name. */
 export function inPlace(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalMoveToLocation', description, extra, (_focus, sight) =>
     verdict(sight.world.agent.parent!.name === name),
   );
 }
 
+/** Optional goal: a door of the place the agent is in stands open. */
 export function openDoor(description: string): Goal {
   return goal('GoalInRoomWithOpenDoor', description, undefined, (_focus, sight) =>
     verdict(sight.world.agent.parent!.portals.some((door) => door.portal!.open)),
   );
 }
 
+/** Optional goal: a container of this name near the agent is open. */
 export function containerOpen(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalContainerOpen', description, extra, (_focus, sight) =>
     verdict(some(sight.named(name), (thing) => thing.isOpen)),
   );
 }
 
-/** Looks at the world in this place, in a row; there is more than one look a tick. */
+/** Optional goal: the agent was in this place at `looks` looks in a row; there is more than one look a tick. */
 export function stay(name: string, looks: number, description: string): Goal {
   let count = 0;
   return goal('GoalStayInLocation', description, undefined, (_focus, sight) => {
@@ -252,7 +277,7 @@ const isWire = (thing: Thing) => thing.kind.circuit === 'wire';
 const isSource = (thing: Thing) => thing.kind.circuit === 'generator';
 const isBulb = (thing: Thing) => thing.kind.id.endsWith('light bulb');
 
-/** Contact 0 (terminal 1, anode) or 1 of a thing of this name is connected to a wire. */
+/** Optional goal: contact 0 (terminal 1, anode) or 1 of a thing of this name is connected to a wire. */
 export function wired(name: string, contact: 0 | 1, description: string): Goal {
   return goal('GoalObjectConnectedToWire', description, undefined, (_focus, sight) =>
     verdict(
@@ -277,15 +302,18 @@ function wireBetween(kind: string, description: string, one: (t: Thing) => boole
   );
 }
 
+/** Optional goal: one wire connects a thing of this name with a source: any, or one of `sources`. */
 export function wireToSource(name: string, description: string, sources?: readonly string[]): Goal {
   const isRight = (thing: Thing) => (sources ? sources.includes(thing.name) : isSource(thing));
   return wireBetween('GoalWireConnectsObjectAndAnyPowerSource', description, (t) => t.name === name, isRight);
 }
 
+/** Optional goal: one wire connects a thing of this name with a light bulb. */
 export function wireToBulb(name: string, description: string): Goal {
   return wireBetween('GoalWireConnectsObjectAndAnyLightBulb', description, (t) => t.name === name, isBulb);
 }
 
+/** Optional goal: one wire connects a source with a light bulb. */
 export function wireSourceToBulb(description: string): Goal {
   return wireBetween('GoalWireConnectsPowerSourceAndAnyLightBulb', description, isSource, isBulb);
 }
@@ -300,6 +328,7 @@ function past(kind: string, description: string, extra: Extra | undefined, test:
   });
 }
 
+/** Optional goal: a thing of this name was used, or something was used on it, since the goal was first looked at. */
 export function used(name: string, description: string, extra?: Extra): Goal {
   return past(
     'GoalPastActionUseObjectOnObject',
@@ -309,6 +338,7 @@ export function used(name: string, description: string, extra?: Extra): Goal {
   );
 }
 
+/** Optional goal: a thing of this name was looked at closely since the goal was first looked at. */
 export function examined(name: string, description: string, extra?: Extra): Goal {
   return past(
     'GoalPastActionExamineObject',
@@ -318,6 +348,7 @@ export function examined(name: string, description: string, extra?: Extra): Goal
   );
 }
 
+/** Optional goal: a text of this name was read since the goal was first looked at. */
 export function readDocument(name: string, description: string): Goal {
   return past(
     'GoalPastActionReadObject',
@@ -327,7 +358,7 @@ export function readDocument(name: string, description: string): Goal {
   );
 }
 
-/** The thing in focus is `by` °C warmer (or, below 0, colder) than at the first look. */
+/** Goal of the thing in focus: `by` °C warmer (or, below 0, colder) than at the first look. */
 export function warmer(by: number, description: string, extra?: Extra): Goal {
   let first: number | null = null;
   return sameFocus(`GoalTemperature${by > 0 ? 'In' : 'De'}crease`, description, extra, ({ matter }) => {
@@ -338,13 +369,14 @@ export function warmer(by: number, description: string, extra?: Extra): Goal {
   });
 }
 
+/** Optional goal: a thing of this name near the agent burns. */
 export function onFire(name: string, description: string, extra?: Extra): Goal {
   return goal('GoalTemperatureOnFire', description, extra, (_focus, sight) =>
     verdict(some(sight.named(name), (thing) => thing.name === name && thing.matter?.burning === true)),
   );
 }
 
-/** At least so many plants of a species are in a stage, anywhere in the room. */
+/** Optional goal: at least `count` plants of a species near the agent are in a stage of life. */
 export function plantsInStage(count: number, species: string, stage: string, description: string, extra?: Extra): Goal {
   return goal('GoalLifeStageAnywhere', description, extra, (_focus, { near }) => {
     let found = 0;

@@ -62,6 +62,7 @@ export class Sight {
 
 const NONE: readonly Thing[] = [];
 
+/** Verdict on a goal: met, not yet, or failed for good. */
 export type Verdict = 'yes' | 'no' | 'failed';
 
 /** One goal; `test` is called with the thing in focus, optional ones also with none. */

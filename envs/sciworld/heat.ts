@@ -12,7 +12,10 @@ const QUENCHED = 10;
 
 const clamp = (x: number) => (x > LIMIT ? LIMIT : x < -LIMIT ? -LIMIT : x);
 
-/** Heat between two things that touch: first `one` warms towards `other`, then `other` towards the new `one`. */
+/**
+ * Exchanges heat between two things that touch: first `one` warms towards `other`, then `other` towards the new
+ * `one`.
+ */
 export function exchange(one: Substance, other: Substance): void {
   if (one.temperature === other.temperature) return;
   const oneK = one.material.conductivity;
@@ -22,7 +25,7 @@ export function exchange(one: Substance, other: Substance): void {
   other.temperature += clamp((one.temperature - other.temperature) * k * RATE);
 }
 
-/** Stoves, ovens, fridges: direct contents move towards the set temperature. */
+/** Heats or cools what stands in a stove, an oven, a fridge: direct contents move towards the set temperature. */
 export function source(thing: Thing): void {
   const { heat, cool } = thing.kind;
   const on = thing.device?.on === true;

@@ -41,7 +41,7 @@ export function makePlant(species: string, stage: string, genes: Genes | null, w
   return thing;
 }
 
-/** Turn of an animal: the next stage when its time has come; a dead one falls apart into its container. */
+/** Ticks an animal: it comes to its next stage when its time has come; a dead one falls apart into its container. */
 export function tickAnimal(thing: Thing, world: World): void {
   const self = thing.life!;
   const course = ANIMALS[self.species]!;
@@ -67,7 +67,7 @@ function sibling(thing: Thing, name: string): Thing | undefined {
   return thing.parent?.contents.find((near) => near.name === name);
 }
 
-/** Turn of a plant. */
+/** Ticks a plant: it grows, flowers, bears fruit or dies. */
 export function tickPlant(thing: Thing, world: World): void {
   const self = thing.life!;
   // Name and taste follow the stage of the tick before.
@@ -173,7 +173,7 @@ function makeFlower(plant: Thing, world: World): void {
   world.move(flower, plant);
 }
 
-/** Turn of a flower: own pollen, pollination by foreign pollen, and the fruit. */
+/** Ticks a flower: own pollen, pollination by foreign pollen, and the fruit. */
 export function tickFlower(flower: Thing, world: World): void {
   const bloom = flower.bloom!;
   const { plant } = bloom;
@@ -218,7 +218,7 @@ function bear(plant: Thing, mateGenes: Genes | null, world: World): Thing {
   return makePlant(species, 'seed', child, world);
 }
 
-/** Turn of a bee: it takes pollen, enters a flower or flies on, by the draw of a coin. */
+/** Ticks a bee: it takes pollen, enters a flower or flies on, by the draw of a coin. */
 export function tickBee(bee: Thing, world: World): void {
   const place = bee.parent;
   if (!place) return;

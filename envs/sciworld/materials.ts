@@ -1,9 +1,14 @@
 /** Materials as a table, and the substance a thing is made of: the part of it that warms, melts, burns and conducts. */
 
+/** State of matter: solid. */
 export const SOLID = 0;
+/** State of matter: liquid. */
 export const LIQUID = 1;
+/** State of matter: gas. */
 export const GAS = 2;
+/** State of matter, by its number. */
 export type State = typeof SOLID | typeof LIQUID | typeof GAS;
+/** Words for the states of matter, by their number. */
 export const STATE_NAMES = ['solid', 'liquid', 'gas'] as const;
 
 /** One row of the table. Temperatures in °C. */
@@ -129,6 +134,7 @@ function parse(): Map<string, Material> {
   return materials;
 }
 
+/** Colours of paint, in the order of the table of materials. */
 export const PAINTS = [
   'white',
   'black',
@@ -147,6 +153,7 @@ export const PAINTS = [
   'yellow-green',
 ] as const;
 
+/** Materials by name. */
 export const MATERIALS: ReadonlyMap<string, Material> = parse();
 
 /** Friction of the unknown materials A to J, by letter. */

@@ -7,6 +7,7 @@ import type { SeenTurn } from '../../src/core/view.ts';
 import { type Asked, readAsked } from './asked.ts';
 import { plain } from './names.ts';
 
+/** Memory of an episode: what its texts have told so far. */
 export interface Memory {
   readonly asked: Asked;
   readonly place: string;
@@ -36,6 +37,7 @@ export interface Memory {
 const REFUSED =
   /^(?:No known action|Unknown action|The .* (?:is not|is already|can't|isn't|could not|doesn't|appears)|It's not|Its not|I'm not sure|You can't|That can't|That is already|Mixing the contents .* does not|There is only one|That container is empty|Connections must|You must disconnect|Something can't|That thing doesn't)|is already connected|is not flammable/;
 
+/** Memory after the opening, which states the task. */
 export function begin({ observation }: First): Memory {
   const end = observation.indexOf('\n');
   const empty: Memory = {
@@ -150,7 +152,7 @@ export function targetPart({ target }: Asked, name: string): string | undefined 
   return /^(?:in|on|terminal|anode|cathode)\b/.test(rest) ? rest : undefined;
 }
 
-/** A look tells of the task's own thing. */
+/** True when a look tells of the task's own thing. */
 export function showsTarget({ target }: Asked, look: string): boolean {
   if (target === '') return false;
   const name = stateless(target).replace(/[^a-z0-9 ]/g, '.');

@@ -6,7 +6,7 @@ import type { Thing } from './thing.ts';
 /** Pattern of a command: word groups (any of these words) and places for things (null). */
 export type Pattern = readonly (readonly string[] | null)[];
 
-/** One command that a text was read as. */
+/** Reading of a text as one command: the action and its things. */
 export interface Reading<A> {
   readonly action: A;
   readonly things: readonly Thing[];

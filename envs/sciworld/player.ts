@@ -11,6 +11,7 @@ export class GiveUp extends Error {}
 
 const LISTED = new Map(ACTIONS.map((action) => [action.shown[0]!, action]));
 
+/** Player of one session: each method sends actions until something is done, and keeps their texts in `texts`. */
 export class Player {
   readonly texts: string[] = [];
   readonly #session: SciWorldSession;

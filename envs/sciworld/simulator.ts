@@ -13,6 +13,7 @@ import { descendants, type Thing, World } from './thing.ts';
 import { fill } from './ticks.ts';
 import { availableActions, validActions } from './valid.ts';
 
+/** Simplifications of ScienceWorld that the option `simplifications` takes, by their names there. */
 export const SIMPLIFICATIONS = [
   'teleportAction',
   'openDoors',
@@ -20,6 +21,7 @@ export const SIMPLIFICATIONS = [
   'selfWateringFlowerPots',
   'noElectricalAction',
 ] as const;
+/** Name of a simplification. */
 export type Simplification = (typeof SIMPLIFICATIONS)[number];
 
 const UNKNOWN =
@@ -27,6 +29,7 @@ const UNKNOWN =
 const UNMATCHED = 'No known action matches that input.';
 const AMBIGUOUS = 'Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n';
 
+/** Simulator of one episode: world, goals, focus and random numbers, and the step that advances them. */
 export class Simulator implements Stage {
   readonly world: World;
   readonly description: string;

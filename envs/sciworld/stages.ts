@@ -13,6 +13,7 @@ import type { Thing } from './thing.ts';
 
 /** End of a text that is not yet a whole action. */
 export const MORE = '?';
+/** Text of a stage that leads back to the one before. */
 export const BACK = 'back';
 /** Forms of which whole actions on the task's own things are listed at once. */
 const DIRECT_ONE = ['open door', 'focus', 'pick up'];
@@ -31,6 +32,7 @@ interface Named {
   readonly rank: 0 | 1;
 }
 
+/** Lists of the staged actions of one session, and its position among them. */
 export class Stages {
   readonly #simulator: Simulator;
   #stage: Stage | undefined;

@@ -67,6 +67,7 @@ export interface Variation {
   readonly variation: number;
 }
 
+/** Task table that also tells which variation of which task an index is. */
 export interface SciWorldTasks extends TaskTable {
   /** Variation an index stands for. @throws {RangeError} for an index outside the table */
   at(index: number): Variation;
@@ -160,4 +161,5 @@ function scienceWorldTasks(): SciWorldTasks {
   return table(blocks, { train: part(0, 2), test: part(3, 4) }, { dev: part(2, 3), 'test-even': even });
 }
 
+/** Task tables by the name that the option `tasks` takes. */
 export const TABLES = { agentgym: agentGymTasks(), scienceworld: scienceWorldTasks() } as const;

@@ -121,6 +121,7 @@ export function grownTraits(thing: Thing): { height: string; leaves: string } {
   return { height: height && `${height} height`, leaves: leaves.length > 0 ? `${leaves.join(' ')} leaves` : '' };
 }
 
+/** True for a living thing that is grown up: an adult, or a plant that reproduces. */
 export function isGrown(thing: Thing): boolean {
   return thing.life!.stage === 'adult' || thing.life!.stage === 'reproducing';
 }

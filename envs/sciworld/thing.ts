@@ -101,6 +101,7 @@ export function makeKind(id: string, row: Partial<Kind>): Kind {
   return { ...PLAIN, id, name: id, ...row };
 }
 
+/** Kind of a device: switched on or off at first, by the agent (`activable`) or by nobody, or only used on things. */
 export type DeviceKind = 'activable-off' | 'activable-on' | 'fixed-off' | 'fixed-on' | 'usable';
 
 /** Part in a circuit. `generator`, `user` and `switch` have anode and cathode, the others two alike terminals. */
@@ -113,6 +114,7 @@ export interface Contact {
   volts: number | null;
 }
 
+/** Device part of a thing: whether it can be switched, is on, can be used, is broken. */
 export interface Device {
   activable: boolean;
   on: boolean;
@@ -120,6 +122,7 @@ export interface Device {
   broken: boolean;
 }
 
+/** Container part of a thing: whether it is one, is open, can be closed. */
 export interface Container {
   readonly is: boolean;
   open: boolean;
@@ -168,6 +171,7 @@ export interface Bloom {
   mate: Genes | null;
 }
 
+/** Inclined plane: its angle and friction, and how high the things on it are. */
 export interface Plane {
   /** In degrees. */
   readonly angle: number;
@@ -178,6 +182,7 @@ export interface Plane {
   readonly heights: Map<Thing, number>;
 }
 
+/** Book or picture. */
 export interface Print {
   readonly title: string;
   readonly author: string;
@@ -209,6 +214,10 @@ export interface OwnNames {
 
 const NOTHING: readonly Thing[] = [];
 
+/**
+ * Thing of the world: a place, an object, an animal, the agent. Kinds (kinds.ts) say what it starts as; parts
+ * (`device`, `portal`, `life`, …) are null where it has none.
+ */
 export class Thing {
   readonly id: number;
   readonly kind: Kind;

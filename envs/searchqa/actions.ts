@@ -23,6 +23,7 @@ export interface Memory {
   readonly passages: string[];
 }
 
+/** Starts the memory of an episode: the question, nothing searched yet. */
 export function startMemory(question: string): Memory {
   return { question, asked: optionsOf(question), searched: new Set(), passages: [] };
 }

@@ -65,6 +65,7 @@ export class SearchQA implements Env {
   }
 }
 
+/** Session of SearchQA: one question, its searches and its answer. */
 export class SearchSession implements Session {
   readonly first: First;
   readonly #rules: Rules;

@@ -10,6 +10,7 @@ import { strip } from './python-text.ts';
 
 /** Tags, in the pairs that a conversation is made of. */
 export const TAGS = ['think', 'search', 'information', 'answer'] as const;
+/** Tag of an answer that is understood: `think`, `search`, `answer`, … */
 export type Tag = (typeof TAGS)[number];
 
 /** Action as it was read; its content without white space around it. */

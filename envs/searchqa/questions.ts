@@ -20,6 +20,7 @@ export interface Questions {
 
 /** Sets of AgentGym, in the order of its ids. */
 export const SETS = ['nq', 'triviaqa', 'popqa', 'hotpotqa', '2wikimultihopqa', 'musique', 'bamboogle'] as const;
+/** Name of a set of questions. */
 export type SetName = (typeof SETS)[number];
 
 /** A run of task indices of one set. */

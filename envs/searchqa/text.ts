@@ -38,10 +38,13 @@ export function asQuestion(raw: string): string {
   return question.endsWith('?') ? question : `${question}?`;
 }
 
+/** Observation after a right answer. */
 export const RIGHT = 'Congratulations! You have answered the question correctly.';
+/** Observation after a wrong answer. */
 export const WRONG = 'Sorry, your answer is incorrect. Please try again.';
 /** Reply where a wrong answer ends the episode. */
 export const WRONG_AND_OVER = 'The answer is incorrect.';
+/** Observation of an action after the end. */
 export const OVER = 'The question has been answered.';
 
 const INVALID: Readonly<Record<Dialect, string>> = {

@@ -6,6 +6,7 @@ import { cleanAnswer, mustInclude } from './evaluate.ts';
 import { MONTHS, money } from './worlds/draw.ts';
 import { kilometres } from './worlds/map.ts';
 
+/** Answer that a task asks for: one value of one type. */
 export type Answer =
   | { readonly type: 'number'; readonly value: number }
   /** Cents. */

@@ -8,7 +8,10 @@ import { words } from './python.ts';
 import type { Lines } from './tree.ts';
 import { type SiteBases, toPublic } from './urls.ts';
 
-/** @param lines the printed line of each element by id, those that the duplicate filter removed included */
+/**
+ * Describes an action for the PREVIOUS ACTION line. @param lines the printed line of each element by id, those that
+ * the duplicate filter removed included
+ */
 export function describeAction(action: Action, lines: Lines): string {
   switch (action.type) {
     case 'CLICK':
@@ -56,6 +59,7 @@ export interface Turn {
   readonly previousAction: string;
 }
 
+/** Text of a turn, as a language model reads it: observation, address, objective, previous action. */
 export function turnText({ observation, url, objective, previousAction }: Turn, bases: SiteBases): string {
   return `OBSERVATION:\n${observation}\nURL: ${toPublic(url, bases)}\nOBJECTIVE: ${objective}\nPREVIOUS ACTION: ${previousAction}`;
 }

@@ -22,6 +22,7 @@ function siteAddress(text: string): string | undefined {
   return url.href;
 }
 
+/** Options of the world that its sessions need. */
 export interface EmbeddedOptions {
   readonly fidelity: Fidelity;
   readonly dialect: Dialect;
@@ -75,10 +76,12 @@ export class EmbeddedWebArena implements Env {
   }
 }
 
+/** Options of a session on the sites of our own. */
 export function browseOptions({ fidelity, dialect }: EmbeddedOptions): BrowseOptions {
   return { fidelity, dialect, screen: SCREEN, bases: BASES, numbered: true, allowed: siteAddress, isKey: isSiteKey };
 }
 
+/** Objective of a drawn task: its words, where it starts, and its judge. */
 export function objectiveOf({ template, instance }: Drawn, episode: Episode, fidelity: Fidelity): Objective {
   return {
     intent: instance.intent,

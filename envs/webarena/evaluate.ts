@@ -11,7 +11,7 @@ import type { Fidelity } from './grammar.ts';
 import { parseQuery, str, strip, urlparse } from './python.ts';
 import { tokenize } from './tokenize.ts';
 
-/** An error inside an evaluator: the episode has failed, whatever was answered. `name` is Python's class. */
+/** Error inside an evaluator: the episode has failed, whatever was answered. `name` is Python's class. */
 export class EvaluatorError extends Error {
   constructor(name: 'AssertionError' | 'ValueError' | 'RuntimeError', message: string) {
     super(message);
@@ -29,6 +29,7 @@ export interface Evaluation {
   readonly string_note?: string;
 }
 
+/** Page that program_html opens, what it selects there, and what that has to say. */
 export interface HtmlTarget {
   readonly url: string;
   readonly locator: string;
@@ -36,7 +37,7 @@ export interface HtmlTarget {
   readonly prep_actions?: readonly string[];
 }
 
-/** A page as program_html uses it. */
+/** Page as program_html uses it. */
 export interface EvaluationPage {
   url(): string;
   goto(url: string): Promise<void>;
@@ -45,7 +46,7 @@ export interface EvaluationPage {
   evaluate(source: string): Promise<unknown>;
 }
 
-/** A language model's verdict on an answer, as free text. */
+/** Judge of fuzzy answers: a language model's verdict, as free text. */
 export type Judge = (question: {
   readonly kind: 'answer' | 'reason';
   readonly intent: string;
@@ -53,6 +54,7 @@ export type Judge = (question: {
   readonly answer: string;
 }) => Promise<string>;
 
+/** Answer without white space and quotes around it, in lower case. */
 export function cleanAnswer(answer: string): string {
   let text = strip(answer);
   if (text.startsWith("'") && text.endsWith("'")) text = text.slice(1, -1);
@@ -60,11 +62,15 @@ export function cleanAnswer(answer: string): string {
   return text.toLowerCase();
 }
 
+/** Score (0 or 1) of an answer that has to be the reference, cleaned alike. */
 export function exactMatch(reference: string, answer: string): number {
   return Number(cleanAnswer(answer) === cleanAnswer(reference));
 }
 
-/** @param tokenized whether a one-character reference must be a word of the answer */
+/**
+ * Score (0 or 1) of an answer that has to contain the reference, cleaned alike. @param tokenized whether a
+ * one-character reference must be a word of the answer
+ */
 export function mustInclude(reference: string, answer: string, tokenized: boolean): number {
   const ref = cleanAnswer(reference);
   const pred = cleanAnswer(answer);
@@ -108,6 +114,7 @@ function numbersIn(text: string): number[] {
 const DUMP_FACTOR = 8;
 const SLACK = 80;
 
+/** Score (0 or 1) of an answer by a task's `reference_answers`: exact_match, must_include, fuzzy_match. */
 export async function stringMatch(
   evaluation: Evaluation,
   intent: string,
@@ -169,7 +176,10 @@ function addressOf(url: string): Address {
   return { base: netloc + path, query: parseQuery(query) };
 }
 
-/** @throws {EvaluatorError} for a rule other than `GOLD in PRED` */
+/**
+ * Score (0 or 1) of the last page's address by a task's `reference_url`. @throws {EvaluatorError} for a rule other
+ * than `GOLD in PRED`
+ */
 export function urlMatch(evaluation: Evaluation, pageUrl: string, fidelity: Fidelity = 'original'): number {
   const rule = evaluation.url_note ?? 'GOLD in PRED';
   if (rule !== 'GOLD in PRED') throw new EvaluatorError('ValueError', `Unknown matching rule: ${rule}`);
@@ -207,6 +217,7 @@ export function redditPostUrl(url: string): string {
   return `${scheme}://${netloc}/${forum}/${name}/${id}/`;
 }
 
+/** Score (0 or 1) of page contents by a task's `program_html`. */
 export async function programHtml(evaluation: Evaluation, page: EvaluationPage): Promise<number> {
   let score = 1;
   for (const target of evaluation.program_html ?? []) {

@@ -9,6 +9,7 @@ import { repr, strip, words } from './python.ts';
 /** `original`: answers as the original does, slips included; `corrected`: the table of README.md. */
 export type Fidelity = 'original' | 'corrected';
 
+/** Action of WebArena, taken apart. */
 export type Action =
   | { readonly type: 'CLICK' | 'HOVER'; readonly id: string }
   /** A text that ends in `\n` presses Enter after it. */
@@ -26,6 +27,7 @@ export interface ParseFailure {
   readonly message: string;
 }
 
+/** Outcome of reading an action: the action, or the error. */
 export type Parsed = { readonly ok: Action } | { readonly error: ParseFailure };
 
 const KEYS = [
@@ -64,7 +66,7 @@ const STOP = /stop ?\[([^\n]+)\]/;
 /** Characters the original has a key for: it cannot type anything else. */
 const TYPABLE = /^[\x20-\x7f\x81-\u03e7\n]$/u;
 
-/** @returns the action, or the error that the original raises for this text */
+/** Parses an action. @returns the action, or the error that the original raises for this text */
 export function parseAction(input: string, fidelity: Fidelity = 'original'): Parsed {
   const text = strip(input);
   const bracket = text.indexOf('[');

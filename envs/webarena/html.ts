@@ -69,6 +69,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
+/** HTML of a page, complete with style and script. */
 export function htmlOf(page: Page): string {
   const body = page.blocks.map(blockHtml).join('\n');
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>${escapeHtml(page.title)}</title><style>${STYLE}</style></head>

@@ -14,14 +14,19 @@ export { parity } from './parity.ts';
 export { prompt } from './prompt.ts';
 export { view } from './view.ts';
 
-/** @throws {UserError} without a Chromium where one is asked for */
+/**
+ * Starts what the options need: a Chromium, or nothing. @throws {UserError} without a Chromium where one is asked for
+ */
 export async function start(options: EnvOptions): Promise<Resources> {
   const { sites, driver } = webArenaOptions(options);
   if (sites === 'live') return LiveBrowser.start();
   return driver === 'chromium' ? EmbeddedBrowser.start() : { dispose() {} };
 }
 
-/** @throws {UserError} BAD_CONFIG for an option or a value that the world does not have */
+/**
+ * Makes the world: sites of our own, or the ones that the user runs (`sites: live`). @throws {UserError} BAD_CONFIG
+ * for an option or a value that the world does not have
+ */
 export function createEnv(options: EnvOptions = {}, resources?: Resources): Env {
   const checked = webArenaOptions(options);
   if (checked.sites === 'live')

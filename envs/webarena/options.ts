@@ -4,6 +4,7 @@ import { UserError } from '../../src/core/errors.ts';
 import type { Fidelity } from './grammar.ts';
 import type { Dialect } from './tree.ts';
 
+/** Options of the world. */
 export interface WebArenaOptions {
   /** `corrected` (default) or `original`, see README.md. */
   readonly fidelity: Fidelity;
@@ -32,7 +33,10 @@ const CHOICES = {
 } as const;
 const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly', 'loadMs'];
 
-/** @throws {UserError} BAD_CONFIG for an option or a value that is none of these */
+/**
+ * Checks the options and fills in the defaults. @throws {UserError} BAD_CONFIG for an option or a value that is none
+ * of these
+ */
 export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
   for (const key of Object.keys(options)) {
     if (!KNOWN.includes(key))

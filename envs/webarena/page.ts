@@ -9,6 +9,7 @@ export const ROW = 24;
 /** Viewport in CSS pixels. */
 export const SCREEN = [1280, 720] as const;
 
+/** Page as a site answers it: title, status and blocks. */
 export interface Page {
   readonly title: string;
   /** HTTP status. */
@@ -16,6 +17,7 @@ export interface Page {
   readonly blocks: readonly Block[];
 }
 
+/** Block of a page: a row, or a group of rows. */
 export type Block = Row | Group;
 
 /** One line of cells, as wide as the page. */
@@ -36,12 +38,14 @@ export interface Group {
   readonly form?: Form;
 }
 
+/** Form: where its fields are sent, and hidden values that go with them. */
 export interface Form {
   readonly action: string;
   readonly method: 'get' | 'post';
   readonly hidden: Readonly<Record<string, string>>;
 }
 
+/** Cell of a row: a text, a link, a field, … */
 export type Cell =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'status'; readonly text: string }
@@ -72,6 +76,7 @@ function cell(like: CellLike): Cell {
   return typeof like === 'object' ? like : { kind: 'text', text: String(like) };
 }
 
+/** Makes a row of plain cells. */
 export function row(...cells: readonly CellLike[]): Row {
   return { kind: 'row', role: 'plain', cells: cells.map(cell) };
 }
@@ -80,21 +85,24 @@ function group(role: Group['role'], name: string, ...blocks: readonly Block[]): 
   return { kind: 'group', role, name, blocks };
 }
 
-/** The main part of a page, under its heading. */
+/** Makes the main part of a page, under its heading. */
 export function main(title: string, ...blocks: readonly Block[]): Group {
   return group('main', '', row(heading(title)), ...blocks);
 }
 
+/** Makes a navigation group of links, eight a row. */
 export function nav(name: string, ...links: readonly Cell[]): Group {
   const rows: Row[] = [];
   for (let i = 0; i < links.length; i += 8) rows.push(row(...links.slice(i, i + 8)));
   return group('navigation', name, ...rows);
 }
 
+/** Makes a list, an item a row. */
 export function list(name: string, items: readonly (readonly CellLike[])[]): Group {
   return group('list', name, ...items.map((cells): Row => ({ kind: 'row', role: 'item', cells: cells.map(cell) })));
 }
 
+/** Makes a table with a row of column headers. */
 export function table(name: string, columns: readonly string[], rows: readonly (readonly CellLike[])[]): Group {
   const header: Row = { kind: 'row', role: 'header', cells: columns.map(cell) };
   return group(
@@ -105,7 +113,7 @@ export function table(name: string, columns: readonly string[], rows: readonly (
   );
 }
 
-/** @param hidden values that are sent and not shown; never more than names of things */
+/** Makes a form. @param hidden values that are sent and not shown; never more than names of things */
 export function form(
   method: Form['method'],
   action: string,
@@ -115,52 +123,62 @@ export function form(
   return { kind: 'group', role: 'form', name: '', blocks, form: { action, method, hidden } };
 }
 
+/** Makes a heading; level 1 is the page's own. */
 export function heading(text: string, level = 1): Cell {
   return { kind: 'heading', text, level };
 }
 
+/** Makes a link. */
 export function link(text: string, href: string): Cell {
   return { kind: 'link', text, href, blank: false };
 }
 
-/** A link that opens a tab. */
+/** Makes a link that opens a tab. */
 export function linkInNewTab(text: string, href: string): Cell {
   return { kind: 'link', text, href, blank: true };
 }
 
+/** Makes a button; it sends its form, with `name=value` where it has a name. */
 export function button(text: string, name = '', value = ''): Cell {
   return { kind: 'button', text, name, value };
 }
 
+/** Makes a text field. */
 export function textbox(label: string, name: string, value = ''): Cell {
   return { kind: 'textbox', name, label, value };
 }
 
+/** Makes a search field. */
 export function searchbox(label: string, name: string, value = ''): Cell {
   return { kind: 'searchbox', name, label, value };
 }
 
+/** Makes a checkbox. */
 export function checkbox(label: string, name: string, checked: boolean): Cell {
   return { kind: 'checkbox', name, label, checked };
 }
 
+/** Makes a radio button; those of one name are a group. */
 export function radio(label: string, name: string, value: string, checked: boolean): Cell {
   return { kind: 'radio', name, label, value, checked };
 }
 
+/** Makes a list to select from; a value that is none of the options is the first of them. */
 export function select(label: string, name: string, options: readonly string[], value: string): Cell {
   return { kind: 'select', name, label, options, value: options.includes(value) ? value : (options[0] ?? '') };
 }
 
+/** Makes a live region: a message of the site. */
 export function status(text: string): Cell {
   return { kind: 'status', text };
 }
 
-/** Fields with their labels, one a row. */
+/** Makes rows of fields with their labels, one a row. */
 export function fields(...labelled: readonly Cell[]): Row[] {
   return labelled.map((field) => ('label' in field ? row(field.label, field) : row(field)));
 }
 
+/** Makes a page with status 200. */
 export function page(title: string, ...blocks: readonly Block[]): Page {
   return { title, status: 200, blocks };
 }
@@ -189,6 +207,7 @@ export interface Layout {
 
 const layouts = new WeakMap<Page, Layout>();
 
+/** Layout of a page, kept with it. */
 export function layoutOf(page: Page): Layout {
   const known = layouts.get(page);
   if (known) return known;

@@ -32,11 +32,13 @@ export interface Acted {
   readonly failError: string;
 }
 
+/** Browser side of an episode, as the server asks for it. */
 export interface ServerPage {
   act(action: Action): Acted | Promise<Acted>;
   readonly evaluation: EvaluationPage;
 }
 
+/** Answer of the server to one step. */
 export interface ServerStep {
   readonly observation: string;
   readonly reward: number;
@@ -50,6 +52,7 @@ function refused(message: string): ServerStep {
   return { observation: message, reward: 0, terminated: false, informed: false };
 }
 
+/** Episode of AgentGym's WebArena server: one task, its steps and its score. */
 export class ServerEpisode {
   readonly #config: TaskConfig;
   readonly #bases: SiteBases;

@@ -26,6 +26,7 @@ const MAX_TYPED = 2_000;
 /** Room for what stands around the tree: address, objective, previous action, error. */
 const MAX_LINE = 2_400;
 
+/** Options of a session: how it reads actions and prints pages, and where it may go. */
 export interface BrowseOptions {
   readonly fidelity: Fidelity;
   readonly dialect: Dialect;
@@ -39,6 +40,7 @@ export interface BrowseOptions {
   isKey?(key: string): boolean;
 }
 
+/** Verdict of a task on an end. */
 export interface Judged {
   readonly success: boolean;
   /** In [0, 1]. */
@@ -70,6 +72,7 @@ const ERRORS = {
 
 const EDITABLE = new Set(['textbox', 'searchbox', 'spinbutton', 'Date', 'InputTime', 'DateTime']);
 
+/** Session of one episode over a driver. */
 export class WebSession implements Session {
   readonly #driver: Driver;
   readonly #options: BrowseOptions;

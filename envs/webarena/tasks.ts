@@ -106,7 +106,7 @@ const heldOut = Object.fromEntries(
   ]),
 );
 
-/** @throws {RangeError} for an index outside the table */
+/** Template of a task. @throws {RangeError} for an index outside the table */
 export function templateOf(index: number): Template {
   const template = TABLE[index];
   if (!template) throw new RangeError(`webarena: task index must be in [0, ${TABLE.length}), got ${index}`);

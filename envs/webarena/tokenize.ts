@@ -44,6 +44,7 @@ const CONTRACTIONS: readonly Rule[] = [
   ...[/\b(lem)(me)\b/giu, /\b(more)('n)\b/giu, /\b(wan)(na)(?=\s)/giu, / ('t)(is)\b/giu, / ('t)(was)\b/giu],
 ].map((pattern) => [pattern, ' $1 $2 '] as const);
 
+/** Tokens of a text, as NLTK cuts one sentence. */
 export function tokenize(text: string): string[] {
   let out = text;
   const apply = (rules: readonly Rule[]) => {

@@ -12,11 +12,12 @@ import { repr, strip } from './python.ts';
 /** `chromium` prints what today's Chromium says; `2023` what agents were trained on: no `url`, `img` for `image`. */
 export type Dialect = '2023' | 'chromium';
 
+/** Rectangle in CSS pixels. */
 export type Rect = readonly [x: number, y: number, width: number, height: number];
-/** A property without a plain value (`labelledby`) has no second entry and is not printed. */
+/** Property of a node; one without a plain value (`labelledby`) has no second entry and is not printed. */
 export type AxProperty = readonly [name: string, value?: unknown];
 
-/** One node of Chromium's accessibility tree, in the order `Accessibility.getFullAXTree` lists them. */
+/** Node of Chromium's accessibility tree, in the order `Accessibility.getFullAXTree` lists them. */
 export interface AxNode {
   readonly id: string;
   readonly childIds: readonly string[];
@@ -32,6 +33,7 @@ export interface AxNode {
   readonly rect: Rect | null;
 }
 
+/** Options of printing. */
 export interface PrintOptions {
   readonly fidelity: Fidelity;
   readonly dialect: Dialect;
@@ -298,6 +300,7 @@ function tabLine(titles: readonly string[], current: number): string {
   return titles.map((title, i) => `Tab ${i}${i === current ? ' (current)' : ''}: ${title}`).join(' | ');
 }
 
+/** Text of an observation: the line of tabs, and the tree. */
 export function observationText(titles: readonly string[], current: number, tree: string): string {
   return `${tabLine(titles, current)}\n\n${tree}`;
 }

@@ -5,6 +5,7 @@
 
 /** The seven sites, under the labels of the original's task files. */
 const SITES = ['reddit', 'shopping', 'shopping_admin', 'gitlab', 'wikipedia', 'map', 'homepage'] as const;
+/** Name of a site. */
 export type SiteId = (typeof SITES)[number];
 /** Base address by site, without a slash at the end; a site without one is left out. */
 export type SiteBases = Readonly<Partial<Record<SiteId, string>>>;

@@ -1,7 +1,7 @@
 /** Alternates the runs of what is compared, so that a busy machine slows all of them equally. */
 import { median } from './median.ts';
 
-/** @returns what `work` counted, per second */
+/** Measures a rate. @returns what `work` counted, per second */
 export async function rate(work: () => Promise<number>): Promise<number> {
   const began = performance.now();
   const count = await work();
@@ -25,7 +25,7 @@ export async function rounds(measures: readonly (() => Promise<number>)[], runs:
   return values;
 }
 
-/** The same, the median of each. */
+/** Alternates as `rounds`, and gives the median of each measure. */
 export async function alternate(measures: readonly (() => Promise<number>)[], runs = 5): Promise<number[]> {
   return (await rounds(measures, runs)).map(median);
 }

@@ -20,6 +20,7 @@ import type { Figure } from './contract.ts';
 import { median } from './median.ts';
 import type { VectorInit, VectorRate } from './vector-worker.ts';
 
+/** Options of a measurement: recordings, runs, and their length. */
 export interface BenchOptions {
   /** Folder of recordings; default `$LONGPLAY_GOLDEN`, else `../shared/golden`. */
   readonly golden?: string;

@@ -34,4 +34,5 @@ export interface PrintingBench {
   readonly print: (flags: BenchFlags) => Promise<void>;
 }
 
+/** Bench that gives figures. */
 export type Bench = () => Promise<readonly Figure[]>;

@@ -11,6 +11,7 @@ import { searchqaSteps } from './searchqa-steps.ts';
 import { ORIGINAL_STEPS_PER_SECOND, textcraftSteps } from './textcraft-steps.ts';
 import { webarenaSteps } from './webarena-steps.ts';
 
+/** Bench `envs`: steps per second of every world. */
 export const bench: Bench = async () => {
   const bare = textcraftSteps();
   const figures: Figure[] = [

@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net';
 /** Next request of a client, given the body of the last answer; undefined ends it. */
 export type Client = (lastBody: string) => { readonly path: string; readonly body: string } | undefined;
 
+/** Result of a load: requests a second, and latencies in milliseconds. */
 export interface LoadResult {
   readonly requestsPerSecond: number;
   /** Milliseconds. */
@@ -17,8 +18,8 @@ export interface LoadResult {
 }
 
 /**
- * @param warmMs left out of the figures
- * @throws {Error} when a connection breaks, or an answer's status is not 2xx
+ * Loads a server with so many clients at once. @param warmMs left out of the figures @throws {Error} when a
+ * connection breaks, or an answer's status is not 2xx /
  */
 export async function load(
   url: string,

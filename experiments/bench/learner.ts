@@ -46,6 +46,7 @@ const SEEDS = 2;
 /** The first is what the others are compared with. */
 const LAGS = [0, 2, 4] as const;
 
+/** Bench `learner`: figures of updates and of asynchrony. */
 export const bench: Bench = async () => {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   try {

@@ -44,7 +44,7 @@ export function benchProgram(): Command {
   const known = Object.keys(benches);
   return newProgram('npm run bench --', 'Measure; compare ratios, figures move with the load of the machine.')
     .argument('[names...]', `benches: ${known.join(', ')} (default: all)`)
-    .option('--json', 'one JSON object', false)
+    .option('--json', 'one JSON object')
     .option('--python <path>', 'llm, tensor: Python with PyTorch, measured beside')
     .option('--seconds <n>', 'llm, tensor: time of one measurement', number(0, true))
     .option(
@@ -74,7 +74,7 @@ export function benchProgram(): Command {
           throw new UserError('BAD_ARGUMENT', `unknown bench '${unknown}'; known: ${known.join(', ')}`);
         }
         refuseIdleFlags(wanted, program);
-        await measure(wanted, flags);
+        await measure(wanted, { ...flags, json: flags.json ?? false });
       }),
     );
 }

@@ -17,6 +17,7 @@ import { supervision } from './supervision.ts';
 
 const RUN_MS = 400;
 
+/** Bench `messages`. */
 export const bench: Bench = async () => [...(await hops()), ...(await steps()), ...(await supervision())];
 
 // --- hops -----------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import { RunSource } from '../../src/viewer/run-source.ts';
 import type { Bench } from './contract.ts';
 import { median } from './median.ts';
 
+/** Options of the measurement. */
 export interface ObserveOptions {
   /** Pairs of runs, one with everything on and one with everything off. */
   readonly pairs?: number;
@@ -36,6 +37,7 @@ export interface ObserveOptions {
   readonly episodes?: number;
 }
 
+/** Result: what seeing costs a rollout, and what the viewer costs. */
 export interface Observe {
   readonly training: Cost;
   /** The worst case: no policy to wait for, so that recording weighs most. */
@@ -56,6 +58,7 @@ export interface Cost {
   readonly cpuAdded: number;
 }
 
+/** Cost of the viewer: milliseconds to open a run, and memory. */
 export interface ViewerCost {
   readonly episodes: number;
   readonly megabytes: number;
@@ -68,6 +71,7 @@ export interface ViewerCost {
   readonly heapMb: number;
 }
 
+/** Bench `observe`. */
 export const bench: Bench = async () => {
   const { training, randomPolicy, alwaysOnMicrosPerTurn, viewer } = await observe();
   const share = 100;
@@ -103,6 +107,7 @@ export const bench: Bench = async () => {
   ];
 };
 
+/** Measures what seeing a run costs. */
 export async function observe({ pairs = 7, seconds = 4, episodes = 100_000 }: ObserveOptions = {}): Promise<Observe> {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-observe-'));
   try {

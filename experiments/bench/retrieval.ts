@@ -31,7 +31,7 @@ const server = createServer((request, response) => {
 server.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + server.address().port));
 `;
 
-/** Prints its tables. */
+/** Runs the bench and prints its tables. */
 export async function retrievalBench({ json, passages }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-retrieval-'));
   try {

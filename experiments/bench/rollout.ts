@@ -18,6 +18,7 @@ import { train } from '../../src/run/train.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import type { Bench, Figure } from './contract.ts';
 
+/** Bench `rollout`. */
 export const bench: Bench = async () => {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   try {

@@ -23,7 +23,10 @@ interface Script {
   readonly actions: readonly string[];
 }
 
-/** @param runs of one measurement, after one to warm up; each takes `seconds` or as long as one pass over all episodes */
+/**
+ * Measures the rates of SciWorld. @param runs of one measurement, after one to warm up; each takes `seconds` or as
+ * long as one pass over all episodes
+ */
 export function sciworldSteps({ runs = 3, seconds = 1 } = {}): Figure[] {
   const scripts = load();
   const measure = (

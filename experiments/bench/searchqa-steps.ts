@@ -32,7 +32,7 @@ export function zipfCorpus(passages: number, rng: Rng) {
   };
 }
 
-/** Searches a second, medians of rounds taken in turn. */
+/** Measures steps and searches a second, medians of rounds taken in turn. */
 export async function searchqaSteps(rounds = 3): Promise<Figure[]> {
   const figures: Figure[] = [await steps(rounds)];
   const corpus = zipfCorpus(PASSAGES, Rng.fromSeed(1));

@@ -33,6 +33,7 @@ const WARM_SECONDS = 1.5;
 /** Actions of an episode before the next reset. */
 const STEPS = 20;
 
+/** Row of the table: one world, one number of clients. */
 export interface ServerRow {
   readonly env: 'textcraft' | 'babyai';
   readonly clients: number;
@@ -47,6 +48,7 @@ export interface ServerRow {
   readonly original: number;
 }
 
+/** Measures the environment server beside an empty one. */
 export async function servers({ seconds = 0.5, rounds = 15 } = {}): Promise<readonly ServerRow[]> {
   const rows: ServerRow[] = [];
   for (const env of ['textcraft', 'babyai'] as const) {
@@ -83,6 +85,7 @@ export async function servers({ seconds = 0.5, rounds = 15 } = {}): Promise<read
   return rows;
 }
 
+/** Cost of the remote policy: processor milliseconds of the client a turn. */
 export interface RemotePolicyCost {
   readonly concurrency: number;
   readonly turns: number;

@@ -35,7 +35,7 @@ const HORIZON = 20;
 /** Messages that may wait for an actor: four for every episode. */
 const CAPACITY = 4 * GROUPS * REPEATS;
 
-/** @param pairs rounds in which each of the two takes its turn */
+/** Measures the share of time that supervision takes. @param pairs rounds in which each of the two takes its turn */
 export async function supervision(pairs = 31): Promise<Figure[]> {
   const pool = await createEnvPool({
     envs: [{ id: 'textcraft', url: registry.textcraft! }],
@@ -158,7 +158,7 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
     const open = () => {
       if (groups === TASKS) return;
       const task = { env: 'textcraft', index: groups, seed: first };
-      const group = openGroup({ group: first + groups++, task, horizon: HORIZON, size: REPEATS, purpose });
+      const group = openGroup({ group: first + groups++, task, horizon: HORIZON, size: REPEATS, purpose, version: 0 });
       for (let member = 0; member < REPEATS; member++) {
         const episode = next++;
         runs.set(episode, openEpisode(group, member, episode, 1, performance.now()));

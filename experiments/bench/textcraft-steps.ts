@@ -14,6 +14,7 @@ import { readRecords } from '../parity.ts';
 /** Steps per second of AgentGym's TextCraft on the same actions, in process (Python). */
 export const ORIGINAL_STEPS_PER_SECOND = 142_562;
 
+/** Result: steps per second. */
 export interface TextcraftSteps {
   /** Source of the actions. */
   readonly actions: 'golden' | 'own';
@@ -34,7 +35,7 @@ interface Script {
   readonly actions: readonly string[];
 }
 
-/** @param minMs each of the five runs repeats its pass for at least this long */
+/** Measures TextCraft's steps per second. @param minMs each of the five runs repeats its pass for at least this long */
 export function textcraftSteps({ minMs = 300 }: { readonly minMs?: number } = {}): TextcraftSteps {
   const file = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'textcraft', 'episodes.jsonl.gz');
   const actions = existsSync(file) ? 'golden' : 'own';

@@ -26,6 +26,7 @@ interface Played {
   readonly actions: readonly string[];
 }
 
+/** Measures WebArena's rates. */
 export async function webarenaSteps(): Promise<Figure[]> {
   const env = new EmbeddedWebArena(OPTIONS);
   const played = await recorded(env);

@@ -18,7 +18,8 @@ import { type DecisionColumns, decisionColumns, returnsToGo } from './returns.ts
 import { rloo } from './rloo.ts';
 
 /**
- * Meaning of an episode that the horizon cut to the estimator:
+ * Treatment of an episode that the horizon cut.
+ *
  * - `terminal`: as if the world had ended there, worth 0 from then on. Right where the horizon is part of the task;
  * - `bootstrap`: V of the final observation stands in for the turns never played; needs `finalValue`;
  * - `mask`: what cannot be known is not trained on. With a critic that is the last decision alone (its own outcome is
@@ -51,7 +52,7 @@ export interface GrpoConfig extends Common, Credit {
   readonly std: boolean;
 }
 
-/** GRPO without the std; meant with `aggregation: { type: 'constant' }`. */
+/** GRPO without the division by the standard deviation (of Dr. GRPO); meant with `aggregation: { type: 'constant' }`. */
 export interface DrGrpoConfig extends Common, Credit {
   readonly algorithm: 'dr_grpo';
 }
@@ -107,7 +108,7 @@ export type EstimatorConfig =
   | PpoConfig
   | GigpoConfig;
 
-/** Inputs that a trajectory does not record itself. */
+/** Inputs of an estimator that a trajectory does not record itself. */
 export interface Extras {
   /** Value V of the final observation; read for truncated trajectories under `bootstrap`. */
   readonly finalValue?: number;
@@ -115,7 +116,7 @@ export interface Extras {
   readonly penalty?: ArrayLike<number>;
 }
 
-/** Estimate of one trajectory; D is its number of decisions, in order. */
+/** Estimate of one trajectory: advantages [D] and returns [D] of its D decisions, in order. */
 export interface Estimate {
   readonly trajectory: Trajectory;
   /** [D] index of each decision's turn. */

@@ -1,4 +1,4 @@
-/** Flag parsers, and the wait for the signal that ends a server. */
+/** Flag parsers. */
 
 import { InvalidArgumentError } from 'commander';
 import { closest } from 'fastest-levenshtein';
@@ -37,10 +37,17 @@ export const port = wholeNumber(0, 65_535);
 
 /** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
 export function number(least: number, above = false): (text: string) => number {
+  const range = least === Number.NEGATIVE_INFINITY ? '' : above ? ` above ${least}` : ` of at least ${least}`;
+  return numbers((value) => (above ? value > least : value >= least), range);
+}
+
+/** Parser of numbers in [0, 1]. */
+export const share = numbers((value) => value >= 0 && value <= 1, ' from 0 to 1');
+
+function numbers(fits: (value: number) => boolean, range: string): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (text.trim() !== '' && Number.isFinite(value) && (above ? value > least : value >= least)) return value;
-    const range = least === Number.NEGATIVE_INFINITY ? '' : above ? ` above ${least}` : ` of at least ${least}`;
+    if (text.trim() !== '' && Number.isFinite(value) && fits(value)) return value;
     throw new InvalidArgumentError(`Expected a number${range}.`);
   };
 }
@@ -64,18 +71,4 @@ export function again(value: string, before: readonly string[] = []): readonly s
 /** Parser of whole numbers of at least 1, several between commas, that may be given again. */
 export function counts(text: string, before: readonly number[] = []): readonly number[] {
   return [...before, ...text.split(',').map(wholeNumber(1))];
-}
-
-/** Resolves at SIGINT or SIGTERM; a second signal ends the process at once. */
-export function untilSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let seen = false;
-    const onSignal = (signal: NodeJS.Signals) => {
-      if (seen) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
-      seen = true;
-      resolve(signal);
-    };
-    process.on('SIGINT', onSignal);
-    process.on('SIGTERM', onSignal);
-  });
 }

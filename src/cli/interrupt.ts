@@ -2,6 +2,11 @@
 
 /** Seconds from the first signal within which an orderly end comes; then the process gives up on it. */
 const DRAIN_SECONDS = 60;
+/**
+ * Milliseconds within which signals are one and the same: npm and npx pass the Ctrl-C on to their child that the terminal
+ * has sent to all of them (1 to 20 ms apart; the child is this process where npm's shell is bash, which gives up its place).
+ */
+const SAME_MS = 500;
 
 export interface Interrupt {
   /** Signal that the first interrupt aborts. */
@@ -14,28 +19,60 @@ export interface Interrupt {
  * Listens for SIGINT and SIGTERM. The second one exits with 128 + its number; so does the first one's deadline, with 1
  * and one line, because a run that cannot end is a failed run.
  * @param say tells a person, one line
+ * @param how it will end, in words
  */
-export function onInterrupt(say: (line: string) => void): Interrupt {
+export function onInterrupt(say: (line: string) => void, how = 'ending the run with a checkpoint'): Interrupt {
   const controller = new AbortController();
   let deadline: NodeJS.Timeout | undefined;
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (controller.signal.aborted) process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
-    say(`${signal}: ending the run with a checkpoint within ${DRAIN_SECONDS} s; again to exit at once`);
+  const close = onFirstSignal((signal) => {
+    say(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
     deadline = setTimeout(() => {
       say(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
       process.exit(1);
     }, DRAIN_SECONDS * 1000);
     deadline.unref();
     controller.abort();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  });
   return {
     signal: controller.signal,
     close() {
       clearTimeout(deadline);
-      process.off('SIGINT', onSignal);
-      process.off('SIGTERM', onSignal);
+      close();
     },
+  };
+}
+
+/** Resolves at SIGINT or SIGTERM; a second signal ends the process at once. */
+export function untilSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => void onFirstSignal(resolve));
+}
+
+/**
+ * Tells the first SIGINT or SIGTERM; the second ends the process with 128 + its number.
+ * @returns stops listening
+ */
+export function onFirstSignal(tell: (signal: NodeJS.Signals) => void): () => void {
+  let expected = true;
+  let countedAt = Number.NEGATIVE_INFINITY;
+  const onSignal = (signal: NodeJS.Signals) => {
+    const now = performance.now();
+    if (now - countedAt < SAME_MS) return;
+    if (!expected) return process.exit(128 + (signal === 'SIGINT' ? 2 : 15));
+    expected = false;
+    countedAt = now;
+    tell(signal);
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  return () => {
+    // The listener stays while a twin of the signal may be on its way, which would otherwise end the process.
+    expected = false;
+    setTimeout(
+      () => {
+        process.off('SIGINT', onSignal);
+        process.off('SIGTERM', onSignal);
+      },
+      Math.max(0, countedAt + SAME_MS - performance.now()),
+    ).unref();
   };
 }

@@ -1,7 +1,7 @@
 /** Program of the command line: its commands, each loaded when it is asked for, and the way each of them ends. */
 import { readFileSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { err, out } from '../console/terminal.ts';
 import { packageRoot } from '../runtime/thread.ts';
 import { examples } from './examples.ts';
@@ -16,12 +16,14 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   rollout: async () => (await import('./commands/rollout.ts')).rollout,
   play: async () => (await import('./commands/play.ts')).play,
   replay: async () => (await import('./commands/replay.ts')).replay,
+  'replay-learner': async () => (await import('./commands/replay-learner.ts')).replayLearner,
   view: async () => (await import('./commands/view.ts')).view,
   export: async () => (await import('./commands/export.ts')).exportTraces,
   envs: async () => (await import('./commands/envs.ts')).envs,
   'check-env': async () => (await import('./commands/check-env.ts')).checkEnv,
   'new-env': async () => (await import('./commands/new-env.ts')).newEnv,
   index: async () => (await import('./commands/index-corpus.ts')).indexCorpus,
+  worker: async () => (await import('./commands/worker.ts')).worker,
   'serve-env': async () => (await import('./commands/serve-env.ts')).serveEnv,
   'serve-policy': async () => (await import('./commands/serve-policy.ts')).servePolicy,
   'serve-retriever': async () => (await import('./commands/serve-retriever.ts')).serveRetriever,
@@ -53,6 +55,15 @@ export function newProgram(name: string, description: string): Command {
     .description(description)
     .showSuggestionAfterError()
     .exitOverride()
+    .configureHelp({
+      // A flag that may be given again begins with an empty list, which is no default worth telling.
+      optionDescription(option) {
+        const { defaultValue } = option;
+        const untold = Array.isArray(defaultValue) && defaultValue.length === 0;
+        const shown = untold ? Object.create(option, { defaultValue: { value: undefined } }) : option;
+        return Help.prototype.optionDescription.call(this, shown);
+      },
+    })
     .configureOutput({
       writeOut: (text) => out.line(text.trimEnd()),
       writeErr: (text) => err.line(text.trimEnd()),

@@ -8,7 +8,7 @@ import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { withUnionDefaults } from './union-defaults.ts';
 
 /**
- * Reads a configuration.
+ * Reads a configuration from YAML, with overrides, checks it and fills in its defaults.
  * @param text YAML
  * @param source where it came from, for messages
  * @param overrides `key.path=value` strings; values are YAML

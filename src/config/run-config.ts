@@ -448,9 +448,9 @@ export const runConfigSchema = z.strictObject({
     kl: kl.exactOptional(),
     /** Updates in which something was not finite. */
     breaker: section({
-      /** So many in a row restore the weights of the last good checkpoint … */
+      /** Updates in a row that were taken back after which the weights of the last good checkpoint are restored. */
       rollbackAfter: repeats.default(3),
-      /** … and multiply the learning rate by this. */
+      /** Factor on the learning rate whenever that happens. */
       shrink: shareAbove0.default(0.5),
     }),
   }),

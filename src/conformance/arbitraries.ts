@@ -24,7 +24,7 @@ export interface WorldArbitraries {
 }
 
 /**
- * Arbitraries of a world.
+ * Arbitraries of a world, for fast-check: its tasks, and scripts of actions that may be listed, garbled or made up.
  * @param fc fast-check, of the caller's own version (3 or later): it is no dependency of this package
  * @param texts texts that a policy of this world might send, mixed in
  */

@@ -14,7 +14,7 @@ export interface CheckOptions {
   readonly onProgress?: (law: string, done: number) => void;
 }
 
-/** Result of trying a law. */
+/** Result of trying a law: kept, or broken by a case that is shown. */
 export interface LawResult {
   readonly law: string;
   readonly ok: boolean;

@@ -1,4 +1,4 @@
-/** Time as an argument. Actors and environments never read the wall clock themselves. */
+/** Clock: milliseconds and timers, given as an argument: actors and environments never read the machine's own. */
 export interface Clock {
   /** Time in milliseconds since an arbitrary origin, monotonic. */
   now(): number;
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** The same, for what watches from aside: its timers keep no process alive. */
+/** Clock of the machine whose timers keep no process alive: for watchdogs. */
 export const backgroundClock: Clock = {
   now: systemClock.now,
   after(ms, fn) {

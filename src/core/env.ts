@@ -13,13 +13,13 @@ import type { Task, TaskTable } from './task.ts';
 /** Value, or a promise of one. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Opening observation; no action has been taken, so there is no reward. */
+/** Opening of an episode: its first observation, without a reward, since no action has been taken. */
 export interface First {
   readonly kind: 'first';
   readonly observation: string;
 }
 
-/** Step after which the episode goes on. */
+/** Step after which the episode goes on; `reward` is for the action that led to it. */
 export interface Mid {
   readonly kind: 'mid';
   readonly observation: string;
@@ -116,12 +116,12 @@ export type Oracle = (task: Task) => (step: TimeStep) => string | undefined;
 /** Options of an env as written in a config, e.g. `{ fidelity: 'original' }`; each env checks its own. */
 export type EnvOptions = Readonly<Record<string, unknown>>;
 
-/** Makes a `mid` step. */
+/** Makes a `mid` step: the episode goes on. */
 export function mid(observation: string, reward = 0): Mid {
   return { kind: 'mid', observation, reward };
 }
 
-/** Makes a `terminated` step; success defaults to a positive reward. */
+/** Makes a `terminated` step: the env ends the episode; success defaults to a positive reward. */
 export function terminated(observation: string, reward: number, success = reward > 0): Terminated {
   return { kind: 'terminated', observation, reward, success };
 }

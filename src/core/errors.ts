@@ -3,7 +3,7 @@
  * is data (failure.ts); a broken actor crashes and its supervisor decides.
  */
 
-/** Stable codes, for programs; the message is for people. */
+/** Code of an error, stable, for programs; the message is for people. */
 export type ErrorCode =
   | 'BAD_CONFIG'
   | 'BAD_ARGUMENT'
@@ -60,7 +60,7 @@ export function isUserMistake(thrown: unknown): boolean {
   return thrown instanceof UserError || (thrown instanceof LongplayError && USER_CODES.has(thrown.code));
 }
 
-/** Operands whose shapes do not fit; names the operation, the operands and their shapes. */
+/** Error of operands whose shapes do not fit; names the operation, the operands and their shapes. */
 export class ShapeError extends LongplayError {
   constructor(message: string) {
     super('BAD_SHAPE', message);

@@ -1,7 +1,7 @@
 /** Horizon: the largest number of turns an episode may take. This file is the only place that truncates. */
 import type { EnvStep, Truncated } from './env.ts';
 
-/** Ends of an episode. A failed episode has none: it is not a trajectory. */
+/** End of an episode: by the env (`terminated`), or by the horizon (`truncated`). A failed one has none: it is no trajectory. */
 export type EpisodeEnd = 'terminated' | 'truncated';
 
 /**

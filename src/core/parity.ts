@@ -30,7 +30,7 @@ export interface RecordedRequest {
   readonly contentType?: string;
 }
 
-/** Answer of the served world. */
+/** HTTP answer of a served world, its body as text. */
 export interface ServedAnswer {
   readonly status: number;
   /** Content type; absent where the answer has none. */

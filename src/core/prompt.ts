@@ -13,10 +13,10 @@ export interface ActionForm {
   readonly meaning: string;
 }
 
-/** Formats of an answer; `src/prompts/formats.ts` writes and reads each. */
+/** Format in which a language model answers; `src/prompts/formats.ts` writes and reads each. */
 export type FormatId = 'action' | 'react' | 'think' | 'function-calling' | 'code' | 'fenced';
 
-/** Instructions for a language model. */
+/** Prompt of a world: what a language model is told of the world, and the forms its actions have. */
 export interface WorldPrompt {
   /** Role and aim of the model, two or three sentences. */
   readonly role: string;

@@ -27,6 +27,11 @@ export interface ChoiceDecision extends DecisionBase {
   readonly choice: number;
   /** log π of the choice over the turn's `actions`, under the behaviour policy. */
   readonly logprob: number;
+  /**
+   * [2·K] likeliest actions at temperature 1: K pairs of an index into the turn's `actions` and its π in ten-thousandths,
+   * the likeliest first, K at most 8. For people: nothing is trained on it. Absent where the policy did not tell.
+   */
+  readonly likeliest?: Int32Array;
 }
 
 /** Decision that sampled a run of tokens. */
@@ -96,7 +101,7 @@ export interface Turn {
   readonly stages?: TurnStages;
 }
 
-/** Milliseconds of a turn inside the policy. */
+/** Times of a turn inside the policy, in milliseconds: waiting, reading, writing. */
 export interface TurnStages {
   /** Waiting for a call, or between two calls of one run of tokens. */
   readonly waitMs: number;
@@ -143,7 +148,7 @@ export function turnsUsed(turns: readonly Pick<Turn, 'partial'>[]): number {
   return used;
 }
 
-/** Undiscounted sum of the rewards. */
+/** Return of an episode: the undiscounted sum of its rewards. */
 export function episodeReturn(trajectory: Trajectory): number {
   let sum = 0;
   for (const turn of trajectory.turns) sum += turn.reward;

@@ -22,7 +22,7 @@ export interface Rendered {
   mentions(action: string): readonly number[];
 }
 
-/** Turn that is finished, as a view sees it. */
+/** Finished turn as a view sees it: the action and what came of it. */
 export interface SeenTurn {
   readonly action: string;
   readonly observation: string;

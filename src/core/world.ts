@@ -13,7 +13,7 @@ import type { Parity } from './parity.ts';
 import type { WorldPrompt } from './prompt.ts';
 import type { View } from './view.ts';
 
-/** Context in which a world is started. */
+/** Context in which a host starts a world: what its process shares, and the path of the host. */
 export interface StartContext {
   /** Result of `share` in the process that started this thread; undefined in a process host, and without `share`. */
   readonly shared?: unknown;

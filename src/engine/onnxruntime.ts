@@ -251,7 +251,9 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
       try {
         session = await ort.InferenceSession.create(model, settings.session);
       } catch (error) {
-        throw new LongplayError('ENGINE_FAILED', `${name} refuses the graph: ${messageOf(error)}`, { cause: error });
+        throw new LongplayError('ENGINE_FAILED', `${name} refuses the graph: ${withoutPlace(messageOf(error))}`, {
+          cause: error,
+        });
       }
       const program = new OrtProgram(shared, model, session, graph);
       programs.add(program);
@@ -263,4 +265,9 @@ export function openOrt(ort: Ort, settings: OrtSettings): Engine {
     },
   };
   return engine;
+}
+
+/** Message of onnxruntime without the place in its C++ source, which tells a user nothing. */
+function withoutPlace(message: string): string {
+  return message.replace(/^\/\S+\.(?:cc|cpp|h):\d+ .*? was false\. /, '');
 }

@@ -17,7 +17,7 @@ export interface GivenPrompt extends RenderedPrompt {
   readonly maxTokens: number;
 }
 
-/** Turn that waits for its action. */
+/** Request to a policy: a turn that waits for its action. */
 export interface ActRequest extends NextTurn {
   readonly episode: number;
   readonly group: number;
@@ -42,7 +42,7 @@ export function tooLong(tokens: number, maxPositions: number): string {
   return `the episode is ${tokens} tokens long and the model reads ${maxPositions} (raise policy.model.maxPositions or shorten the horizon)`;
 }
 
-/** Action decided for a turn. */
+/** Answer of a policy: the action it decided for a turn, and the decision as it is trained on. */
 export interface Acted {
   readonly episode: number;
   readonly turn: number;
@@ -60,7 +60,7 @@ export interface Unanswered {
 }
 
 /**
- * Policy. Its laws, held by `test/policy/laws.ts`: every submitted turn is answered once, or refused at once; releasing
+ * Policy: decides turns, in batches, and remembers episodes between them. Its laws, held by `test/policy/laws.ts`: every submitted turn is answered once, or refused at once; releasing
  * twice, or what is unknown, does no harm; after `forget` it is as a fresh policy with the same weights; the batches in
  * which turns are read change no decision; an episode that comes with its history goes on as if it had never left.
  */

@@ -11,7 +11,7 @@ import type { Decision } from '../core/trajectory.ts';
 /** Mentions of one action that the pointer looks at; more add cost and little else. */
 export const MAX_MENTIONS = 6;
 
-/** Prompt as tokens. */
+/** Prompt of an episode as token ids, with the places in it that its actions mention. */
 export interface Prompt {
   /** [P] token ids, P ≥ 1. */
   readonly tokens: Int32Array;
@@ -41,7 +41,7 @@ export interface Observed {
   readonly partial?: true;
 }
 
-/** Episode as token ids; see the head of the file. */
+/** Transcript: an episode as token ids, as the policy reads it; see the head of the file. */
 export interface Transcript {
   /** Prompt in force; a new object whenever the text was rendered anew. */
   readonly prompt: Prompt;

@@ -108,7 +108,7 @@ export function saveCheckpoint(
 }
 
 /**
- * Loads the newest good checkpoint.
+ * Loads the newest good checkpoint of a folder; damaged ones are passed over with a warning.
  *
  * @param check throws where whole content makes no sense: such a checkpoint is passed over like a damaged one
  * @throws {UserError} BAD_CHECKPOINT when there is none: the message lists every one that was tried and why it is no

@@ -17,7 +17,7 @@ export interface RolloutTotals {
   readonly time: SlotTime;
 }
 
-/** Totals and more at one moment. The totals are at most 250 ms old while episodes are played. */
+/** Status of a run at one moment: totals, version, horizon, accounting. The totals are at most 250 ms old while episodes are played. */
 export interface RunStatus extends RolloutTotals {
   readonly version: number;
   readonly horizon: number;

@@ -53,7 +53,12 @@ export function traceHeader(config: unknown): string {
 
 export function traceLine(trajectory: Trajectory, purpose: string, label?: string): string {
   const about = label === undefined ? { purpose } : { purpose, label };
-  return `${JSON.stringify({ ...about, ...trajectory, turns: trajectory.turns.map(plainTurn) })}\n`;
+  return `${JSON.stringify({ ...about, ...plainTrajectory(trajectory) })}\n`;
+}
+
+/** Converts a trajectory to plain JSON values, several times as fast as `toJson`. @returns a copy */
+export function plainTrajectory(trajectory: Trajectory): object {
+  return { ...trajectory, turns: trajectory.turns.map(plainTurn) };
 }
 
 export function creditLine(update: number, groups: readonly Credit[]): string {
@@ -70,6 +75,11 @@ export function toJson<T>(record: T): T {
   return JSON.parse(JSON.stringify(record, plainArray)) as T;
 }
 
+/** Revives a trajectory as it was before `plainTrajectory` or `toJson`. */
+export function revivedTrajectory(trajectory: Trajectory): Trajectory {
+  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
+}
+
 /** Revives turns as they were before `toJson`. */
 export function reviveTurns(turns: readonly Turn[]): Turn[] {
   return turns.map((turn) => ({
@@ -80,7 +90,7 @@ export function reviveTurns(turns: readonly Turn[]): Turn[] {
 }
 
 /**
- * Reads a whole file.
+ * Reads a whole trace file.
  * @returns the header and the episodes, with the advantages the file holds; a truncated last line is left out
  * @throws {UserError} BAD_TRACE for a file that is no trace, of another version, or broken before its end
  */
@@ -205,7 +215,7 @@ function plainTurn({ actions, decision, actMs, envMs, stages, ...turn }: Turn): 
 function plainDecision(decision: Decision): object {
   const context = Array.from(decision.context);
   return decision.kind === 'choice'
-    ? { ...decision, context }
+    ? { ...decision, context, ...(decision.likeliest ? { likeliest: Array.from(decision.likeliest) } : {}) }
     : {
         ...decision,
         context,
@@ -235,7 +245,13 @@ function reviveDecision(decision: Decision): Decision {
   const context = Int32Array.from(decision.context ?? []);
   const value = orNaN(decision.value);
   return decision.kind === 'choice'
-    ? { ...decision, context, value, logprob: orNaN(decision.logprob) }
+    ? {
+        ...decision,
+        context,
+        value,
+        logprob: orNaN(decision.logprob),
+        ...(decision.likeliest ? { likeliest: Int32Array.from(decision.likeliest) } : {}),
+      }
     : {
         ...decision,
         context,

@@ -50,7 +50,7 @@ export interface RolloutOptions {
   readonly onNotice?: ((message: string) => void) | undefined;
 }
 
-/** Outcome of a rollout; also in the folder's `results.json`. */
+/** Outcome of a rollout: success, and the tokens it used; also in the folder's `results.json`. */
 export interface RolloutOutcome {
   readonly summary: EvaluationSummary;
   /** Episodes that the folder's traces hold. */
@@ -61,7 +61,7 @@ export interface RolloutOutcome {
   readonly usage: RemoteUsage | undefined;
 }
 
-/** Running rollout. */
+/** Handle of a rollout that plays: its streams, its end, and the way to end it early. */
 export interface RunningRollout extends RunStreams {
   /** Folder of the rollout. */
   readonly dir: string;

@@ -5,7 +5,7 @@ import type { Trajectory } from '../core/trajectory.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { LiveStream } from './live-stream.ts';
 
-/** Finished episode. */
+/** Finished episode: its trajectory, and its purpose (training, or which evaluation). */
 export interface FinishedEpisode {
   /** `train`, or the name of the evaluation or rollout it belongs to. */
   readonly purpose: string;

@@ -26,7 +26,7 @@ export interface PolicyServerSettings {
   readonly name?: string;
 }
 
-/** Policy that is being served. */
+/** Policy server that has started: its URL, name and version. */
 export interface StartedPolicyServer {
   /** `http://127.0.0.1:8000`; the API lies under `/v1`. */
   readonly url: string;

@@ -272,9 +272,58 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => dpo('--data', traces, '--beta', '0'), /--beta.*Expected a number above 0/],
   ['wrong file', () => dpo('--data', READ_ONLY.slice(0, 4)), /no trace here/],
 
+  ['absent', () => ['replay-learner', '/nowhere'], /\/nowhere is no run/],
+  ['absent', () => ['replay-learner'], /missing required argument 'run'/],
+  ['wrong type', () => ['worker', 'http://127.0.0.1', '--run', 'x'], /expected the address of a NATS server/],
+  ['out of range', () => ['worker', 'nats://10.0.0.1:4222', '--run', 'x'], /only loopback is taken/],
+  ['out of range', () => ['worker', 'nats://127.0.0.1:4222', '--run', 'a b'], /letters, digits, '-' and '_'/],
+  ['absent', () => ['worker', 'nats://127.0.0.1:4222'], /required option '--run <name>' not specified/],
+  ['contradiction', () => ['train', quickstart, '--local-rollouts', '2'], /--local-rollouts needs --cluster/],
+  [
+    'contradiction',
+    () => ['train', quickstart, '--journal', '--record-order', join(folder, 'order')],
+    /--record-order.*leave --journal out/,
+  ],
   ['contradiction', () => ['doctor', '--server', 'http://127.0.0.1:9'], /--server needs --model <folder>/],
   ['misspelt', () => ['doctor', '--quantize', 'int3'], /Allowed choices are none, int8, int4/],
   ['absent', () => ['doctor', '--model', '/nowhere'], /\/nowhere/],
+  // Every command's other kinds.
+  ['misspelt', () => sft('--data', traces, '--epoch', '2'), /unknown option '--epoch'.*--epochs/],
+  ['misspelt', () => ['sft', 'quikstart.yaml', '--data', traces], /cannot read quikstart\.yaml/],
+  ['read-only', () => ['sft', quickstart, '--runs', READ_ONLY, '--data', traces], /\/sys\/nowhere|played in toy/],
+  ['wrong file', () => sft('--data', quickstart), /quickstart\.yaml/],
+  ['misspelt', () => dpo('--data', traces, '--bta', '0.1'), /unknown option '--bta'.*--beta/],
+  ['absent', () => dpo(), /required option '--data <path>' not specified/],
+  ['wrong type', () => dpo('--data', traces, '--beta', 'mild'), /--beta.*Expected a number above 0/],
+  ['misspelt', () => ['eval', trained, '--gredy'], /unknown option '--gredy'.*--greedy/],
+  ['absent', () => ['eval'], /missing required argument/],
+  ['misspelt', () => rollout('--episode', '4'), /unknown option '--episode'.*--episodes/],
+  ['read-only', () => ['rollout', '--env', 'textcraft', '--policy', 'random', '--runs', READ_ONLY], /\/sys\/nowhere/],
+  ['wrong type', () => rollout('--concurrency', 'many'), /--concurrency.*Expected a whole number/],
+  ['misspelt', () => ['play', 'textcraft', '--taks', '3'], /unknown option '--taks'.*--task/],
+  ['wrong type', () => ['replay', traces, '--episode', 'first'], /has no episode first; it holds 1/],
+  ['wrong file', () => ['replay', quickstart], /quickstart\.yaml/],
+  ['misspelt', () => ['view', traces, '--prot', '1'], /unknown option '--prot'.*--port/],
+  ['wrong file', () => ['view', quickstart], /quickstart\.yaml/],
+  ['misspelt', () => ['export', traces, '--succes', '--out', 'x.json'], /unknown option '--succes'.*--success/],
+  ['wrong file', () => ['export', quickstart, '--out', join(folder, 'x.json')], /quickstart\.yaml/],
+  ['misspelt', () => ['check-env', 'textcrat'], /did you mean 'textcraft'\?/],
+  ['out of range', () => ['check-env', 'textcraft', '--cases', '0'], /--cases.*Expected a whole number from 1 to/],
+  ['absent', () => ['new-env'], /missing required argument 'name'/],
+  ['misspelt', () => ['new-env', 'guess', '--dri', folder], /unknown option '--dri'.*--dir/],
+  ['out of range', () => ['new-env', '../guess', '--dir', folder], /'\.\.\/guess' is no id/],
+  ['out of range', () => ['index', corpus, '--b', '2'], /--b.*Expected a number from 0 to 1/],
+  ['out of range', () => ['index', corpus, '--k1', '-1'], /--k1.*Expected a number of at least 0/],
+  ['absent', () => ['serve-env'], /missing required argument 'env'/],
+  ['wrong type', () => ['serve-env', 'textcraft', '--port', 'http'], /--port.*Expected a whole number from 0 to 65535/],
+  ['misspelt', () => ['serve-env', 'textcraft', '--thread', '2'], /unknown option '--thread'.*--threads/],
+  ['misspelt', () => ['serve-policy', trained, '--prot', '1'], /unknown option '--prot'.*--port/],
+  ['wrong file', () => ['serve-policy', quickstart], /quickstart\.yaml is no run/],
+  ['wrong type', () => ['serve-policy', trained, '--port', 'http'], /--port.*Expected a whole number from 0 to 65535/],
+  ['out of range', () => ['serve-retriever', corpus, '--topk', '0'], /--topk.*Expected a whole number from 1 to/],
+  ['misspelt', () => ['serve-retriever', corpus, '--topK', '3'], /unknown option '--topK'.*--topk/],
+  ['contradiction', () => ['serve-retriever', corpus, '--host', '0.0.0.0', '--port', '0'], /LONGPLAY_SERVER_TOKEN/],
+  ['misspelt', () => ['doctor', '--jsn'], /unknown option '--jsn'.*--json/],
 ];
 
 /** Typed into a process, because a thread or a process comes before the mistake. */
@@ -373,6 +422,7 @@ describe('flags', { timeout: 60_000 }, () => {
     for (const command of (await commandLine()).commands) {
       const { status, stdout } = await typed(command.name(), '--help');
       expect(stdout).toMatch(new RegExp(`Examples:\n  longplay ${command.name()}`));
+      expect(stdout).not.toMatch(/default: (\[\]|false|undefined)/); // no default worth telling
       expect(status).toBe(0);
     }
     const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };

@@ -3,7 +3,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { checkRunConfig } from '../../src/config/load.ts';
 import { configReference } from '../../src/config/reference.ts';
+import { runConfigSchema } from '../../src/config/run-config.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
@@ -31,6 +33,126 @@ describe('the reference of the configuration', () => {
       type: /whole number, 0 … 10,000/,
     });
     expect(keys.find(({ path }) => path === 'learner.estimator.lambda')).toMatchObject({ kinds: ['ppo'] });
+  });
+});
+
+describe('the page is true', () => {
+  type Raw = { [key: string]: unknown };
+  const words = (type: string) => [...type.matchAll(/`([^`]+)`/g)].map(([, word]) => word!);
+  /** Bounds of a number as the page writes them; `2^31 − 1`, `1e12`, `1,000,000`. */
+  const bounds = (type: string) => {
+    const [, above, low, high] = /number, (> )?(\S+) … (.+)$/.exec(type) ?? [];
+    const number = (text: string) => {
+      const [, base, power, less] = /^(\d+)\^(\d+)( − 1)?$/.exec(text) ?? [];
+      return base ? Number(base) ** Number(power) - (less ? 1 : 0) : Number(text.replaceAll(',', ''));
+    };
+    return low === undefined ? undefined : { above: above !== undefined, low: number(low), high: number(high!) };
+  };
+  const some = (type: string): unknown => {
+    const list = type.startsWith('list of ');
+    const [word] = words(type);
+    const one = word ?? bounds(type)?.low ?? (type.includes('text') ? 'textcraft' : {});
+    return list ? [one] : one;
+  };
+
+  /** A configuration with a key set, and around it what has to be there for it. */
+  function withKey({ path, kinds }: (typeof keys)[number], value: unknown): Raw {
+    const raw: Raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 8 }, stop: { updates: 1 } };
+    const names = path.split('.');
+    let at = raw;
+    for (const [depth, name] of names.slice(0, -1).entries()) {
+      const parent = names.slice(0, depth + 1).join('.');
+      const siblings = keys.filter(
+        (key) => key.path.startsWith(`${parent}.`) && !key.path.slice(parent.length + 1).includes('.'),
+      );
+      const last = depth === names.length - 2;
+      const kind = last ? kinds[0] : undefined;
+      const section: Raw = kind === undefined ? ((at[name] as Raw | undefined) ?? {}) : {};
+      for (const key of siblings) {
+        const own = key.path.slice(parent.length + 1);
+        if (kind !== undefined && words(key.type).includes(kind)) section[own] = kind;
+        else if (key.default === 'must be given' && (key.kinds.length === 0 || (kind && key.kinds.includes(kind)))) {
+          section[own] ??= some(key.type);
+        }
+      }
+      at[name] = section;
+      at = section;
+    }
+    at[names.at(-1)!] = value;
+    return raw;
+  }
+  const refusal = (raw: Raw): string => {
+    try {
+      checkRunConfig(raw, 'page');
+      return '';
+    } catch (thrown) {
+      return (thrown as Error).message;
+    }
+  };
+
+  it('in its ranges: a number outside is refused by the name of its key, the ends are taken', () => {
+    let ranges = 0;
+    for (const key of keys) {
+      const range = bounds(key.type);
+      if (!range || key.type.includes(' or ')) continue;
+      ranges++;
+      const list = key.type.startsWith('list of ');
+      const as = (n: number) => withKey(key, list ? [n] : n);
+      const step = key.type.includes('whole') ? 1 : Math.max(1e-9, Math.abs(range.high) * 1e-9);
+      for (const wrong of [range.above ? range.low : range.low - step, range.high + step, Number.NaN]) {
+        expect(refusal(as(wrong)), `${key.path}=${wrong}`).toContain(key.path);
+      }
+      if (key.type.includes('whole')) expect(refusal(as(range.low + 0.5)), key.path).toContain(key.path);
+      for (const right of [range.above ? range.high / 2 : range.low, range.high]) {
+        const { error } = runConfigSchema.safeParse(as(right));
+        const about = error?.issues.filter(({ path }) => path.join('.').startsWith(key.path)) ?? [];
+        expect(about, `${key.path}=${right}`).toEqual([]);
+      }
+    }
+    expect(ranges).toBeGreaterThan(80);
+  });
+
+  it('in its words: each one is taken, another is refused by the name of its key', () => {
+    let enums = 0;
+    for (const key of keys) {
+      if (!/^`[^`]+`(, `[^`]+`)+$/.test(key.type)) continue;
+      enums++;
+      for (const word of words(key.type)) {
+        const kind = keys.some(
+          ({ path, kinds }) => path.startsWith(key.path.replace(/\.[^.]+$/, '.')) && kinds.includes(word),
+        );
+        if (kind) continue; // such a kind has keys of its own, which are tried with it
+        const { error } = runConfigSchema.safeParse(withKey(key, word));
+        expect(error?.issues.filter(({ path }) => path.join('.') === key.path) ?? [], `${key.path}=${word}`).toEqual(
+          [],
+        );
+      }
+      expect(refusal(withKey(key, 'nonsense')), key.path).toContain(key.path);
+    }
+    expect(enums).toBeGreaterThan(20);
+  });
+
+  it('in its defaults', () => {
+    let defaults = 0;
+    for (const key of keys) {
+      const [told] = words(key.default);
+      if (told === undefined || key.kinds.length > 0) continue;
+      const parent = key.path.replace(/\.[^.]+$/, '');
+      const base = withKey({ ...key, path: `${parent}.x`, kinds: [] }, undefined);
+      let filled: unknown;
+      try {
+        filled = checkRunConfig(
+          parent === key.path ? withKey({ ...key, path: 'seed' }, 1) : JSON.parse(JSON.stringify(base)),
+          'page',
+        );
+      } catch {
+        continue; // a section that is left out by default, such as learner.kl, needs more than its required keys
+      }
+      const value = key.path.split('.').reduce<unknown>((at, name) => (at as Raw | undefined)?.[name], filled);
+      defaults++;
+      expect(typeof value === 'object' ? JSON.stringify(value) : String(value), key.path).toBe(told);
+    }
+    expect(defaults).toBeGreaterThan(70);
   });
 });
 

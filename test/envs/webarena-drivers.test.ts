@@ -60,6 +60,12 @@ const WALK = [
   'press [Tab]',
   'press [Tab]',
   'press [Enter]',
+  'goto [http://wikipedia.org/wiki/history-of-books]',
+  'scroll [down]',
+  'scroll [down]',
+  'press [PageUp]',
+  'press [ArrowDown]',
+  'scroll [up]',
   'goto [http://homepage.com]',
   'click [<link Map>]',
   'tab_focus [0]',
@@ -91,6 +97,10 @@ const PLANTED: Readonly<Record<string, (episode: Episode) => InProcessDriver>> =
         super.closeTab();
         this.focusTab(0);
       }
+    })(episode, true),
+  'a page that does not scroll': (episode) =>
+    new (class extends InProcessDriver {
+      override scroll(): void {}
     })(episode, true),
   'a way back that keeps the page': (episode) =>
     new (class extends InProcessDriver {

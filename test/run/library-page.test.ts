@@ -28,16 +28,24 @@ const REEXPORT = /export (type )?(?:\*(?: as (\w+))?|\{([^}]*)\}) from '([^']+)'
 const DECLARED =
   /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*)?export (?:declare )?(interface|type|class|function|const) (\w+)/g;
 
+/** First sentence of a docstring: of its first paragraph, before tags and lists. */
+function firstSentence(comment: string): string {
+  const lines = comment.split('\n').map((line) => line.replace(/^\s*\*? ?/, '').trimEnd());
+  const words = lines.findIndex((line) => line !== '');
+  const end = lines.findIndex((line, i) => i > words && (line === '' || line.startsWith('- ')));
+  const text = lines
+    .slice(Math.max(0, words), end < 0 ? undefined : end)
+    .join(' ')
+    .split(' @')[0]!
+    .trim();
+  return (/^.*?(?<!e\.g|i\.e)[.;](?= |$)/.exec(text)?.[0] ?? text).replace(/[;:]$/, '.');
+}
+
 /** Declarations of a built module's types, by name; overloads count once. */
 function declared(file: string): Map<string, Exported> {
   const all = new Map<string, Exported>();
   for (const [, comment = '', kind, name] of readFileSync(file, 'utf8').matchAll(DECLARED)) {
-    const text = comment
-      .replace(/^\s*\*/gm, '')
-      .replace(/\s+/g, ' ')
-      .split(' @')[0]!
-      .trim();
-    const summary = (/^.*?[.;](?= |$)/.exec(text)?.[0] ?? text).replace(/;$/, '.');
+    const summary = firstSentence(comment);
     const isValue = kind !== 'interface' && kind !== 'type';
     if (!all.has(name!)) all.set(name!, { name: name!, isValue, summary });
   }
@@ -69,11 +77,7 @@ function exportsOf(built: string): Exported[] {
     const known = declared(target);
     if (namespace) {
       const head = /^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(readFileSync(sourceOf(target), 'utf8'))![1]!;
-      const text = head
-        .replace(/^\s*\*/gm, '')
-        .replace(/\s+/g, ' ')
-        .trim();
-      all.push({ name: namespace, isValue: true, summary: /^.*?[.;](?= |$)/.exec(text)![0].replace(/;$/, '.') });
+      all.push({ name: namespace, isValue: true, summary: firstSentence(head) });
     } else if (list === undefined) all.push(...known.values());
     else
       for (const item of list.split(',').map((one) => one.replace(/\btype\b/, '').trim())) {

@@ -63,9 +63,11 @@ describe('longplay train', () => {
   it.each(process.env.LONGPLAY_LONG === '1' ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))(
     'drains, writes a checkpoint and exits 0 on %s',
     async (signal) => {
-      const { child, ended, reaches, folder } = train(['stop.updates=100000']);
+      const { child, ended, reaches, says, folder } = train(['stop.updates=100000']);
       await reaches(2);
       child.kill(signal);
+      await says(`${signal}: ending the run`);
+      child.kill(signal); // npx passes on what the terminal has sent to it and to us
       const { code, stderr } = await ended;
       expect(stderr).toContain(`${signal}: ending the run with a checkpoint`);
       expect(code).toBe(0);
@@ -83,8 +85,10 @@ describe('longplay train', () => {
     await reaches(1);
     child.kill('SIGINT');
     await says('SIGINT: ending the run');
-    child.kill('SIGINT');
+    // One that comes right behind the first is the same Ctrl-C, passed on by npx; so the second is sent until it counts.
+    const again = setInterval(() => child.kill('SIGINT'), 50);
     const { code } = await ended;
+    clearInterval(again);
     // An engine's thread that is ended inside a call may take the process along; it is over either way.
     expect([130, null]).toContain(code);
   }, 60_000);

@@ -23,6 +23,7 @@ const ADDRESSES = [
   'http://gitlab.com/#x',
   'http://wikipedia.org',
   'http://wikipedia.org/search?q=garden',
+  'http://wikipedia.org/wiki/history-of-gardening',
   'http://onestopmarket.com/category/kitchen?sort=Name',
 ];
 

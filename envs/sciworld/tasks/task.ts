@@ -11,6 +11,7 @@ export interface Episode {
   readonly optional: readonly Goal[];
 }
 
+/** Task of ScienceWorld: how many variations it has, how one is drawn, and its goals. */
 export interface Task<Facts = unknown> {
   /** Name, as the original's `get_task_names` has it. */
   readonly name: string;

@@ -178,6 +178,7 @@ const meltingKnown = task<string[]>({
   },
 });
 
+/** Melting points in °C of the substances that these tasks name. */
 export const MELTING: Readonly<Record<string, number>> = {
   water: 0,
   'orange juice': 0,

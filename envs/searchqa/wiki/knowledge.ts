@@ -12,6 +12,7 @@ import { INDUSTRIES, JOBS, KINDS } from './words.ts';
 /** Value of a relation: a thing, or a text. */
 export type Value = { readonly thing: number } | { readonly text: string };
 
+/** Thing that the made-up encyclopaedia knows: a person, a town, a work, … */
 export interface Thing {
   /** Index into `Knowledge.things`. */
   readonly id: number;
@@ -23,6 +24,7 @@ export interface Thing {
   readonly facts: ReadonlyMap<string, Value>;
 }
 
+/** Knowledge of the made-up world: its things and how they hang together, a pure function of the seed. */
 export interface Knowledge {
   readonly seed: number;
   readonly things: readonly Thing[];

@@ -10,6 +10,7 @@ export type Kind = 'person' | 'town' | 'work' | 'company' | 'university' | 'real
 /** Kinds of values that are no things of their own. */
 export type Literal = 'year' | 'number' | 'word' | 'name';
 
+/** Relation between a kind of things and another kind or a plain value, with the sentences that tell and ask it. */
 export interface Relation {
   /** One word; the view's. */
   readonly name: string;
@@ -313,6 +314,7 @@ const rows: readonly (readonly [string, Kind, Kind | Literal, string, string, st
   ],
 ];
 
+/** Relations of the world, in the order in which facts are drawn. */
 export const RELATIONS: readonly Relation[] = rows.map(([name, of, to, says, nouns, asks]) => ({
   name,
   of,

@@ -4,7 +4,9 @@ export const JOBS = (
   'painter botanist architect composer surgeon chemist poet sculptor astronomer geologist historian engineer novelist ' +
   'linguist cellist printer'
 ).split(' ');
+/** Kinds of works, as they are written. */
 export const KINDS = 'novel opera symphony film play ballet memoir atlas anthology cantata'.split(' ');
+/** Industries of companies, as they are written. */
 export const INDUSTRIES =
   'shipbuilding brewing weaving mining insurance publishing glassmaking forestry milling tanning'.split(' ');
 

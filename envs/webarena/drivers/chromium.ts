@@ -11,6 +11,7 @@ import { messageOf } from '../../../src/core/errors.ts';
 import type { AxNode, AxProperty, Rect } from '../tree.ts';
 import { type Driver, MAX_TABS, type Snapshot } from './driver.ts';
 
+/** Options of a Chromium driver. */
 export interface ChromiumOptions {
   readonly screen: readonly [width: number, height: number];
   /** A tab that a link opens becomes the current one. */
@@ -34,6 +35,7 @@ interface CdpNode {
   readonly properties?: readonly { readonly name: string; readonly value: { readonly value?: unknown } }[];
 }
 
+/** Driver of one browser context of a Chromium. */
 export class ChromiumDriver implements Driver {
   readonly #context: BrowserContext;
   readonly #options: ChromiumOptions;

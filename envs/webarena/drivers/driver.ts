@@ -20,6 +20,7 @@ export interface Snapshot {
   readonly url: string;
 }
 
+/** Driver of one episode's browser: takes snapshots, clicks, keys and addresses. */
 export interface Driver {
   snapshot(): MaybePromise<Snapshot>;
   /** Mouse click at a point of the viewport, in CSS pixels. */

@@ -12,6 +12,7 @@ import { EPISODE_HEADER, type Loopback, startLoopback } from './loopback.ts';
 /** Longest wait for one step of a browser. */
 const LOAD_MS = 20_000;
 
+/** Browser and loopback server of one host, shared by its episodes. */
 export class EmbeddedBrowser implements Resources {
   readonly #browser: Browser;
   readonly #loopback: Loopback;

@@ -33,6 +33,7 @@ function liveOf(page: Page): Live {
   return { layout: layoutOf(page), values: new Map(), focused: -1, scroll: 0, anchor: 0, caret: 0 };
 }
 
+/** Driver without a browser, over the view trees of one episode. */
 export class InProcessDriver implements Driver {
   readonly #episode: Episode;
   readonly #focusesOpened: boolean;

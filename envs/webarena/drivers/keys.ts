@@ -29,10 +29,12 @@ export function isSiteKey(key: string): boolean {
   return SITE_KEYS.has(key) || /^[!-*,-~]$/.test(key);
 }
 
+/** True for a cell that the Tab key stops at. */
 export function isFocusable({ cell }: Placed): boolean {
   return ['link', 'button', 'textbox', 'searchbox', 'checkbox', 'radio', 'select'].includes(cell.kind);
 }
 
+/** True for a field that text is typed into. */
 export function isText(placed: Placed | undefined): boolean {
   return placed?.cell.kind === 'textbox' || placed?.cell.kind === 'searchbox';
 }
@@ -49,6 +51,7 @@ function stopOf(live: Live, placed: Placed): Placed {
   return all.find((radio) => fieldValue(radio, live.values) === 'on') ?? all[0]!;
 }
 
+/** Cell that has the focus; undefined where none has. */
 export function focusedCell(live: Live): Placed | undefined {
   return live.layout.cells[live.focused];
 }
@@ -64,6 +67,7 @@ function scrollTo(live: Live, top: number): void {
   live.scroll = Math.min(Math.max(0, top), maxScroll(live.layout));
 }
 
+/** Scrolls by so many pixels, within the page. */
 export function scrollBy(live: Live, pixels: number): void {
   scrollTo(live, live.scroll + pixels);
 }
@@ -87,6 +91,7 @@ function tab(live: Live, backwards: boolean): void {
   else live.focused = -1;
 }
 
+/** Selects one radio button of its group, and no other of it. */
 export function selectRadio(live: Live, placed: Placed): void {
   for (const radio of radios(live, placed)) live.values.set(radio.index, radio === placed ? 'on' : '');
 }

@@ -10,6 +10,7 @@ import { notFound } from '../sites/site.ts';
 export const EPISODE_HEADER = 'x-longplay-episode';
 const MAX_BODY = 65_536;
 
+/** HTTP server of the sites of our own, for the episodes of one host. */
 export interface Loopback {
   readonly port: number;
   /** Serves an episode. @returns its name, for the header */
@@ -20,6 +21,7 @@ export interface Loopback {
   close(): Promise<void>;
 }
 
+/** Starts the server on a free port of 127.0.0.1. */
 export async function startLoopback(): Promise<Loopback> {
   const episodes = new Map<string, Episode>();
   const server = createServer((request, response) => {

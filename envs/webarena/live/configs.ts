@@ -16,6 +16,7 @@ const VARIABLES: Readonly<Record<SiteId, string>> = {
   homepage: 'HOMEPAGE',
 };
 
+/** Task configuration as a file of the user's holds it. */
 export interface LiveTask extends TaskConfig {
   /** File with cookies and local storage, of Playwright's form; null without a login. */
   readonly storage_state: string | null;
@@ -31,7 +32,10 @@ export interface LiveTasks {
 const EVALUATORS = ['string_match', 'url_match', 'program_html'];
 const LOCATOR = /^(\s*$|document\.|\[\.\.\.document\.|func:)/;
 
-/** @throws {UserError} BAD_CONFIG for a variable that is no address */
+/**
+ * Base addresses of the sites, from the original's environment variables (`SHOPPING`, `REDDIT`, …). @throws
+ * {UserError} BAD_CONFIG for a variable that is no address
+ */
 export function siteBases(env: NodeJS.ProcessEnv = process.env): SiteBases {
   const bases: Partial<Record<SiteId, string>> = {};
   for (const [site, variable] of Object.entries(VARIABLES) as [SiteId, string][]) {

@@ -43,6 +43,7 @@ export class LiveBrowser implements Resources {
   }
 }
 
+/** Environment of WebArena's tasks on sites that the user runs. */
 export class LiveWebArena implements Env {
   readonly id = 'webarena';
   readonly description: string;

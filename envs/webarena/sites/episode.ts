@@ -4,6 +4,7 @@ import type { Embedded } from '../worlds/embedded.ts';
 import { type Changes, HOSTS, notFound, type Site } from './site.ts';
 import { sites } from './sites.ts';
 
+/** Sites of one episode: a world, and the changes made in it. */
 export class Episode {
   readonly world: Embedded;
   #changes: Changes = {};

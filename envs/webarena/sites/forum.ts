@@ -82,6 +82,7 @@ function shell(title: string, ...blocks: readonly Block[]): Page {
   );
 }
 
+/** Comments on a post, as the world has them. */
 export function commentsOf({ comments }: ForumWorld, { id }: Post): Comment[] {
   return comments.filter(({ post }) => post === id);
 }

@@ -3,6 +3,7 @@ import { type CellLike, link, type Row, row } from '../page.ts';
 
 const PAGE_SIZE = 10;
 
+/** Page of a long list. */
 export interface Paged<T> {
   readonly items: readonly T[];
   /** Page from 1. */
@@ -11,7 +12,7 @@ export interface Paged<T> {
   readonly total: number;
 }
 
-/** @param asked page number as an address has it; anything else is the first */
+/** Takes one page of a long list. @param asked page number as an address has it; anything else is the first */
 export function paged<T>(items: readonly T[], asked: string | null, size = PAGE_SIZE): Paged<T> {
   const pages = Math.max(1, Math.ceil(items.length / size));
   const number = /^\d{1,4}$/.test(asked ?? '') ? Number(asked) : 1;

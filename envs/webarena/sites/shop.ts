@@ -103,6 +103,7 @@ function rows(shop: ShopWorld, products: readonly Product[]): CellLike[][] {
   ]);
 }
 
+/** Sorts products as an address asks for: by price, name or rating. */
 export function sortProducts(shop: ShopWorld, products: readonly Product[], by: string | null): Product[] {
   const rating = (product: Product) => Number(ratingOf(shop, product)) || 0;
   const orders: Readonly<Record<string, (a: Product, b: Product) => number>> = {

@@ -4,6 +4,7 @@ import {
   button,
   checkbox,
   form,
+  heading,
   link,
   list,
   main,
@@ -46,7 +47,17 @@ function get(world: WikiWorld, path: string, query: URLSearchParams): Page {
   }
   const article = world.articles.find(({ slug }) => section === 'wiki' && slug === item);
   if (!article) return notFound();
-  return shell(article.title, row(article.text), table('Facts', ['Fact', 'Value'], Object.entries(article.facts)));
+  return shell(
+    article.title,
+    row(article.text),
+    table('Facts', ['Fact', 'Value'], Object.entries(article.facts)),
+    row(heading('Readers', 2)),
+    table(
+      'Readers',
+      ['Year', 'Readers'],
+      article.readers.map(({ year, count }) => [year, count]),
+    ),
+  );
 }
 
 function shell(title: string, ...blocks: readonly Block[]): Page {

@@ -7,6 +7,7 @@ import type { Embedded } from '../worlds/embedded.ts';
 
 /** Labels of the paper's columns. */
 export const LABELS = ['shopping', 'shopping_admin', 'map', 'gitlab', 'reddit'] as const;
+/** Label of a task: the paper's column. */
 export type Label = (typeof LABELS)[number];
 
 /** One step of a plan: an element by role and name, never by number. */
@@ -30,6 +31,7 @@ export interface Instance {
   readonly plan: readonly Step[];
 }
 
+/** Template of tasks: wording with slots, drawn by a seed. */
 export interface Template {
   /** `shopping/price` */
   readonly id: string;
@@ -42,31 +44,37 @@ export interface Template {
   draw(world: Embedded, rng: Rng): Instance | undefined;
 }
 
+/** Step that clicks the `nth` element of this role and name. */
 export function click(name: string, role = 'link', nth = 0): Step {
   return { do: 'click', role, name, nth };
 }
 
+/** Step that presses a button. */
 export function press(name: string): Step {
   return click(name, 'button');
 }
 
+/** Step that types into a field. */
 export function fill(label: string, text: string): Step {
   return { do: 'type', label, text, enter: false };
 }
 
+/** Step that types into a field and presses Enter. */
 export function enter(label: string, text: string): Step {
   return { do: 'type', label, text, enter: true };
 }
 
+/** Step that chooses an option of a list. */
 export function choose(label: string, option: string): Step {
   return { do: 'choose', label, option };
 }
 
+/** Step that opens the front page of a site. */
 export function goTo(site: SiteId): Step {
   return { do: 'goto', site };
 }
 
-/** Clicks on `Next` that lead to the page of an item. */
+/** Steps that click `Next` until the page of an item is there. */
 export function pages(index: number, size = 10): Step[] {
   return Array.from({ length: Math.floor(index / size) }, () => click('Next'));
 }

@@ -3,6 +3,7 @@ import type { Rng } from '../../../src/core/rng.ts';
 import { daysAgo, distinct, some } from './draw.ts';
 import { COMMIT_VERBS, COMPONENTS, FIRST_NAMES, LABELS, LAST_NAMES, PROBLEMS, PROJECT_NAMES, WHENS } from './words.ts';
 
+/** Issue of a project. */
 export interface Issue {
   /** Number inside its project. */
   readonly iid: number;
@@ -14,6 +15,7 @@ export interface Issue {
   readonly date: string;
 }
 
+/** Merge request of a project. */
 export interface MergeRequest {
   readonly iid: number;
   readonly title: string;
@@ -22,14 +24,17 @@ export interface MergeRequest {
   readonly date: string;
 }
 
+/** Commit of a project. */
 export interface Commit {
   readonly author: string;
   readonly date: string;
   readonly message: string;
 }
 
+/** Roles of members, least powerful first. */
 export const ROLES = ['Guest', 'Reporter', 'Developer', 'Maintainer'] as const;
 
+/** Project of the code host. */
 export interface Project {
   readonly owner: string;
   readonly name: string;
@@ -43,6 +48,7 @@ export interface Project {
   readonly members: readonly { readonly user: string; readonly role: string }[];
 }
 
+/** World of the code host. */
 export interface CodeWorld {
   readonly users: readonly string[];
   readonly projects: readonly Project[];
@@ -51,6 +57,7 @@ export interface CodeWorld {
 /** The user who is signed in; owns no project at the start. */
 export const CODE_USER = 'marlow';
 
+/** Draws the world of the code host. */
 export function drawCode(rng: Rng): CodeWorld {
   const name = distinct(() => `${rng.pick(FIRST_NAMES)}.${rng.pick(LAST_NAMES)}`.toLowerCase());
   const users = Array.from({ length: 40 }, name);

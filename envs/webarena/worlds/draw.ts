@@ -14,6 +14,7 @@ export function daysAgo(days: number): string {
   return DATES[days]!;
 }
 
+/** Names of the months. */
 export const MONTHS = [
   ...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
   ...['August', 'September', 'October', 'November', 'December'],
@@ -29,7 +30,7 @@ export function money(cents: number): string {
   return `$${(cents / 100).toFixed(2)}`;
 }
 
-/** A maker that never makes the same text twice. */
+/** Maker of texts that never makes the same one twice. */
 export function distinct(make: () => string): () => string {
   const made = new Set<string>();
   return () => {
@@ -49,6 +50,7 @@ export function some<T>(rng: Rng, items: readonly T[], n: number): T[] {
   return items.filter((item) => chosen.has(item));
 }
 
+/** Part of an address made of a text: `Blue Lamp` → `blue-lamp`. */
 export function slug(text: string): string {
   return text
     .toLowerCase()

@@ -10,6 +10,7 @@ import { drawWiki, type WikiWorld } from './wiki.ts';
 /** Pages kept per world, as long as nothing has changed in the episode that asks. */
 const MAX_PAGES = 60;
 
+/** World of an episode: each site is drawn when it is first asked for. */
 export class Embedded {
   readonly seed: number;
   readonly pages = new PageCache();

@@ -3,6 +3,7 @@ import type { Rng } from '../../../src/core/rng.ts';
 import { daysAgo, distinct } from './draw.ts';
 import { FIRST_NAMES, FORUMS, LAST_NAMES, REMARKS, SUBJECTS, TOPICS } from './words.ts';
 
+/** Post in a forum. */
 export interface Post {
   readonly id: number;
   readonly forum: string;
@@ -12,6 +13,7 @@ export interface Post {
   readonly votes: number;
 }
 
+/** Comment on a post. */
 export interface Comment {
   readonly id: number;
   readonly post: number;
@@ -20,6 +22,7 @@ export interface Comment {
   readonly votes: number;
 }
 
+/** World of the forum. */
 export interface ForumWorld {
   readonly forums: readonly string[];
   readonly users: readonly string[];
@@ -31,6 +34,7 @@ export interface ForumWorld {
 /** The user who is signed in. */
 export const FORUM_USER = 'marlow';
 
+/** Draws the world of the forum. */
 export function drawForum(rng: Rng): ForumWorld {
   const name = distinct(() => `${rng.pick(FIRST_NAMES)}_${rng.pick(LAST_NAMES)}`.toLowerCase());
   const users = Array.from({ length: 80 }, name);

@@ -3,6 +3,7 @@ import type { Rng } from '../../../src/core/rng.ts';
 import { distinct } from './draw.ts';
 import { CITIES, PLACE_KINDS, PLACE_NAMES, STREETS } from './words.ts';
 
+/** Place on the map. */
 export interface Place {
   readonly id: number;
   readonly name: string;
@@ -18,12 +19,15 @@ export interface Place {
   readonly node: number;
 }
 
+/** Modes of travel. */
 export const MODES = ['car', 'bike', 'foot'] as const;
+/** Mode of travel. */
 export type Mode = (typeof MODES)[number];
 /** Metres a minute. */
 const SPEED: Readonly<Record<Mode, number>> = { car: 600, bike: 250, foot: 80 };
 const SIDE = 16;
 
+/** World of the map. */
 export interface MapWorld {
   readonly places: readonly Place[];
   /** Length of the shortest way in metres. */
@@ -37,6 +41,7 @@ interface Road {
   readonly cars: boolean;
 }
 
+/** Draws the map. */
 export function drawMap(rng: Rng): MapWorld {
   const roads = drawRoads(rng.split('roads'));
   const places = drawPlaces(rng.split('places'));

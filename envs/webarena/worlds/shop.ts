@@ -13,6 +13,7 @@ import {
   SEARCH_TERMS,
 } from './words.ts';
 
+/** Product of the shop. */
 export interface Product {
   readonly id: number;
   readonly name: string;
@@ -25,6 +26,7 @@ export interface Product {
   readonly sku: string;
 }
 
+/** Review of a product. */
 export interface Review {
   readonly id: number;
   readonly product: number;
@@ -35,6 +37,7 @@ export interface Review {
   readonly date: string;
 }
 
+/** Customer of the shop. */
 export interface Customer {
   readonly id: number;
   readonly name: string;
@@ -42,8 +45,10 @@ export interface Customer {
   readonly phone: string;
 }
 
+/** Statuses of an order. */
 export const ORDER_STATUSES = ['Complete', 'Processing', 'Pending', 'Canceled'] as const;
 
+/** Order of a customer. */
 export interface Order {
   readonly id: number;
   /** Nine digits, e.g. `000000170`. */
@@ -56,6 +61,7 @@ export interface Order {
   readonly total: number;
 }
 
+/** World of the shop and its back office. */
 export interface ShopWorld {
   readonly products: readonly Product[];
   readonly reviews: readonly Review[];
@@ -72,6 +78,7 @@ const OWN_ORDERS = 37;
 const ORDERS = 300;
 const REVIEWS = 600;
 
+/** Draws the world of the shop. */
 export function drawShop(rng: Rng): ShopWorld {
   const products = drawProducts(rng.split('products'));
   const customers = drawCustomers(rng.split('customers'));

@@ -7,7 +7,7 @@ import type { AnalyzerName } from '../../retrieval/analyzer.ts';
 import { DEFAULT_BM25 } from '../../retrieval/bm25.ts';
 import { type BuildProgress, buildIndex } from '../../retrieval/build-index.ts';
 import { runCommand } from '../fail.ts';
-import { number } from '../flags.ts';
+import { number, share } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 
 interface IndexFlags {
@@ -33,7 +33,7 @@ export function indexCorpus(program: Command): void {
         .default('lucene'),
     )
     .option('--k1 <x>', 'saturation of repeated terms', number(0), DEFAULT_BM25.k1)
-    .option('--b <x>', 'weight of the passage’s length', number(0), DEFAULT_BM25.b)
+    .option('--b <x>', 'weight of the passage’s length, 0 to 1', share, DEFAULT_BM25.b)
     .option('--segment-mb <n>', 'megabytes of passages between two points from which an ended build goes on', number(0))
     .action((corpus: string, flags: IndexFlags) => runCommand(() => build(corpus, flags)));
 }

@@ -16,6 +16,7 @@ import type { RolloutPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import { again, MOST, number, oneOf, wholeNumber } from '../flags.ts';
+import { onFirstSignal } from '../interrupt.ts';
 
 interface RolloutFlags {
   readonly env?: string;
@@ -161,17 +162,7 @@ function resumed(dir: string, set: readonly string[]): PreparedRollout {
 function firstSignal(): { readonly signal: Promise<NodeJS.Signals>; stop(): void } {
   let stop = () => {};
   const signal = new Promise<NodeJS.Signals>((resolve) => {
-    const seen = { count: 0 };
-    const onSignal = (name: NodeJS.Signals) => {
-      if (++seen.count > 1) process.exit(128 + (name === 'SIGINT' ? 2 : 15));
-      resolve(name);
-    };
-    process.on('SIGINT', onSignal);
-    process.on('SIGTERM', onSignal);
-    stop = () => {
-      process.off('SIGINT', onSignal);
-      process.off('SIGTERM', onSignal);
-    };
+    stop = onFirstSignal(resolve);
   });
-  return { signal, stop: () => stop() };
+  return { signal, stop };
 }

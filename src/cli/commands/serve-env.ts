@@ -3,13 +3,16 @@ import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { type EnvServerSettings, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, port, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port, wholeNumber } from '../flags.ts';
+import { untilSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function serveEnv(program: Command): void {
   program
     .command('serve-env')
-    .description('serve worlds over HTTP: AgentGym’s protocol under /<env>/, ours under /v1/')
+    .description(
+      'serve worlds over HTTP: AgentGym’s protocol under /<env>/, OpenEnv’s under /openenv/<env>/, ours under /v1/',
+    )
     .argument('<env...>', 'worlds to serve')
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 36001)

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import { err, out } from '../../console/terminal.ts';
 import { type PolicyServerSettings, startPolicyServer } from '../../run/serve-trained-policy.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, port, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port, wholeNumber } from '../flags.ts';
+import { untilSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function servePolicy(program: Command): void {

@@ -11,7 +11,8 @@ import { indexPassages } from '../../retrieval/memory-index.ts';
 import { retrieveHandler } from '../../retrieval/retrieve-server.ts';
 import { listen } from '../../serve/http-server.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, port as portNumber, untilSignal, wholeNumber } from '../flags.ts';
+import { MOST, port as portNumber, wholeNumber } from '../flags.ts';
+import { untilSignal } from '../interrupt.ts';
 
 interface ServeFlags {
   readonly corpus?: string;

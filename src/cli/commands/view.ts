@@ -7,6 +7,7 @@ import { runSources, viewRuns } from '../../run/view-runs.ts';
 import { reportHtml } from '../../viewer/report.ts';
 import { runCommand } from '../fail.ts';
 import { port, wholeNumber } from '../flags.ts';
+import { untilSignal } from '../interrupt.ts';
 
 interface ViewFlags {
   readonly port: number;
@@ -39,7 +40,6 @@ async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<
   }
   const server = await viewRuns(paths, flags.port);
   out.line(`${server.url}  (Ctrl-C ends it)`);
-  const end = () => void server.close();
-  process.once('SIGINT', end);
-  process.once('SIGTERM', end);
+  await untilSignal();
+  await server.close();
 }

@@ -85,6 +85,8 @@ describe('routes that look', () => {
     const kitchen = top.contents.find(({ name }: { name: string }) => name === 'kitchen');
     const air = kitchen.contents.find(({ name }: { name: string }) => name === 'air');
     expect(air.temperature).toBeCloseTo(25, 0);
+    // Ordinary things keep their contacts hidden.
+    expect(air.contents).toEqual([]);
   });
 
   it('detail: the last step whole', () => {

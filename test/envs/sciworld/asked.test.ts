@@ -61,6 +61,7 @@ describe('a description', () => {
       const asked = readAsked(house('use-thermometer', variation).description);
       expect(asked).toMatchObject({ goal: 'temperature' });
       expect(asked.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
+      expect(asked.boxes[0]!.name).not.toBe(asked.boxes[1]!.name);
       seen.add(asked.limit!);
     }
     expect([...seen].sort((a, b) => a - b)).toEqual([-50, 0, 50, 100, 200]);

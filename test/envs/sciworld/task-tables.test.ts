@@ -101,6 +101,18 @@ describe('the thirty tasks', () => {
   });
 });
 
+describe('answer boxes', () => {
+  it.each([
+    [0, 'red box', 'green box'],
+    [1, 'green box', 'blue box'],
+    [2, 'blue box', 'orange box'],
+    [3, 'orange box', 'yellow box'],
+    [4, 'yellow box', 'purple box'],
+  ])('of pair %i are the %s and the %s', (pair, yes, no) => {
+    expect(asked(house('test-conductivity', pair)).boxes.map(({ name }) => name)).toEqual([yes, no]);
+  });
+});
+
 describe('mixed radix', () => {
   it.each([
     [0, [5, 3], [0, 0]],
@@ -246,6 +258,11 @@ describe('thermometer tasks', () => {
 });
 
 describe('circuit tasks', () => {
+  /** A variation that asks about each thing. */
+  const variationOf = new Map(
+    some('test-conductivity', 36).map((variation) => [asked(house('test-conductivity', variation)).target, variation]),
+  );
+
   it('place all parts, a renewable source and another in the workshop', () => {
     const parts = [
       'electric motor',
@@ -284,9 +301,7 @@ describe('circuit tasks', () => {
     ['wood block', false],
     ['book (The Foundations of the Origin of Species)', false],
   ])('know whether %s conducts: %s', (name, conducts) => {
-    const variation = some('test-conductivity', 36).find(
-      (one) => asked(house('test-conductivity', one)).target === name,
-    )!;
+    const variation = variationOf.get(name)!;
     const simulator = house('test-conductivity', variation);
     const { place, boxes } = asked(simulator);
     expect(['workshop', 'kitchen', 'living room']).toContain(place);

@@ -213,6 +213,18 @@ describe('fields', () => {
 });
 
 describe('scrolling', () => {
+  it('moves what a click meets', () => {
+    driver.goto('http://wiki.test/wiki/history-of-books');
+    const [x, y] = node('link', 'Almanac').rect!;
+    driver.scroll('down');
+    expect(driver.snapshot().scrolled).toBeGreaterThan(0);
+    driver.click(x + 1, y + 1);
+    expect(url()).toBe('http://wiki.test/wiki/history-of-books');
+    driver.scroll('up');
+    driver.click(x + 1, y + 1);
+    expect(url()).toBe(WIKI);
+  });
+
   it('goes by the height of the screen, and is where clicks count from', () => {
     driver.goto('http://admin.test/admin/orders');
     const all = driver.snapshot().nodes.filter(({ rect }) => rect !== null);

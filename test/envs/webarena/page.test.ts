@@ -194,6 +194,14 @@ describe('places', () => {
 });
 
 describe('HTML', () => {
+  it('lets no value end its attribute', () => {
+    const forged = `a" onfocus="alert(1)' x='`;
+    const html = htmlOf(build.page('T', build.row(build.textbox(forged, 'n', forged), build.link('x', forged))));
+    const told = 'a&#34; onfocus=&#34;alert(1)&#39; x=&#39;';
+    expect(html).toContain(`<input type="text" name="n" aria-label="${told}" value="${told}">`);
+    expect(html).toContain(`<a href="${told}">x</a>`);
+  });
+
   it('holds every text as text, whatever it says', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
