@@ -181,7 +181,7 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
     const turn = turns[i]!;
     const { decision, response, stages } = turn;
     if (!decision || response) {
-      whole.push(turn);
+      whole.push(turn); // its head stays zero, which reads as WHOLE
       continue;
     }
     const at = ACTED_HEAD * i;
