@@ -29,6 +29,7 @@ import type { RecorderInit } from './recorder/recorder-actor.ts';
 import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
 import type { RolloutInit } from './rollout/protocol.ts';
 import type { RunOptions } from './run.ts';
+import type { SchedulerJournal } from './scheduler/journaling.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import type { SchedulerInit } from './scheduler/scheduler-actor.ts';
 
@@ -170,6 +171,9 @@ export const PATHS = {
   learner: '/learner',
 } as const;
 
+/** Addresses of the actors between a run and its broker. */
+export const CLUSTER_PATHS = { tickets: '/tickets', weights: '/weights', worker: '/worker' } as const;
+
 /** Bytes that may wait for the recorder: it falls behind the run only where the disk does. */
 const RECORDER_BYTES = 256 * 2 ** 20;
 
@@ -221,8 +225,13 @@ export function recorderInit(
   };
 }
 
-export function schedulerInit(options: RunOptions, env: Env, saved: Policy['saved']): SchedulerInit {
-  const { config, learn, evaluation, firstEpisode = 0 } = options;
+export function schedulerInit(
+  options: RunOptions,
+  env: Env,
+  saved: Policy['saved'],
+  journal?: SchedulerJournal,
+): SchedulerInit {
+  const { config, learn, evaluation, cluster, firstEpisode = 0 } = options;
   return {
     ...config,
     env: env.id,
@@ -240,8 +249,19 @@ export function schedulerInit(options: RunOptions, env: Env, saved: Policy['save
       everyUpdates: learn && evaluation ? config.evaluation.everyUpdates : 0,
       plans: evaluation?.plans(env) ?? [],
     },
-    paths: { ...PATHS, learner: learn ? PATHS.learner : undefined },
+    journal,
+    ...(cluster ? { rollout: { ...config.rollout, concurrentGroups: clusterGroups(config) } } : {}),
+    paths: {
+      ...PATHS,
+      rollout: cluster ? CLUSTER_PATHS.tickets : PATHS.rollout,
+      learner: learn ? PATHS.learner : undefined,
+    },
   };
+}
+
+/** Groups that may be out in a cluster: the lag bounds them, and no machine's memory. */
+function clusterGroups({ rollout, learner }: RunConfig): number {
+  return Math.max(rollout.concurrentGroups, (learner.maxLag + 1) * mostGroups(learner));
 }
 
 /**
@@ -265,7 +285,11 @@ export function rolloutInit(
     maxFailures,
     barrier: hasBarriers(options),
     start: { nextEpisode, envSteps, episodes },
-    paths: { inference: PATHS.inference, envs: PATHS.envs, scheduler: PATHS.scheduler },
+    paths: {
+      inference: PATHS.inference,
+      envs: PATHS.envs,
+      scheduler: options.cluster ? CLUSTER_PATHS.tickets : PATHS.scheduler,
+    },
   };
 }
 
@@ -283,6 +307,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
     maxLag: learner.maxLag,
+    digests: options.journal !== undefined,
     maxUpdates: config.stop.updates,
     checkpoint: {
       dir: join(dir, 'checkpoints'),
@@ -291,7 +316,11 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
       barrier: hasBarriers(options),
       chaos,
     },
-    paths: { inference: PATHS.inference, scheduler: PATHS.scheduler },
+    paths: {
+      inference: PATHS.inference,
+      scheduler: PATHS.scheduler,
+      weights: options.cluster ? CLUSTER_PATHS.weights : undefined,
+    },
   };
 }
 

@@ -2,6 +2,7 @@
 import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
+import type { Broker } from '../src/cluster/broker.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
@@ -20,6 +21,16 @@ import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerCommand, TrainEnded } from './scheduler/protocol.ts';
 
+/** Cluster that a run is the learner of. */
+export interface ClusterOptions {
+  /** Connection, which its owner closes after the run. */
+  readonly broker: Broker;
+  /** Name of the run at the broker. */
+  readonly run: string;
+  /** Groups played here at once; 0: all go to workers. */
+  readonly localGroups: number;
+}
+
 /** Options of a run: everything it is made from. */
 export interface RunOptions {
   readonly config: RunConfig;
@@ -33,6 +44,10 @@ export interface RunOptions {
   readonly learn: boolean;
   /** Checkpoint to resume from. */
   readonly checkpoint?: LoadedCheckpoint | undefined;
+  /** Folder of the journal of a run that learns; what it holds after the checkpoint is taken up. */
+  readonly journal?: string | undefined;
+  /** Cluster whose workers play; needs a journal. */
+  readonly cluster?: ClusterOptions | undefined;
   /** Initial weights of a fresh run, instead of random ones. */
   readonly initial?: LoadedCheckpoint | undefined;
   readonly metrics$?: Subject<MetricsRow> | undefined;
@@ -96,6 +111,7 @@ const FLUSH_MS = 5_000;
 /**
  * Handle of a run whose actors are up.
  * @param fatal rejects with the error that ends the run for good
+ * @param closed called once everything has ended
  */
 export function startedRun(
   system: ActorSystem,
@@ -105,6 +121,7 @@ export function startedRun(
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
   { config, onNotice, record }: RunOptions,
+  closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
   const ref = <M extends Message>(path: string) => system.resolve<M>(path);
@@ -167,6 +184,7 @@ export function startedRun(
         await system.stop();
         await pool.close();
         record?.flush();
+        closed();
         metrics$.complete();
       })();
       return stopped;

@@ -3,12 +3,16 @@
  *
  *     /recorder  /scheduler  /env-hosts  /rollout  /inference (thread)  /learner (thread)      hosts (piscina threads)
  *
+ * As the learner of a cluster it also has /weights, which announces them, and /tickets, which stands before /rollout.
+ *
  * In serial mode the same actors share one event loop under a virtual clock, and the env hosts are in it too.
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
-import { LongplayError, UserError } from '../src/core/errors.ts';
+import type { Env } from '../src/core/env.ts';
+import { UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
+import type { View } from '../src/core/view.ts';
 import type { ModelConfig } from '../src/model/config.ts';
 import { fitCache } from '../src/policy/cache-room.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
@@ -16,7 +20,6 @@ import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { connect } from '../src/remote/policy/connect.ts';
-import type { ActorSystem } from '../src/runtime/actor.ts';
 import { OrderPlayer } from '../src/runtime/message-order.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
@@ -28,26 +31,32 @@ import {
   inferenceInit,
   learnerInit,
   PATHS,
+  type Policy,
   poolOptions,
   recorderInit,
   remoteInit,
   rolloutInit,
   schedulerInit,
 } from './actor-inits.ts';
-import { createEnvPool, type EnvPool } from './env/env-pool.ts';
+import { createEnvPool } from './env/env-pool.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
+import { fatalError } from './fatal-error.ts';
 import { spawnInference } from './inference/spawn.ts';
+import { openJournal } from './journaled-run.ts';
 import { spawnLearner } from './learner/spawn.ts';
 import { spawnRecorder } from './recorder/spawn.ts';
 import { spawnRemoteInference } from './remote-inference/spawn.ts';
+import type { ReplayedUpdate, ReplayOptions } from './replay-learner.ts';
 import { spawnRollout } from './rollout/spawn.ts';
 import { type Run, type RunOptions, startedRun } from './run.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import { spawnScheduler } from './scheduler/spawn.ts';
+import type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
-export type { Run, RunOptions } from './run.ts';
+export type { ClusterOptions, Run, RunOptions } from './run.ts';
+export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
 function fitted(options: RunOptions, policy: { readonly model: ModelConfig } | undefined): RunOptions {
@@ -66,21 +75,22 @@ export async function startRun(given: RunOptions): Promise<Run> {
   const module = await loadWorld(localUrl(given.envModule), given.config.env.id);
   const env = describeEnv(module, given.config.env.id, given.config.env.options);
   const prompt = worldPrompt(module, given.config.env.options, env.description);
-  const policy = setUpPolicy<SchedulerState, HorizonState>(
+  const set = setUpPolicy<SchedulerState, HorizonState>(
     given.config,
     { view: module.view, prompt },
     given.dir,
     given.checkpoint,
     given.initial,
   );
-  const options = fitted(given, policy);
+  const options = fitted(given, set);
   const { config } = options;
-  for (const notice of policy?.notices ?? []) options.onNotice?.(notice);
-  if (config.policy.kind === 'local' && policy && !module.view) {
-    options.onNotice?.(
-      `${env.id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
-    );
-  }
+  for (const notice of set?.notices ?? []) options.onNotice?.(notice);
+  // Loaded for those who use it.
+  const cluster = options.cluster && (await import('./cluster-run.ts'));
+  cluster?.checkClusterRun(options);
+  const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
+  const policy = journaled?.policy ?? set;
+  sayDefaultView(options, env, policy, module.view);
   if (learn && !policy) {
     throw new UserError(
       'BAD_CONFIG',
@@ -111,15 +121,16 @@ export async function startRun(given: RunOptions): Promise<Run> {
     const resumedFrom = learn ? policy?.saved?.params.version : undefined;
     const recorded = { ...recorderInit(options, env, metrics$, replaced, checkpoints), resumedFrom };
     await spawnRecorder(system, recorded, most.recorder);
-    await spawnScheduler(system, schedulerInit(options, env, policy?.saved), most.scheduler);
+    await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
     await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
     if (remote) {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, policy), most.inference);
+    if (journaled) await cluster?.spawnCluster(system, options, journaled, most.scheduler);
     if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
-    return startedRun(system, pool, env, metrics$, fatal, chaos, options);
+    return startedRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();
     await system.stop();
@@ -127,27 +138,25 @@ export async function startRun(given: RunOptions): Promise<Run> {
   }
 }
 
-/** Error of an actor's crash, naming the actor; what was thrown on purpose says itself what a person has to know. */
-function crashOf(path: string, error: Error): Error {
-  if (error instanceof LongplayError) return error;
-  const message = `${path} crashed: ${error.message}`;
-  // The system's errors carry their code and call, which are told apart from bugs by them.
-  const { name, stack = '' } = error;
-  const named = Object.assign(new Error(message, { cause: error }), error, { name });
-  named.stack = stack.replace(error.message, () => message);
-  return named;
+/** Says that a local policy reads a world through the default view. */
+function sayDefaultView(
+  { config, onNotice }: RunOptions,
+  { id }: Env,
+  policy: Policy | undefined,
+  view: View | undefined,
+): void {
+  if (config.policy.kind !== 'local' || !policy || view) return;
+  onNotice?.(
+    `${id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
+  );
 }
 
-/** Fatal error: rejects with the error that ends the run for good. */
-function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
-  const fatal = new Promise<never>((_, reject) => {
-    system.terminated.catch(reject);
-    system.inspect$.subscribe((event) => {
-      if (event.type !== 'stopped' || !event.final || event.reason.kind !== 'crashed') return;
-      reject(crashOf(event.path, event.reason.error));
-    });
-    pool.observations$.subscribe({ error: reject });
-  });
-  fatal.catch(() => {}); // reported where it is awaited
-  return fatal;
+/** Starts a worker of a cluster (worker-tree.ts), loaded for those who use it. */
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  return (await import('./worker-tree.ts')).startWorker(options);
+}
+
+/** Replays a run's learner (replay-learner.ts), loaded for those who use it. */
+export async function replayLearner(options: ReplayOptions): Promise<readonly ReplayedUpdate[]> {
+  return (await import('./replay-learner.ts')).replayLearner(options);
 }

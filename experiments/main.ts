@@ -4,6 +4,7 @@ import { runCommand } from '../src/cli/fail.ts';
 import { MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { fromScratch } from './from-scratch.ts';
+import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
 import { llmTiny } from './llm-tiny.ts';
 import { sciworld } from './sciworld.ts';
@@ -44,6 +45,11 @@ export function experimentProgram(): Command {
     .description('a tiny chat model: fine-tuned on the planner, then an adapter by reinforcement learning')
     .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
     .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed, updates: 60 })));
+  program
+    .command('gallery')
+    .description('pictures of every page of the viewer, of short runs that it records')
+    .argument('[runs...]', 'recorded runs to photograph instead')
+    .action((runs: readonly string[]) => runCommand(() => gallery(runs)));
   return program;
 }
 

@@ -18,6 +18,7 @@ import type { Group } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
 import { quarantine } from '../../src/learner/quarantine.ts';
 import { type Breakage, type Moments, Trainer, type UpdateResult } from '../../src/learner/trainer.ts';
+import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
@@ -26,6 +27,7 @@ import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { groupWithinLag, lagOfTokens } from '../../src/schedule/admission.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
+import type { WeightsCommand } from '../cluster/protocol.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { SchedulerCommand, SchedulerSnapshot } from '../scheduler/protocol.ts';
 import type { BrokenUpdate, GroupFinished, LearnerCommand, LearnerInit, SaveReport, UpdateReport } from './protocol.ts';
@@ -102,10 +104,10 @@ class Learner {
     this.#lastEnd = end;
     const report = updateReport(this.#trainer.params.version, batch, stale, result, broken, times);
     const { epochs, minibatches } = trainer;
-    await this.publish();
+    const digest = await this.publish();
     await this.#scheduler().tell({
       type: 'updated',
-      report: broken ? { ...report, skipped: epochs * minibatches } : report,
+      report: { ...report, skipped: broken ? epochs * minibatches : 0, ...(digest ? { digest } : {}) },
     });
     const due = report.version % this.#init.checkpoint.everyUpdates === 0 || this.#saveAgain;
     if (due && !broken) await this.save(); // broken: the last good one stays the newest
@@ -123,9 +125,19 @@ class Learner {
     return { ...broken, quarantine: file, inARow, rolledBack };
   }
 
-  async publish(): Promise<void> {
-    const inference = this.#ctx.resolve<InferenceCommand>(this.#init.paths.inference);
-    await inference.tell({ type: 'loadWeights', params: this.#trainer.params });
+  /** Publishes the weights. @returns their digest, where it is asked for */
+  async publish(): Promise<string | undefined> {
+    const { paths, digests, trainer } = this.#init;
+    const { params } = this.#trainer;
+    await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params });
+    if (!digests) return undefined;
+    const bytes = encodeWeights(trainer.model, params);
+    const digest = digestOf(bytes);
+    if (paths.weights !== undefined) {
+      const { version } = params;
+      await this.#ctx.resolve<WeightsCommand>(paths.weights).tell({ type: 'publish', version, digest, bytes });
+    }
+    return digest;
   }
 
   /**

@@ -62,6 +62,8 @@ export interface UpdateReport {
   /** Milliseconds computing, and waiting for groups before. */
   readonly busyMs: number;
   readonly idleMs: number;
+  /** Digest of the new weights, in a run with a journal. */
+  readonly digest?: string | undefined;
   /** Broken update, set where it was taken back; its groups count as filtered. */
   readonly broken?: BrokenUpdate | undefined;
 }
@@ -93,6 +95,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     /** `quarantine` folder of the run. */
     readonly dir: string;
   };
+  /** True to report the digest of every update's weights. */
+  readonly digests: boolean;
   /** Updates at which the run ends: groups that arrive later are kept, not trained on. */
   readonly maxUpdates: number | undefined;
   readonly checkpoint: RunConfig['checkpoint'] & {
@@ -105,7 +109,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     /** True in serial mode: all groups are handed over again after a checkpoint. */
     readonly barrier: boolean;
   };
-  readonly paths: { readonly inference: string; readonly scheduler: string };
+  /** Paths of others; `weights` where they are announced to other machines. */
+  readonly paths: { readonly inference: string; readonly scheduler: string; readonly weights?: string | undefined };
 }
 
 /** Identity of a checkpoint: the conditions under which its weights are valid. */

@@ -85,11 +85,6 @@ export function isTraining({ purpose }: { readonly purpose: Purpose }): boolean 
   return purpose.name === 'train';
 }
 
-/** Trajectory of a checkpoint, revived with its typed arrays. */
-export function revived(trajectory: Trajectory): Trajectory {
-  return { ...trajectory, turns: reviveTurns(trajectory.turns) };
-}
-
 export function openEpisode(
   group: GroupRun,
   member: number,

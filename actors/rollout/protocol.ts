@@ -4,10 +4,13 @@
  */
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Task } from '../../src/core/task.ts';
+import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { RolloutTotals } from '../../src/record/run-status.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent } from '../inference/protocol.ts';
+
+export type { GroupTicket, Purpose } from '../../src/core/ticket.ts';
 
 export type RolloutCommand = Play | Abandon | Restore | Pause | Resume | Capture | ActedEvent | EnvObserved;
 
@@ -15,27 +18,6 @@ export type RolloutCommand = Play | Abandon | Restore | Pause | Resume | Capture
 export interface Play {
   readonly type: 'play';
   readonly groups: readonly GroupTicket[];
-}
-
-/** Ticket of a group to be played. */
-export interface GroupTicket {
-  /** Group number, unique in the run. */
-  readonly group: number;
-  readonly task: Task;
-  /** Turns each episode may take. */
-  readonly horizon: number;
-  /** Size: the number of episodes. */
-  readonly size: number;
-  readonly purpose: Purpose;
-}
-
-/** Purpose that a group's episodes are played for. */
-export interface Purpose {
-  /** `train`, or the name of an evaluation. */
-  readonly name: string;
-  readonly temperature: number;
-  /** Seed of this group, uint32; each episode's sampling seed follows from it. */
-  readonly seed: number;
 }
 
 /** Abandons groups that are no longer wanted; they are not reported. */
@@ -79,6 +61,8 @@ export interface RolloutState {
   /** Training groups, in launch order. */
   readonly running: readonly SavedGroup[];
   readonly nextEpisode: number;
+  /** Training groups that other machines play; absent where there are none. */
+  readonly elsewhere?: readonly number[];
   readonly totals: RolloutTotals;
 }
 

@@ -12,6 +12,7 @@
 import type { Failure } from '../../src/core/failure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { packRequests, unpackActed } from '../../src/policy/turn-batch.ts';
+import { revivedTrajectory } from '../../src/record/trace.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent, InferenceCommand } from '../inference/protocol.ts';
@@ -28,7 +29,6 @@ import {
   openGroup,
   reopenEpisode,
   requestFor,
-  revived,
   savedGroup,
   usesTurn,
 } from './episode-run.ts';
@@ -125,7 +125,7 @@ class Rollouts {
     this.#training = 'paused';
     for (const { ticket, saved } of groups) {
       const group = openGroup(ticket);
-      for (const { member, trajectory } of saved.finished) group.finished[member] = revived(trajectory);
+      for (const { member, trajectory } of saved.finished) group.finished[member] = revivedTrajectory(trajectory);
       this.#gathered += saved.finished.length;
       this.#groups.set(group.group, group);
       for (const one of saved.running) {

@@ -1,7 +1,7 @@
 /** Deliveries: finished groups with the learner, not yet consumed by an update. */
 import type { Group } from '../../src/core/trajectory.ts';
 import { type GroupFacts, groupFacts } from '../../src/record/group-facts.ts';
-import { reviveTurns, toJson } from '../../src/record/trace.ts';
+import { revivedTrajectory, toJson } from '../../src/record/trace.ts';
 
 interface Delivered {
   readonly group: Group;
@@ -71,6 +71,5 @@ export class Deliveries {
 
 /** Group of a checkpoint, revived with its typed arrays. */
 export function revivedGroup(group: Group): Group {
-  const trajectories = group.trajectories.map((one) => ({ ...one, turns: reviveTurns(one.turns) }));
-  return { ...group, trajectories };
+  return { ...group, trajectories: group.trajectories.map(revivedTrajectory) };
 }

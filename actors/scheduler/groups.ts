@@ -104,13 +104,20 @@ export class LaunchedGroups {
    * State for a checkpoint. Evaluations under way are not kept, since a resumed run has lost their episodes: they count
    * as filtered.
    * @param running as the rollouts reported them
-   * @throws {LongplayError} STALLED when a group is neither with the rollouts nor with the learner
+   * @param isElsewhere true for a group of which the rollouts have nothing: its ticket alone is kept
+   * @throws {LongplayError} STALLED when a group is neither with the rollouts nor elsewhere nor with the learner
    */
-  saved(running: RolloutState['running']): Pick<SchedulerState, 'accounting' | 'running' | 'delivered'> {
+  saved(
+    running: RolloutState['running'],
+    isElsewhere: (group: number) => boolean = () => false,
+  ): Pick<SchedulerState, 'accounting' | 'running' | 'tickets' | 'delivered'> {
     const training = this.#training();
     const kept = running.filter(({ group }) => this.#outstanding.has(group));
-    if (kept.length !== training.length) {
-      const missing = training.filter(({ group }) => !kept.some((one) => one.group === group));
+    const there = new Set(kept.map(({ group }) => group));
+    const absent = training.filter(({ group }) => !there.has(group));
+    const tickets = absent.filter(({ group }) => isElsewhere(group));
+    if (tickets.length !== absent.length) {
+      const missing = absent.filter(({ group }) => !isElsewhere(group));
       throw new LongplayError(
         'STALLED',
         `checkpoint: the rollouts do not have ${missing.map(({ group }) => `group ${group}`).join(', ')}`,
@@ -120,7 +127,9 @@ export class LaunchedGroups {
     for (const { size } of training) inFlight += size;
     const { accounting } = this;
     const filtered = accounting.filtered + accounting.inFlight - inFlight;
-    return { accounting: { ...accounting, filtered, inFlight }, running: kept, delivered: this.deliveries.saved() };
+    const delivered = this.deliveries.saved();
+    const saved = { accounting: { ...accounting, filtered, inFlight }, running: kept, delivered };
+    return tickets.length > 0 ? { ...saved, tickets } : saved;
   }
 
   #training(): GroupTicket[] {

@@ -47,18 +47,12 @@ export class Launcher {
       const next = this.#evaluations.next();
       if (!next) break;
       const { plan, task, purpose } = next;
-      launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose });
+      launch({ group: this.#nextGroup++, task, horizon: plan.horizon, size: plan.episodes, purpose, version });
     }
     for (let start = mayLaunch(phase) ? this.#admitted(version) : 0; start > 0; start--) {
-      launch(this.trainingTicket(this.#nextGroup++, this.tasks.next(), horizon));
+      launch(trainingTicket(this.#init, this.#nextGroup++, this.tasks.next(), horizon, version));
     }
     return tickets;
-  }
-
-  /** Ticket of a group to train on. */
-  trainingTicket(group: number, task: Task, horizon: number): GroupTicket {
-    const purpose = { name: 'train', temperature: 1, seed: seedFrom(this.#init.seed, 'group', group) };
-    return { group, task, horizon, size: this.#init.rollout.groupSize, purpose };
   }
 
   /** Number of training groups that may start now. */
@@ -76,4 +70,16 @@ export class Launcher {
       maxRunning: this.#init.rollout.concurrentGroups,
     });
   }
+}
+
+/** Ticket of a group to train on. */
+export function trainingTicket(
+  { seed, rollout }: Pick<SchedulerInit, 'seed' | 'rollout'>,
+  group: number,
+  task: Task,
+  horizon: number,
+  version: number,
+): GroupTicket {
+  const purpose = { name: 'train', temperature: 1, seed: seedFrom(seed, 'group', group) };
+  return { group, task, horizon, size: rollout.groupSize, purpose, version };
 }

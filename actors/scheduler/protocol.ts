@@ -2,15 +2,18 @@
  * Messages of the scheduler, which decides what is played and keeps the accounts: horizon, admission, tasks,
  * evaluations, the end of training, checkpoints.
  */
-import type { Accounting, Failure } from '../../src/core/failure.ts';
+import type { Accounting } from '../../src/core/failure.ts';
 import type { Task } from '../../src/core/task.ts';
-import type { Group, Trajectory } from '../../src/core/trajectory.ts';
+import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
+import type { Group } from '../../src/core/trajectory.ts';
 import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { HorizonState } from '../../src/schedule/horizon-schedule.ts';
 import type { TaskSamplerState } from '../../src/schedule/task-sampler.ts';
 import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
 import type { RolloutState, SavedGroup } from '../rollout/protocol.ts';
+
+export type { FailedAttempt, GaveUp, PlayedGroup } from '../../src/core/ticket.ts';
 
 export type SchedulerCommand =
   | Train
@@ -124,26 +127,6 @@ export interface Played {
   readonly totals: RolloutTotals;
 }
 
-export interface PlayedGroup {
-  readonly group: number;
-  /** Trajectories by member. */
-  readonly trajectories: readonly Trajectory[];
-  /** Steps of training episodes when it finished. */
-  readonly envSteps: number;
-}
-
-export interface GaveUp {
-  readonly group: number;
-  /** Failure of the last attempt. */
-  readonly failure: Failure;
-  readonly attempts: number;
-}
-
-export interface FailedAttempt {
-  readonly group: number;
-  readonly failure: Failure;
-}
-
 /**
  * Progress of the rollouts between two `played`, at most every 250 ms; never in serial mode, where it would be a timer.
  */
@@ -172,6 +155,10 @@ export interface SchedulerState {
   readonly accounting: Accounting;
   /** Groups with episodes running, in launch order. */
   readonly running: readonly SavedGroup[];
+  /** Training groups of which nothing has been played: the tickets are all there is of them. Absent where there are none. */
+  readonly tickets?: readonly GroupTicket[];
+  /** Position in the run's journal: entries up to it are in this state. Absent in a run without a journal. */
+  readonly journal?: number;
   /** Finished groups that no update has consumed, in the order in which they were handed over. */
   readonly delivered: readonly SavedDelivery[];
   /** Task indices that kept failing. */

@@ -10,22 +10,26 @@
 import { isInformative } from '../../src/algo/dynamic-sampling.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError } from '../../src/core/errors.ts';
+import type { GroupTicket } from '../../src/core/ticket.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import { consumedFacts } from '../../src/record/group-facts.ts';
 import type { RolloutTotals, RunStatus } from '../../src/record/run-status.ts';
 import type { BehaviorFactory, Context, ReplyTo } from '../../src/runtime/actor.ts';
 import { type HorizonState, horizon, next as nextHorizon } from '../../src/schedule/horizon-schedule.ts';
-import type { GroupFinished, SaveReport, UpdateReport } from '../learner/protocol.ts';
-import type { RecorderCommand } from '../recorder/protocol.ts';
-import type { RolloutCommand, RolloutState } from '../rollout/protocol.ts';
+import { WaitingTickets } from '../../src/schedule/waiting-tickets.ts';
+import type { SaveReport, UpdateReport } from '../learner/protocol.ts';
+import type { RolloutState } from '../rollout/protocol.ts';
 import { Deliveries, revivedGroup } from './deliveries.ts';
 import { Evaluations } from './evaluations.ts';
 import { LaunchedGroups } from './groups.ts';
-import { Launcher } from './launcher.ts';
+import { Journaling, type SchedulerJournal } from './journaling.ts';
+import { Launcher, trainingTicket } from './launcher.ts';
+import { Outgoing, type SchedulerPaths } from './outgoing.ts';
 import {
   handsOver,
   isQuiet,
   isTraining,
+  mayLaunch,
   nextPhase,
   type Phase,
   type PhaseEffect,
@@ -73,15 +77,19 @@ export interface SchedulerInit extends Pick<RunConfig, 'seed' | 'stop'> {
     readonly everyUpdates: number;
     readonly plans: readonly EvaluationPlan[];
   };
-  /** Paths of the other actors; `learner` is undefined in a run that does not learn. */
-  readonly paths: { readonly rollout: string; readonly learner: string | undefined; readonly recorder: string };
+  /** Journal, where the run keeps one. */
+  readonly journal?: SchedulerJournal | undefined;
+  readonly paths: SchedulerPaths;
 }
 
 /** Milliseconds of silence before training resumes after a barrier: longer than any timer of an actor. */
 const QUIET_MS = 100;
 
-/** Internal end of the silence; no other actor can send it. */
-type Internal = SchedulerCommand | { readonly type: 'resume' };
+/** Milliseconds until a journal that could not be written is tried again. */
+const JOURNAL_MS = 1000;
+
+/** Internal: the end of the silence, and the next try at the journal. No other actor can send them. */
+type Internal = SchedulerCommand | { readonly type: 'resume' } | { readonly type: 'writeJournal' };
 
 export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
   return (ctx) => {
@@ -100,6 +108,7 @@ export function schedulerActor(init: SchedulerInit): BehaviorFactory<Internal> {
         progressed: ({ totals }) => scheduler.progressed(totals),
         captured: (captured) => scheduler.captured(captured),
         resume: () => scheduler.on({ type: 'resume' }),
+        writeJournal: () => scheduler.writeJournal(),
       },
     };
   };
@@ -112,16 +121,16 @@ class Scheduler {
   readonly #evaluations = new Evaluations();
   readonly #launcher: Launcher;
   readonly #progress: Progress;
+  readonly #journal: Journaling;
+  /** Groups of the journal that were launched under weights which the learner has yet to make again. */
+  readonly #waiting = new WaitingTickets();
+  readonly #out: Outgoing;
   #phase: Phase = START;
   /** Checkpoint that a resumed run begins with, until it has gone on from there. */
   #checkpoint: SchedulerState | undefined;
   #training: ReplyTo<TrainEnded> | undefined;
   #snapshot: ReplyTo<SchedulerSnapshot> | undefined;
-  /** Number of captures asked of the rollouts. */
-  #captures = 0;
   #cancelQuiet = () => {};
-  /** Number of checkpoints that were barriers: the learner drops groups handed over before the last one. */
-  #barriers = 0;
   #version: number;
   #horizon: HorizonState;
 
@@ -134,6 +143,12 @@ class Scheduler {
     this.#groups = new LaunchedGroups(new Deliveries(init.labelOf, informative), state?.accounting);
     this.#launcher = new Launcher(init, this.#groups, this.#evaluations);
     this.#progress = new Progress(ctx.clock, init.stop, state);
+    this.#out = new Outgoing((path) => ctx.resolve(path), init.paths);
+    this.#journal = new Journaling(
+      init.journal,
+      () => void ctx.after(JOURNAL_MS, { type: 'writeJournal' }),
+      (text) => this.#out.recorder({ type: 'noticed', text }),
+    );
     this.#checkpoint = state;
     this.#version = version;
     this.#horizon = horizon;
@@ -163,7 +178,7 @@ class Scheduler {
     // Training is over and its checkpoint written: what was kept for it makes room.
     if (this.#phase.name === 'ended') {
       const groups = this.#groups.abandonTraining();
-      if (groups.length > 0) this.#tellRollouts({ type: 'abandon', groups });
+      if (groups.length > 0) this.#out.rollouts({ type: 'abandon', groups });
     }
     this.#evaluations.open(plan, (record) => this.#ctx.reply(replyTo, record));
     this.#launch();
@@ -193,14 +208,15 @@ class Scheduler {
     this.#horizon = nextHorizon(this.#horizon, report.consumed);
     const facts = this.#groups.deliveries.factsOf([...report.trained, ...report.filtered]);
     this.#groups.consumed(report);
-    this.#tellRecorder({ type: 'updated', report, status: this.status(), consumed: consumedFacts(facts) });
+    this.#journal.updated(report);
+    this.#out.recorder({ type: 'updated', report, status: this.status(), consumed: consumedFacts(facts) });
     if (this.#endIfDone()) return;
     const { everyUpdates, plans } = this.#init.evaluation;
     if (everyUpdates > 0 && this.#version % everyUpdates === 0) {
       const version = this.#version;
       for (const plan of plans) {
         const named = { ...plan, name: `${plan.name} @${version}` };
-        this.#evaluations.open(named, (record) => this.#tellRecorder({ type: 'evaluated', version, record }));
+        this.#evaluations.open(named, (record) => this.#out.recorder({ type: 'evaluated', version, record }));
       }
     }
     this.#launch();
@@ -212,42 +228,64 @@ class Scheduler {
   }
 
   saved(report: SaveReport): void {
-    this.#tellRecorder({ type: 'saved', report });
-    if (this.#init.barrier) this.#barriers++;
+    this.#out.recorder({ type: 'saved', report });
+    if (this.#init.barrier) this.#out.barriers++;
+    if (report.ok) this.#journal.trim();
     this.on({ type: 'saved' });
   }
 
   // --- what the rollouts tell -------------------------------------------------------------------------------------
 
-  played({ groups, gaveUp, failed, totals }: Played): void {
+  played(played: Played): void {
+    const { groups, gaveUp, failed, totals } = played;
     this.#progress.totals = totals;
+    // Once: the learner gets with a group what the journal says.
+    const shares = groups.map(({ envSteps }) => this.#progress.share(this.#version, envSteps));
+    if (!isTraining(this.#phase)) {
+      this.#book(played, shares);
+      return;
+    }
+    const { elapsedMs } = this.#progress;
+    const journaled = () => groups.map((group, i) => ({ ...group, progress: shares[i]! }));
+    this.#journal.record(
+      () => ({ type: 'played', groups: journaled(), gaveUp, failed, elapsedMs }),
+      () => this.#book(played, shares),
+    );
+  }
+
+  writeJournal(): void {
+    this.#journal.flush();
+    if (!this.#journal.isBehind) this.#launch();
+  }
+
+  #book({ groups, gaveUp, failed }: Played, shares: readonly number[]): void {
     for (const { group, failure } of failed) {
       const ticket = this.#groups.failed(group, failure.cause);
-      if (ticket) this.#tellRecorder({ type: 'failed', task: ticket.task, failure });
+      if (ticket) this.#out.recorder({ type: 'failed', task: ticket.task, failure });
     }
-    for (const group of groups) this.#finished(group);
+    for (const [i, group] of groups.entries()) this.#finished(group, shares[i]!);
     for (const group of gaveUp) this.#gaveUp(group);
     this.#evaluations.settle();
     if (!this.#endIfDone() || this.#evaluations.size > 0) this.#launch();
-    this.#tellRecorder({ type: 'progressed', status: this.status() });
+    this.#out.recorder({ type: 'progressed', status: this.status() });
   }
 
   progressed(totals: RolloutTotals): void {
     this.#progress.totals = totals;
-    this.#tellRecorder({ type: 'progressed', status: this.status() });
+    this.#out.recorder({ type: 'progressed', status: this.status() });
   }
 
   captured({ id, state }: Captured): void {
-    if (id !== this.#captures) return; // of a checkpoint that was given up meanwhile
+    if (id !== this.#out.captures) return; // of a checkpoint that was given up meanwhile
     this.#progress.totals = state.totals;
     this.on({ type: 'captured', evaluating: this.#evaluations.size > 0 }, state);
   }
 
-  #finished({ group, trajectories, envSteps }: PlayedGroup): void {
+  #finished({ group, trajectories }: PlayedGroup, progress: number): void {
     const ticket = this.#groups.finished(group, trajectories.length);
     if (!ticket) return; // abandoned meanwhile
     const { task, horizon, size, purpose } = ticket;
-    this.#tellRecorder({ type: 'episodes', trajectories, purpose: purpose.name });
+    this.#out.recorder({ type: 'episodes', trajectories, purpose: purpose.name });
     if (this.#evaluations.finished(purpose.name, trajectories)) {
       this.#groups.filter(size);
       return;
@@ -258,18 +296,17 @@ class Scheduler {
       return;
     }
     const finished: Group = { group, task, horizon, trajectories };
-    const progress = this.#progress.share(this.#version, envSteps);
     this.#groups.deliveries.add(finished, progress);
-    if (handsOver(this.#phase)) this.#handOver([{ group: finished, progress }]);
+    if (handsOver(this.#phase)) this.#out.handOver([{ group: finished, progress }]);
   }
 
   #gaveUp({ group, failure, attempts }: GaveUp): void {
     const ticket = this.#groups.gaveUp(group, failure.cause);
     if (!ticket) return;
     const { task, size, purpose } = ticket;
-    this.#tellRecorder({ type: 'failed', task, failure });
+    this.#out.recorder({ type: 'failed', task, failure });
     if (this.#evaluations.gaveUp(purpose.name, size) || !this.#launcher.tasks.quarantine(task)) return;
-    this.#tellRecorder({ type: 'quarantined', task, failure, attempts });
+    this.#out.recorder({ type: 'quarantined', task, failure, attempts });
   }
 
   // --- phases -----------------------------------------------------------------------------------------------------
@@ -288,11 +325,10 @@ class Scheduler {
   #carryOut(effect: PhaseEffect, state: RolloutState | undefined): void {
     const carriers: Record<PhaseEffect, () => void> = {
       restore: () => this.#restore(this.#checkpoint!),
-      pause: () => this.#tellRollouts({ type: 'pause', ended: false }),
-      end: () => this.#tellRollouts({ type: 'pause', ended: true }),
+      pause: () => this.#out.rollouts({ type: 'pause', ended: false }),
+      end: () => this.#out.rollouts({ type: 'pause', ended: true }),
       capture: () => {
-        const atRest = this.#init.barrier || this.#phase.name === 'restoring';
-        this.#tellRollouts({ type: 'capture', id: ++this.#captures, atRest });
+        this.#out.capture(this.#init.barrier || this.#phase.name === 'restoring');
       },
       answer: () => this.#answerSnapshot(this.#state(state!)),
       answerCheckpoint: () => this.#answerSnapshot(this.#checkpoint!),
@@ -303,16 +339,18 @@ class Scheduler {
       resume: () => {
         this.#checkpoint = undefined;
         this.#ctx.system.reorder(this.#version);
-        this.#tellRollouts({ type: 'resume' });
+        this.#out.rollouts({ type: 'resume' });
       },
-      handOver: () => this.#handOver(this.#groups.deliveries.all()),
+      handOver: () => this.#out.handOver(this.#groups.deliveries.all()),
       launch: () => this.#launch(),
     };
     carriers[effect]();
   }
 
   /** State of the run, as a checkpoint keeps it. */
-  #state({ running, nextEpisode, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
+  #state({ running, nextEpisode, elsewhere, totals: { envSteps, episodes } }: RolloutState): SchedulerState {
+    const position = this.#journal.checkpoint(this.#version);
+    const away = new Set(elsewhere);
     return {
       format: 2,
       ...this.#launcher.saved,
@@ -320,19 +358,27 @@ class Scheduler {
       envSteps,
       episodes,
       elapsedMs: this.#progress.elapsedMs,
-      ...this.#groups.saved(running),
+      ...this.#groups.saved(
+        running,
+        (group) => away.has(group) || this.#waiting.has(group) || this.#journal.holds(group),
+      ),
+      ...(position === undefined ? {} : { journal: position }),
     };
   }
 
   /** Restores a checkpoint: sends its episodes to the rollouts; training goes on when each is back at its last turn. */
-  #restore({ delivered, running }: SchedulerState): void {
+  #restore({ delivered, running, tickets = [] }: SchedulerState): void {
+    for (const ticket of tickets) {
+      this.#groups.restore(ticket);
+      this.#waiting.add(ticket);
+    }
     for (const { group, progress } of delivered) this.#groups.deliveries.add(revivedGroup(group), progress);
     const groups = running.map((saved) => {
-      const ticket = this.#launcher.trainingTicket(saved.group, saved.task, saved.horizon);
+      const ticket = trainingTicket(this.#init, saved.group, saved.task, saved.horizon, this.#version);
       this.#groups.restore(ticket);
       return { ticket, saved };
     });
-    this.#tellRollouts({ type: 'restore', groups });
+    this.#out.rollouts({ type: 'restore', groups });
   }
 
   #answerSnapshot(run: SchedulerState): void {
@@ -355,22 +401,19 @@ class Scheduler {
   // --- groups and addresses -----------------------------------------------------------------------------------------
 
   #launch(): void {
-    const groups = this.#launcher.launch(this.#phase, this.#version, horizon(this.#horizon));
-    if (groups.length > 0) this.#tellRollouts({ type: 'play', groups });
-  }
-
-  #handOver(groups: readonly { readonly group: Group; readonly progress: number }[]): void {
-    const learner = this.#ctx.resolve<GroupFinished>(this.#init.paths.learner!);
-    for (const { group, progress } of groups) {
-      void learner.tell({ type: 'group', group, progress, barrier: this.#barriers });
-    }
-  }
-
-  #tellRollouts(command: RolloutCommand): void {
-    void this.#ctx.resolve<RolloutCommand>(this.#init.paths.rollout).tell(command);
-  }
-
-  #tellRecorder(command: RecorderCommand): void {
-    void this.#ctx.resolve<RecorderCommand>(this.#init.paths.recorder).tell(command);
+    if (this.#journal.isBehind) return; // `writeJournal` launches
+    const due = mayLaunch(this.#phase) ? this.#waiting.take(this.#version) : [];
+    const tickets = this.#launcher.launch(this.#phase, this.#version, horizon(this.#horizon));
+    const play = (groups: readonly GroupTicket[]) => {
+      if (groups.length > 0) this.#out.rollouts({ type: 'play', groups });
+    };
+    play(due);
+    if (tickets.length === 0) return;
+    if (isTraining(this.#phase)) {
+      this.#journal.record(
+        () => ({ type: 'launched', tickets }),
+        () => play(tickets),
+      );
+    } else play(tickets);
   }
 }

@@ -85,9 +85,13 @@ export class TextCraft implements Env {
     return new TextCraftSession(book.effects, book.offers, drawStart(book.tree, task.index, task.seed), this.#options);
   }
 
-  /** Opens an episode from a recorded goal and list of commands instead of a task. */
-  openFrom(start: text.Start): TextCraftSession {
-    return new TextCraftSession(this.#book.effects, this.#book.offers, start, this.#options);
+  /**
+   * Opens an episode from a recorded goal and list of commands instead of a task.
+   * @param seed of the task, whose names and recipes hold where options vary them; absent: the true ones
+   */
+  openFrom(start: text.Start, seed = EVAL_SEED): TextCraftSession {
+    const { effects, offers } = this.#bookOf(seed);
+    return new TextCraftSession(effects, offers, start, this.#options);
   }
 
   /** Tree of the rule book that holds under a task seed. */

@@ -158,7 +158,7 @@ async function bareLoop(pool: EnvPool, routes: { bare: (event: EnvEvent) => void
     const open = () => {
       if (groups === TASKS) return;
       const task = { env: 'textcraft', index: groups, seed: first };
-      const group = openGroup({ group: first + groups++, task, horizon: HORIZON, size: REPEATS, purpose });
+      const group = openGroup({ group: first + groups++, task, horizon: HORIZON, size: REPEATS, purpose, version: 0 });
       for (let member = 0; member < REPEATS; member++) {
         const episode = next++;
         runs.set(episode, openEpisode(group, member, episode, 1, performance.now()));

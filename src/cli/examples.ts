@@ -16,6 +16,7 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   play: ['play ./my/env.mjs', 'play ./my/env.mjs --task 3 --horizon 10'],
   replay: ['replay runs/run', 'replay runs/run --check'],
+  'replay-learner': ['replay-learner runs/run', 'replay-learner runs/run --json'],
   view: ['view runs/run', 'view runs/one runs/other', 'view runs/run --out report.html'],
   export: [
     'export runs/run --out episodes.json',
@@ -29,5 +30,9 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   'serve-env': ['serve-env ./my/env.mjs', 'serve-env ./my/env.mjs --port 0 --threads 2'],
   'serve-policy': ['serve-policy runs/run', 'serve-policy runs/run --port 8001 --name mine'],
   'serve-retriever': ['serve-retriever corpus.index --topk 5'],
+  worker: [
+    'worker nats://127.0.0.1:4222 --run run',
+    'worker nats://127.0.0.1:4222 --run mine --slots 4 --env ./my/env.mjs',
+  ],
   doctor: ['doctor', 'doctor --json', 'doctor --model /models/base --quantize int8'],
 };

@@ -19,12 +19,13 @@ export interface Interrupt {
  * Listens for SIGINT and SIGTERM. The second one exits with 128 + its number; so does the first one's deadline, with 1
  * and one line, because a run that cannot end is a failed run.
  * @param say tells a person, one line
+ * @param how it will end, in words
  */
-export function onInterrupt(say: (line: string) => void): Interrupt {
+export function onInterrupt(say: (line: string) => void, how = 'ending the run with a checkpoint'): Interrupt {
   const controller = new AbortController();
   let deadline: NodeJS.Timeout | undefined;
   const close = onFirstSignal((signal) => {
-    say(`${signal}: ending the run with a checkpoint within ${DRAIN_SECONDS} s; again to exit at once`);
+    say(`${signal}: ${how} within ${DRAIN_SECONDS} s; again to exit at once`);
     deadline = setTimeout(() => {
       say(`longplay: the run did not end within ${DRAIN_SECONDS} s of ${signal}; the newest checkpoint is kept`);
       process.exit(1);

@@ -14,6 +14,7 @@ export const FAILURE_CAUSES = [
   'protocol', // an answer for another episode, or one that breaks the time-step contract
   'lost', // its host ended by another's fault, and its actions must not be taken again
   'policy', // the policy could not decide
+  'worker', // the machine that played it went away, or sent what cannot be believed
   'injected-drop', // chaos mode lost the message
 ] as const;
 

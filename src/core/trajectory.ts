@@ -27,6 +27,11 @@ export interface ChoiceDecision extends DecisionBase {
   readonly choice: number;
   /** log π of the choice over the turn's `actions`, under the behaviour policy. */
   readonly logprob: number;
+  /**
+   * [2·K] likeliest actions at temperature 1: K pairs of an index into the turn's `actions` and its π in ten-thousandths,
+   * the likeliest first, K at most 8. For people: nothing is trained on it. Absent where the policy did not tell.
+   */
+  readonly likeliest?: Int32Array;
 }
 
 /** Decision that sampled a run of tokens. */

@@ -65,6 +65,7 @@ export async function checkModel(
       return undefined;
     }
   };
+  // Out of the table: without an engine there is nothing to find out, and its error says what to do.
   const engine = await openEngine(engineOptions);
   try {
     const opened = await timed('folder', async () => open(folder, quantize, scratch));

@@ -8,7 +8,7 @@ import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
 import type { MemberState } from './episode-state.ts';
 import type { Acted, ActRequest } from './policy.ts';
-import { drawFrom } from './sampling.ts';
+import { drawFrom, likeliestOf } from './sampling.ts';
 
 /** Outputs of a call at the position that decides. */
 export interface Scored {
@@ -30,7 +30,8 @@ export function choose(member: MemberState, request: ActRequest, { scores, value
   for (let i = 0; i < actions.length; i++) listed[i] = scores[candidates[actions[i]!]!.row]!;
   const { at, logprob } = drawFrom(listed, request.temperature, drawOf(request));
   const context = transcript.takeContext();
-  const decision: Decision = { kind: 'choice', version, context, value, choice: at, logprob };
+  const likeliest = likeliestOf(listed);
+  const decision: Decision = { kind: 'choice', version, context, value, choice: at, logprob, likeliest };
   return { episode: member.episode, turn: request.turn, action: transcript.table[actions[at]!]!, decision };
 }
 

@@ -15,6 +15,7 @@ export class RandomPolicy implements Policy {
     this.maxBatch = maxBatch;
   }
 
+  /** Takes no weights: there are none. */
   load(): void {}
 
   get waiting(): number {
@@ -43,6 +44,7 @@ export class RandomPolicy implements Policy {
   }
 
   step(): readonly Acted[] {
+    // At most `maxBatch` a call, oldest first, as the policies with an engine do.
     const batch = this.#queue.splice(0, this.maxBatch);
     return batch.map(({ episode, turn, actions, samplingSeed }) => {
       const at = Rng.fromSeed(seedFrom(samplingSeed, turn)).int(actions.length);
@@ -52,6 +54,7 @@ export class RandomPolicy implements Policy {
 
   release(episodes: readonly number[]): void {
     for (const episode of episodes) this.#tables.delete(episode);
+    // A turn that waits goes with its episode: nothing would take its answer, and its table is gone.
     this.#queue = this.#queue.filter(({ episode }) => this.#tables.has(episode));
   }
 

@@ -9,6 +9,36 @@ export interface Drawn {
   readonly logprob: number;
 }
 
+/** Most alternatives that a decision keeps the probability of. */
+const MOST_KEPT = 8;
+
+/** Parts that a probability is kept in: enough for a bar, and four digits in a trace. */
+const PARTS = 10_000;
+
+/**
+ * Likeliest alternatives of softmax(scores).
+ * @param scores scores of the listed alternatives, finite
+ * @returns [2·K] K = min(8, listed) pairs of a position and its probability in ten-thousandths, likeliest first; of equals
+ * the first
+ */
+export function likeliestOf(scores: ArrayLike<number>): Int32Array {
+  const n = scores.length;
+  const order: number[] = [];
+  let total = 0;
+  let peak = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < n; i++) peak = Math.max(peak, scores[i]!);
+  for (let i = 0; i < n; i++) {
+    const score = scores[i]!;
+    total += Math.exp(score - peak);
+    if (order.length === MOST_KEPT && score <= scores[order[MOST_KEPT - 1]!]!) continue;
+    let at = order.length;
+    while (at > 0 && scores[order[at - 1]!]! < score) at--; // an insertion: there are eight at most
+    order.splice(at, 0, i);
+    if (order.length > MOST_KEPT) order.pop();
+  }
+  return Int32Array.from(order.flatMap((i) => [i, Math.round((PARTS * Math.exp(scores[i]! - peak)) / total)]));
+}
+
 /**
  * Draws from scores.
  * @param scores scores of the listed alternatives, at least one, finite

@@ -112,6 +112,7 @@ function modelOf(
     ...(rslora ? { rslora } : {}),
   };
   const model = { ...frozenAs(pretrained, quantize, cache), adapter: lora, valueHead };
+  // Projections that the model does not have show here first, where the configuration can still be blamed.
   try {
     parameterSpecs(model);
   } catch (thrown) {

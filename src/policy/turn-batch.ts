@@ -125,8 +125,8 @@ function isPlain({ given, history, partial, lastAction }: ActRequest): boolean {
 /** Batch of answers, in order. */
 export interface ActedBatch {
   /**
-   * [N, 8]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages, length of
-   * `versions`
+   * [N, 9]: kind, episode, turn, version, choice (or number of tokens), length of the context, whether it has stages, length of
+   * `versions`, length of `likeliest`
    */
   readonly heads: Int32Array;
   /** [N, 5]: value, log-probability of the choice, and of the stages waitMs, prefillMs, decodeMs */
@@ -139,6 +139,8 @@ export interface ActedBatch {
   readonly logprobs: Float32Array;
   /** Versions of the runs that were sampled under more than one. */
   readonly versions: Int32Array;
+  /** Likeliest actions of the choices that tell them. */
+  readonly likeliest: Int32Array;
   /** Answers without a decision, or of a language model. */
   readonly whole: readonly Acted[];
 }
@@ -146,7 +148,7 @@ export interface ActedBatch {
 const CHOICE = 1;
 const TOKENS = 2;
 const MASKED_TOKENS = 3;
-const ACTED_HEAD = 8;
+const ACTED_HEAD = 9;
 const ACTED_NUMBERS = 5;
 
 /** Packs answers as columns, in order. */
@@ -158,23 +160,28 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
   let read = 0;
   let sampled = 0;
   let changes = 0;
+  let told = 0;
   // Sizes first, as above.
   for (const { decision, response } of turns) {
     if (!decision || response) continue;
     read += decision.context.length;
-    if (decision.kind !== 'tokens') continue;
+    if (decision.kind === 'choice') {
+      told += decision.likeliest?.length ?? 0;
+      continue;
+    }
     sampled += decision.tokens.length;
     changes += decision.versions?.length ?? 0;
   }
   const tokens = new Int32Array(read + sampled);
   const logprobs = new Float32Array(sampled);
   const versions = new Int32Array(changes);
-  read = sampled = changes = 0;
+  const likeliest = new Int32Array(told);
+  read = sampled = changes = told = 0;
   for (let i = 0; i < turns.length; i++) {
     const turn = turns[i]!;
     const { decision, response, stages } = turn;
     if (!decision || response) {
-      whole.push(turn);
+      whole.push(turn); // its head stays zero, which reads as WHOLE
       continue;
     }
     const at = ACTED_HEAD * i;
@@ -190,6 +197,11 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
       heads[at] = CHOICE;
       heads[at + 4] = decision.choice;
       numbers[n + 1] = decision.logprob;
+      if (decision.likeliest) {
+        heads[at + 8] = decision.likeliest.length;
+        likeliest.set(decision.likeliest, told);
+        told += decision.likeliest.length;
+      }
     } else {
       heads[at] = decision.masked ? MASKED_TOKENS : TOKENS;
       heads[at + 4] = decision.tokens.length;
@@ -210,17 +222,19 @@ export function packActed(turns: readonly Acted[]): ActedBatch {
     numbers[n + 3] = stages.prefillMs;
     numbers[n + 4] = stages.decodeMs;
   }
-  return { heads, numbers, actions, tokens, logprobs, versions, whole };
+  return { heads, numbers, actions, tokens, logprobs, versions, likeliest, whole };
 }
 
 /** Unpacks answers; contexts and runs are copies, so that none keeps its batch alive. */
-export function unpackActed({ heads, numbers, actions, tokens, logprobs, versions, whole }: ActedBatch): Acted[] {
+export function unpackActed(batch: ActedBatch): Acted[] {
+  const { heads, numbers, actions, tokens, logprobs, versions, likeliest, whole } = batch;
   const out: Acted[] = [];
   let object = 0;
   let action = 0;
   let read = 0;
   let sampled = 0;
   let changes = 0;
+  let told = 0;
   for (let at = 0, n = 0; at < heads.length; at += ACTED_HEAD, n += ACTED_NUMBERS) {
     const kind = heads[at]!;
     if (kind === WHOLE) {
@@ -233,7 +247,15 @@ export function unpackActed({ heads, numbers, actions, tokens, logprobs, version
     const context = tokens.slice(read, (read += heads[at + 5]!));
     let decision: Decision;
     if (kind === CHOICE) {
-      decision = { kind: 'choice', version, context, value, choice: heads[at + 4]!, logprob: numbers[n + 1]! };
+      decision = {
+        kind: 'choice',
+        version,
+        context,
+        value,
+        choice: heads[at + 4]!,
+        logprob: numbers[n + 1]!,
+        ...(heads[at + 8] === 0 ? {} : { likeliest: likeliest.slice(told, (told += heads[at + 8]!)) }),
+      };
     } else {
       const length = heads[at + 4]!;
       decision = {

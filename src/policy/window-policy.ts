@@ -17,7 +17,7 @@ import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import { drawOf } from './decide.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
-import { drawFrom } from './sampling.ts';
+import { drawFrom, likeliestOf } from './sampling.ts';
 
 /** Model, codec and limits of a window policy. */
 export interface WindowPolicyOptions {
@@ -87,6 +87,7 @@ export class WindowPolicy implements Policy {
     return this.#queue.size;
   }
 
+  /** True when every running episode waits: no other turn can arrive before one of them was answered. */
   get complete(): boolean {
     return this.#queue.size > 0 && this.#queue.size === this.#episodes.size;
   }
@@ -109,11 +110,13 @@ export class WindowPolicy implements Policy {
   #submit(request: ActRequest): string | undefined {
     const { codec, config } = this.#options;
     if (request.actions.length === 0) return nothingListed(request);
+    // An episode that is not known brings its history along (a restart of the policy): `follow` takes it up.
     const known = this.#episodes.get(request.episode);
     const transcript = follow(codec, known?.transcript, request);
     const episode = known ?? { transcript, waiting: undefined };
     if (!known) this.#episodes.set(request.episode, episode);
     const { prompt, tokens, table } = transcript;
+    // One position is for the token that decides.
     if (prompt.tokens.length >= config.maxPositions) return tooLong(prompt.tokens.length + 1, config.maxPositions);
     const candidates = Array.from(request.actions, (index) => {
       const action = table[index]!;
@@ -127,11 +130,12 @@ export class WindowPolicy implements Policy {
 
   async step(): Promise<readonly Acted[]> {
     const { config, codec } = this.#options;
-    const episodes = [...this.#queue].slice(0, this.maxBatch);
+    const episodes = [...this.#queue].slice(0, this.maxBatch); // oldest first, so that none starves
     if (episodes.length === 0) return [];
     const waiting = episodes.map((episode) => episode.waiting!);
     const { now } = this.#options;
     const start = now?.() ?? 0;
+    // Turns that arrive while the engine runs join the queue and wait for the next call.
     const out = await this.#program.run({ ...this.#weights, ...windowFeeds(config, codec, waiting) });
     const scores = out.scores!.data as Float32Array;
     const values = out.values?.data as Float32Array | undefined;
@@ -152,6 +156,7 @@ export class WindowPolicy implements Policy {
         value: values ? values[row]! : 0,
         choice: at,
         logprob,
+        likeliest: likeliestOf(listed),
       };
       return {
         episode: request.episode,

@@ -19,6 +19,8 @@ export const RUN_STATE_FORMAT = 2;
 const count = z.int().min(0);
 const uint32 = z.int().min(0).max(0xffffffff);
 const share = z.number().min(0).max(1);
+/** Most episodes of a group. */
+const MAX_GROUP = 100_000;
 
 /** Sizes are bounded as in a configuration: a table is made of each before anything else can refuse it. */
 const modelSchema = z.looseObject({
@@ -103,6 +105,16 @@ const savedGroupSchema = z.looseObject({
   running: z.array(z.looseObject({ episode: count, member: count, attempt: count.min(1), turns: turnsSchema })),
 });
 
+/** `GroupTicket` of src/core/ticket.ts. */
+export const ticketSchema = z.looseObject({
+  group: count,
+  task: taskSchema,
+  horizon: count.min(1),
+  size: count.min(1).max(MAX_GROUP),
+  purpose: z.looseObject({ name: z.string().min(1), temperature: z.number().min(0), seed: uint32 }),
+  version: count,
+});
+
 const deliverySchema = z.looseObject({
   group: z.looseObject({
     group: count,
@@ -135,6 +147,8 @@ const schedulerSchema = z.looseObject({
     inFlight: count,
   }),
   running: z.array(savedGroupSchema),
+  tickets: z.array(ticketSchema).optional(),
+  journal: count.optional(),
   delivered: z.array(deliverySchema),
   quarantined: z.array(count),
 });
@@ -195,8 +209,12 @@ export function checkRunContent({ state, tensors }: CheckpointContent, update: n
   if (why !== undefined) throw senseless(why);
 }
 
+/** Longest reason in characters: what it names is quoted from the file. */
+const MAX_REASON = 300;
+
 function senseless(what: string): LongplayError {
-  return new LongplayError('BAD_CHECKPOINT', `state.json: ${what}`);
+  const line = what.slice(0, MAX_REASON).replace(/[\s\p{Cc}]+/gu, ' ');
+  return new LongplayError('BAD_CHECKPOINT', `state.json: ${line}`);
 }
 
 function oddVersion({ version, horizon, rollout }: RunStateJson, update: number): string | undefined {
@@ -239,8 +257,10 @@ function oddTensors(
 }
 
 /** Groups and episodes counted twice, of no known number, or missing from the account. */
-function oddGroups({ running, delivered, nextGroup, nextEpisode, accounting }: Scheduler): string | undefined {
-  const groups = [...running.map(({ group }) => group), ...delivered.map(({ group }) => group.group)];
+function oddGroups(scheduler: Scheduler): string | undefined {
+  const { running, delivered, nextGroup, nextEpisode, accounting, tickets = [] } = scheduler;
+  const groups = [...running, ...tickets].map(({ group }) => group);
+  for (const { group } of delivered) groups.push(group.group);
   if (new Set(groups).size !== groups.length) return 'rollout: a group is there twice';
   if (groups.some((group) => group >= nextGroup)) return `rollout: a group of number ${nextGroup} or more`;
   let inFlight = 0;
@@ -257,6 +277,7 @@ function oddGroups({ running, delivered, nextGroup, nextEpisode, accounting }: S
       return `rollout.running: an episode of number ${nextEpisode} or more`;
     inFlight += members.length;
   }
+  for (const { size } of tickets) inFlight += size;
   for (const { group } of delivered) {
     if (group.trajectories.some((one) => !isOf(one, group)))
       return `rollout.delivered: group ${group.group} holds another's episode`;

@@ -106,8 +106,7 @@ export class TraceStore {
 
   /** Reads a whole episode, with its advantages where an update has consumed it. @throws {UserError} BAD_TRACE */
   read(at: number): TraceLine {
-    const stored = this.#episodes[at];
-    if (!stored) throw new RangeError(`episode ${at} is not in [0, ${this.size})`);
+    const stored = this.#stored(at);
     const { episode, fault = 'the index beside it says that an episode is there' } = parseLine(
       readSpan(stored.file, stored),
     );
@@ -117,6 +116,18 @@ export class TraceStore {
     const own = parseLine(readSpan(credit.file, credit)).credit;
     const advantages = own?.groups.find(({ group }) => group === stored.group)?.advantages[stored.member];
     return advantages ? creditTurns(episode, advantages) : episode;
+  }
+
+  /** Line of an episode as the trace has it, not parsed. @throws {UserError} BAD_TRACE where its file is gone */
+  line(at: number): string {
+    const stored = this.#stored(at);
+    return readSpan(stored.file, stored);
+  }
+
+  #stored(at: number): StoredEpisode {
+    const stored = this.#episodes[at];
+    if (!stored) throw new RangeError(`episode ${at} is not in [0, ${this.size})`);
+    return stored;
   }
 
   /** Group of an episode: its members, in order. */

@@ -15,6 +15,7 @@ export function trajectoryBytes(trajectories: readonly Trajectory[]): number {
       if (!decision) continue;
       bytes += OBJECT + decision.context.byteLength;
       if (decision.kind === 'tokens') bytes += decision.tokens.byteLength + decision.logprobs.byteLength;
+      else bytes += decision.likeliest?.byteLength ?? 0;
     }
   }
   return bytes;

@@ -26,7 +26,13 @@ const texts = listOf<string>('texts', (value) => typeof value === 'string');
 const decided = { version: whole, context: wholes.optional(), value: measured };
 
 const decisionSchema = z.discriminatedUnion('kind', [
-  z.looseObject({ kind: z.literal('choice'), ...decided, choice: whole, logprob: measured }),
+  z.looseObject({
+    kind: z.literal('choice'),
+    ...decided,
+    choice: whole,
+    logprob: measured,
+    likeliest: wholes.optional(),
+  }),
   z.looseObject({
     kind: z.literal('tokens'),
     ...decided,
@@ -133,8 +139,10 @@ function refineTable({ actionTable, turns }: WithTable, issues: z.RefinementCtx)
 function oddDecision({ decision, actions = [] }: z.infer<typeof turnSchema>): string | undefined {
   if (!decision) return undefined;
   if (decision.kind === 'choice') {
-    const { choice } = decision;
-    return choice < actions.length ? undefined : `choice ${choice} of ${actions.length} listed actions`;
+    const { choice, likeliest = [] } = decision;
+    if (choice >= actions.length) return `choice ${choice} of ${actions.length} listed actions`;
+    const stray = likeliest.length % 2 !== 0 || likeliest.some((at, i) => i % 2 === 0 && at >= actions.length);
+    return stray ? `likeliest: expected pairs of one of ${actions.length} listed actions and its share` : undefined;
   }
   const { tokens, logprobs, versions } = decision;
   if (logprobs.length !== tokens.length) return `${logprobs.length} log-probabilities of ${tokens.length} tokens`;

@@ -26,9 +26,9 @@ const REMEMBERED_PASSAGES = 16_384;
 interface QueryTerm {
   readonly term: number;
   /** Occurrences in the query. */
-  readonly times: number;
+  times: number;
   /** Bound of what it can add. */
-  readonly bound: number;
+  bound: number;
 }
 
 /** BM25 index that is searched by one thread; several may stand over the same arrays. */
@@ -63,8 +63,9 @@ export class Bm25Index {
    */
   search(query: string, k: number, prune = true): Found[] {
     const terms = this.#terms(query);
-    const rest = new Float64Array(terms.length + 1);
-    for (let i = terms.length - 1; i >= 0; i--) rest[i] = rest[i + 1]! + terms[i]!.bound;
+    const rest: number[] = [0]; // from the last term on: what those after it add together
+    for (let i = terms.length - 1; i >= 0; i--) rest.push(rest.at(-1)! + terms[i]!.bound);
+    rest.reverse();
     let found = 0;
     let read = 0;
     let least = 0;
@@ -72,14 +73,12 @@ export class Bm25Index {
       found = this.#addAll(terms[read++]!, found);
       if (prune && read < terms.length) least = this.#kthBest(found, k) * NEARLY;
     }
-    const touched = found;
-    const candidates = read < terms.length ? this.#touched.slice(0, found) : this.#touched;
     while (read < terms.length) {
-      found = this.#keep(candidates, found, least - rest[read]!);
-      this.#addTo(terms[read++]!, candidates, found);
+      found = this.#keep(found, least - rest[read]!);
+      this.#addTo(terms[read++]!, found);
     }
-    const best = this.#best(candidates, found, k);
-    for (let i = 0; i < touched; i++) this.#sums[this.#touched[i]!] = 0;
+    const best = this.#best(found, k);
+    for (let i = 0; i < found; i++) this.#sums[this.#touched[i]!] = 0;
     return best;
   }
 
@@ -98,14 +97,23 @@ export class Bm25Index {
 
   /** Terms of the query that are known, the one that can add most first. */
   #terms(query: string): QueryTerm[] {
-    const times = new Map<number, number>();
-    for (const token of this.#analyzer(query).slice(0, MAX_QUERY_TOKENS)) {
-      const term = this.#termOf(token);
-      if (term >= 0) times.set(term, (times.get(term) ?? 0) + 1);
-    }
     const { upper } = this.#arrays;
-    const terms = Array.from(times, ([term, n]) => ({ term, times: n, bound: upper[term]! * n }));
-    return terms.sort((a, b) => b.bound - a.bound || a.term - b.term);
+    const tokens = this.#analyzer(query);
+    const known = new Map<number, QueryTerm>();
+    const terms: QueryTerm[] = [];
+    for (let i = 0; i < tokens.length && i < MAX_QUERY_TOKENS; i++) {
+      const term = this.#termOf(tokens[i]!);
+      if (term < 0) continue;
+      const before = known.get(term);
+      if (before) before.times++;
+      else {
+        const one = { term, times: 1, bound: 0 };
+        known.set(term, one);
+        terms.push(one);
+      }
+    }
+    for (const one of terms) one.bound = upper[one.term]! * one.times;
+    return terms.length < 2 ? terms : terms.sort(byBound);
   }
 
   /** Number of a token's term, −1 where no passage has it. */
@@ -154,28 +162,32 @@ export class Bm25Index {
     return n;
   }
 
-  /** Adds a term to the candidates that have it. */
-  #addTo({ term, times }: QueryTerm, candidates: Uint32Array, found: number): void {
+  /** Adds a term to the first `found` candidates that have it. */
+  #addTo({ term, times }: QueryTerm, found: number): void {
     const { passages, impacts, pairStart } = this.#arrays;
+    const [touched, sums] = [this.#touched, this.#sums];
+    const end = pairStart[term + 1]!;
     for (let c = 0; c < found; c++) {
-      const passage = candidates[c]!;
+      const passage = touched[c]!;
       let low = pairStart[term]!;
-      let high = pairStart[term + 1]!;
+      let high = end;
       while (low < high) {
         const middle = (low + high) >>> 1;
         if (passages[middle]! < passage) low = middle + 1;
         else high = middle;
       }
-      if (low < pairStart[term + 1]! && passages[low] === passage) this.#sums[passage]! += impacts[low]! * times;
+      if (low < end && passages[low] === passage) sums[passage]! += impacts[low]! * times;
     }
   }
 
-  /** Moves candidates whose sum is at least `least` to the front. @returns how many */
-  #keep(candidates: Uint32Array, found: number, least: number): number {
+  /** Moves candidates whose sum is at least `least` to the front and forgets the others. @returns how many stay */
+  #keep(found: number, least: number): number {
+    const [touched, sums] = [this.#touched, this.#sums];
     let kept = 0;
     for (let c = 0; c < found; c++) {
-      const passage = candidates[c]!;
-      if (this.#sums[passage]! >= least) candidates[kept++] = passage;
+      const passage = touched[c]!;
+      if (sums[passage]! >= least) touched[kept++] = passage;
+      else sums[passage] = 0;
     }
     return kept;
   }
@@ -191,11 +203,11 @@ export class Bm25Index {
     return heap[0]!;
   }
 
-  #best(candidates: Uint32Array, found: number, k: number): Found[] {
+  #best(found: number, k: number): Found[] {
     const best: Found[] = [];
     const many = k > 64;
     for (let c = 0; c < found; c++) {
-      const passage = candidates[c]!;
+      const passage = this.#touched[c]!;
       const score = Math.fround(this.#sums[passage]!);
       if (many || best.length < k) best.push({ passage, score });
       else if (isBetter(score, passage, best[k - 1]!)) best[k - 1] = { passage, score };
@@ -207,6 +219,10 @@ export class Bm25Index {
     }
     return many ? best.sort((a, b) => b.score - a.score || a.passage - b.passage).slice(0, k) : best;
   }
+}
+
+function byBound(a: QueryTerm, b: QueryTerm): number {
+  return b.bound - a.bound || a.term - b.term;
 }
 
 function isBetter(score: number, passage: number, other: Found): boolean {

@@ -1,13 +1,14 @@
 /** Training, from a configuration to the figures of its evaluations. */
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
 import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
-import { type Run, startRun } from '../../actors/tree.ts';
+import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
+import { LEASE_MS } from '../cluster/broker.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -43,6 +44,13 @@ export interface TrainOptions {
   readonly mode?: 'async' | 'serial' | undefined;
   /** Faults to inject. */
   readonly chaos?: ChaosSpec | undefined;
+  /**
+   * Keeps a journal in the run's folder: a kill then costs the episodes in flight and no update. A run that has one keeps
+   * it when it is resumed. Default false.
+   */
+  readonly journal?: boolean | undefined;
+  /** Cluster whose workers play (`longplay worker`). The run keeps a journal. */
+  readonly cluster?: TrainCluster | undefined;
   /** File to record the order of messages in. */
   readonly recordOrder?: string | undefined;
   /** File of a recorded run to repeat; `mode` must be `serial`. */
@@ -61,6 +69,14 @@ export interface TrainOptions {
   readonly beforeEvaluation?: (() => Promise<unknown>) | undefined;
   /** Ends the run early, as `stop` does. */
   readonly interrupt?: AbortSignal | undefined;
+}
+
+/** Cluster of a training run. */
+export interface TrainCluster {
+  /** NATS server, `nats://host:port`. */
+  readonly url: string;
+  /** Groups played here at once, besides those of workers. Default 0. */
+  readonly localGroups?: number | undefined;
 }
 
 /** Outcome of a training run: why it ended, and its evaluations; also in the folder's `results.json`. */
@@ -167,7 +183,19 @@ async function marked(request: TrainRequest): Promise<TrainOutcome> {
   }
 }
 
-async function trained(request: TrainRequest): Promise<TrainOutcome> {
+/** Run whose actors are up, and what belongs to it. */
+interface Started {
+  readonly run: Run;
+  readonly engine: string;
+  readonly record: OrderRecorder | undefined;
+  readonly replay: RecordedOrder | undefined;
+}
+
+async function start(
+  request: TrainRequest,
+  progress: EvaluationProgress,
+  cluster: ClusterOptions | undefined,
+): Promise<Started> {
   const { config, dir, mode, resume, onNotice, streams } = request;
   const checkpoint = resume ? loadNewestOf(dir) : undefined;
   const initial = resume || config.policy.init === undefined ? undefined : initialWeights(config.policy.init, onNotice);
@@ -178,7 +206,6 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
   const replay = replayOrder === undefined ? undefined : orderOf(replayOrder, config);
   const { engine, notice } = await chooseEngine(config.engine);
   onNotice(notice);
-  const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => {
     request.onMetrics?.(row);
@@ -190,6 +217,8 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     mode,
     envModule: worldUrl(config.env.id, config.env.options),
     learn: true,
+    journal: journalOf(request),
+    cluster,
     metrics$,
     onEpisodes: (trajectories, purpose) => {
       progress.finished(trajectories, purpose);
@@ -208,12 +237,30 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     onProgress: request.onProgress,
     chaos: request.chaos,
   });
+  return { run, engine, record, replay };
+}
+
+/** Folder of the run's journal; undefined where it keeps none. */
+function journalOf({ dir, resume, journal, cluster }: TrainRequest): string | undefined {
+  const folder = join(dir, 'journal');
+  return journal || cluster || (resume && existsSync(folder)) ? folder : undefined;
+}
+
+async function trained(request: TrainRequest): Promise<TrainOutcome> {
+  const { config, dir, resume, onNotice, streams } = request;
+  const progress = new EvaluationProgress(nowAndThen(PROGRESS_MS, onNotice));
+  const cluster = request.cluster && (await joinCluster(request.cluster, dir));
+  const { run, engine, record, replay } = await start(request, progress, cluster).catch(async (thrown) => {
+    await cluster?.broker.close();
+    throw thrown;
+  });
   try {
     evaluatedTasks(run.env, config.evaluation); // a set that is not there is told before training, not after it
     watchObservations(streams, run);
     request.onStarted?.(run);
     const { interrupt } = request;
     interrupt.addEventListener('abort', () => run.halt(), { once: true });
+    if (!resume && journalOf(request) !== undefined) await saveFirst(run);
     const training = run.train();
     if (interrupt.aborted) run.halt(); // the signal came while the run was starting
     const ended = await training;
@@ -243,7 +290,22 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
     return outcome;
   } finally {
     await run.stop();
+    await cluster?.broker.close();
   }
+}
+
+/** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */
+async function joinCluster({ url, localGroups = 0 }: TrainCluster, dir: string): Promise<ClusterOptions> {
+  const { connectNats } = await import('../cluster/nats.ts');
+  const run = basename(resolve(dir));
+  return { broker: await connectNats({ url, run, leaseMs: LEASE_MS }), run, localGroups };
+}
+
+/** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */
+async function saveFirst(run: Run): Promise<void> {
+  const { ok, message } = await run.save();
+  if (!ok)
+    throw new LongplayError('NO_PERMISSION', `a journal begins with a checkpoint, which cannot be written: ${message}`);
 }
 
 /** Initial weights: the newest good ones of another run. */

@@ -1,5 +1,6 @@
 /** API of the viewer's page: types of requests and answers, shared by server and page. */
 import type { Drawing } from '../core/draw.ts';
+import type { Estimated } from '../evaluation/intervals.ts';
 import type { RecordedMessage } from '../prompts/conversation.ts';
 import type { TraceLine } from '../record/trace.ts';
 
@@ -25,6 +26,34 @@ export interface Curves {
   readonly stride: number;
   /** Series by metric name, or `name/key` for a split one. */
   readonly series: Readonly<Record<string, readonly (number | null)[]>>;
+  /** Evaluations, in the order in which they were made. */
+  readonly evaluations: readonly EvaluationRow[];
+}
+
+/** Evaluation that a run has written down. */
+export interface EvaluationRow {
+  /** Policy version it began at; null where the run does not say. */
+  readonly update: number | null;
+  readonly name: string;
+  readonly horizon: number;
+  readonly all: EvaluatedTasks;
+  readonly labels: readonly EvaluatedTasks[];
+  /** Tasks that training has not met in part, where some are. */
+  readonly unseen?: EvaluatedTasks | undefined;
+  /** Episodes that failed for good; they count nowhere. */
+  readonly failed: number;
+}
+
+/** Result over the tasks of an evaluation, or of one sub-task; numbers that are not finite are null. */
+export interface EvaluatedTasks {
+  readonly label: string;
+  readonly tasks: number;
+  readonly episodes: number;
+  readonly success: { readonly [K in keyof Estimated]: number | null };
+  /** Mean return. */
+  readonly score: number | null;
+  readonly turns: number | null;
+  readonly passAtK: Readonly<Record<string, number | null>>;
 }
 
 /** Row of the list of episodes. */
@@ -51,6 +80,33 @@ export interface EpisodePage {
   readonly purposes: readonly string[];
   readonly labels: readonly string[];
   readonly rows: readonly EpisodeRow[];
+}
+
+/** Episode in which a text was found. */
+export interface EpisodeHit {
+  readonly row: EpisodeRow;
+  readonly match: TextMatch;
+}
+
+/** First place of a text in an episode, and how many of its turns have it. */
+export interface TextMatch {
+  /** Turn to show, in [0, turns]; `turns` is the end. */
+  readonly turn: number;
+  readonly part: 'observation' | 'answer' | 'action' | 'sub-task' | 'purpose';
+  /** Text around it, in three pieces, bounded. */
+  readonly before: string;
+  readonly found: string;
+  readonly after: string;
+  readonly turns: number;
+}
+
+/** Part of a search: it goes from the newest episode to the oldest, a bounded piece at a time. */
+export interface SearchPage {
+  readonly hits: readonly EpisodeHit[];
+  /** Episodes that this piece looked at; of those that the filters let through and that could be read. */
+  readonly searched: number;
+  /** Place to go on below; null at the end. */
+  readonly next: number | null;
 }
 
 /** Episode with its drawings. */

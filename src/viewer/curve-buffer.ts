@@ -36,7 +36,7 @@ export class CurveBuffer {
   }
 
   /** Curves so far; points that are not full yet are left out. */
-  get curves(): Curves {
+  get curves(): Omit<Curves, 'evaluations'> {
     return { rows: this.#rows, stride: this.#stride, series: Object.fromEntries(this.#series) };
   }
 

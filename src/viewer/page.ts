@@ -13,11 +13,17 @@ import { STYLE } from './style.ts';
 /** Modules of ours, in the order in which they are joined: each uses only names of itself and those before. */
 const MODULES = [
   'query',
+  'search',
   'client/dom',
   'client/source',
+  'client/plot',
   'client/charts',
+  'client/evaluations',
   'client/drawing',
+  'client/turn',
   'client/episode',
+  'client/group',
+  'client/finding',
   'client/list',
   'client/app',
 ];

@@ -8,7 +8,7 @@ export interface EpisodeQuery {
   readonly label?: string;
   /** Outcome: `solved`, `failed` (ended unsolved) or `truncated`. */
   readonly outcome?: string;
-  /** Text to find. Digits: an episode, group or task number; other text: a part of label or purpose. */
+  /** Number to find: of an episode, group or task. Other texts are searched for in the turns (`search.ts`). */
   readonly text?: string;
   readonly sort?: string;
   readonly descending?: boolean;
@@ -29,18 +29,10 @@ export const SORTABLE = [
 ] as const;
 
 export function queryEpisodes(rows: readonly EpisodeRow[], query: EpisodeQuery): EpisodePage {
-  const { purpose, label, outcome, text = '', offset, limit } = query;
-  const needle = text.trim().toLowerCase();
-  const digits = /^\d+$/.test(needle) ? Number(needle) : undefined;
-  const matches = (row: EpisodeRow): boolean =>
-    (!purpose || row.purpose === purpose) &&
-    (!label || row.label === label) &&
-    (!outcome || outcomeOf(row) === outcome) &&
-    (needle === '' ||
-      (digits === undefined
-        ? row.label.toLowerCase().includes(needle) || row.purpose.toLowerCase().includes(needle)
-        : row.episode === digits || row.group === digits || row.task === digits));
-  const found = rows.filter(matches);
+  const { text = '', offset, limit } = query;
+  const digits = /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+  const numbered = (row: EpisodeRow) => row.episode === digits || row.group === digits || row.task === digits;
+  const found = rows.filter((row) => passes(row, query) && (digits === undefined || numbered(row)));
   const key = SORTABLE.find((name) => name === query.sort);
   if (key) {
     const sign = query.descending ? -1 : 1;
@@ -53,6 +45,16 @@ export function queryEpisodes(rows: readonly EpisodeRow[], query: EpisodeQuery):
     labels: distinct(rows, 'label'),
     rows: found.slice(offset, offset + limit),
   };
+}
+
+/** Filters of a query: purpose, label and outcome. */
+export type EpisodeFilters = Pick<EpisodeQuery, 'purpose' | 'label' | 'outcome'>;
+
+/** True for a row that the filters let through. */
+export function passes(row: EpisodeRow, { purpose, label, outcome }: EpisodeFilters): boolean {
+  return (
+    (!purpose || row.purpose === purpose) && (!label || row.label === label) && (!outcome || outcomeOf(row) === outcome)
+  );
 }
 
 export function outcomeOf(row: EpisodeRow): 'solved' | 'failed' | 'truncated' {

@@ -7,10 +7,13 @@ import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { recordedConversation } from '../prompts/conversation.ts';
 import type { MetricsRow } from '../record/metrics.ts';
-import type { TraceLine } from '../record/trace.ts';
+import { parseLine, type TraceLine } from '../record/trace.ts';
 import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
-import type { Curves, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo } from './api.ts';
+import type { Curves, EpisodeHit, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo, SearchPage } from './api.ts';
 import { CurveBuffer } from './curve-buffer.ts';
+import { EvaluationFiles } from './evaluations.ts';
+import { type EpisodeFilters, passes } from './query.ts';
+import { matchRow, matchTurns, mayHold, needleOf } from './search.ts';
 
 /** World tools: the parts of a world that the viewer needs. */
 export interface WorldTools {
@@ -26,6 +29,12 @@ export type WorldsOf = (env: string) => Promise<WorldTools>;
 const MAX_DRAWINGS = 200;
 /** Most members of a group that are put side by side. */
 const MAX_MEMBERS = 32;
+/** Bytes of a trace that one piece of a search reads, the last episode whole; some tenths of a second. */
+const SEARCH_BYTES = 8 * 1024 * 1024;
+/** Bytes that opening a file is worth, found or not. */
+const OPENING_BYTES = 512;
+/** Hits after which a piece of a search ends. */
+const SEARCH_HITS = 50;
 
 export class RunSource {
   readonly #path: string;
@@ -34,6 +43,7 @@ export class RunSource {
   readonly #store: TraceStore;
   readonly #curves = new CurveBuffer();
   readonly #rows: EpisodeRow[] = [];
+  readonly #evaluations: EvaluationFiles | undefined;
   readonly #config: { readonly text: string; readonly value: Record<string, unknown> };
   #metricsBytes = 0;
 
@@ -51,6 +61,7 @@ export class RunSource {
       throw new UserError('UNKNOWN_RUN', `${path} is no run: it has neither config.yaml, metrics.jsonl nor traces`);
     }
     this.#store = TraceStore.follow(path);
+    this.#evaluations = folder ? new EvaluationFiles(path) : undefined;
     this.#config = folder ? readConfig(join(path, 'config.yaml')) : { text: '', value: {} };
     this.refresh();
   }
@@ -79,7 +90,7 @@ export class RunSource {
   }
 
   get curves(): Curves {
-    return this.#curves.curves;
+    return { ...this.#curves.curves, evaluations: this.#evaluations?.rows() ?? [] };
   }
 
   get rows(): readonly EpisodeRow[] {
@@ -105,6 +116,39 @@ export class RunSource {
   async group(at: number): Promise<GroupView> {
     const members = this.#store.groupOf(at).slice(0, MAX_MEMBERS);
     return { members: await Promise.all(members.map((member) => this.episode(member.at))) };
+  }
+
+  /**
+   * Searches what episodes say, from the newest to the oldest; one piece of bounded bytes.
+   * @param below place that it starts below; the piece before told it
+   */
+  search(text: string, filters: EpisodeFilters, below = this.#rows.length): SearchPage {
+    const needle = needleOf(text);
+    const hits: EpisodeHit[] = [];
+    let searched = 0;
+    let bytes = 0;
+    let at = Math.min(below, this.#rows.length);
+    while (at > 0 && needle !== '' && bytes < SEARCH_BYTES && hits.length < SEARCH_HITS) {
+      const row = this.#rows[--at]!;
+      if (!passes(row, filters)) continue;
+      const line = this.#line(at);
+      bytes += OPENING_BYTES + (line?.length ?? 0);
+      if (line === undefined) continue;
+      searched++;
+      const match = matchRow(row, needle) ?? matchLine(line, needle);
+      if (match) hits.push({ row, match });
+    }
+    return { hits, searched, next: at > 0 && needle !== '' ? at : null };
+  }
+
+  /** Line of an episode in its trace; undefined where that was rotated away. */
+  #line(at: number): string | undefined {
+    try {
+      return this.#store.line(at);
+    } catch (thrown) {
+      if (thrown instanceof UserError) return undefined;
+      throw thrown;
+    }
   }
 
   #configValue(): Record<string, unknown> {
@@ -140,6 +184,11 @@ export class RunSource {
       closeSync(fd);
     }
   }
+}
+
+function matchLine(line: string, needle: string): EpisodeHit['match'] | undefined {
+  const episode = mayHold(line, needle) ? parseLine(line).episode : undefined;
+  return episode && matchTurns(episode, needle);
 }
 
 function rowFrom(line: string): MetricsRow | undefined {
@@ -190,7 +239,11 @@ function plain(episode: TraceLine): Plain<TraceLine> {
       ? {
           decision:
             decision.kind === 'choice'
-              ? { ...decision, context: Array.from(decision.context) }
+              ? {
+                  ...decision,
+                  context: Array.from(decision.context),
+                  ...(decision.likeliest ? { likeliest: Array.from(decision.likeliest) } : {}),
+                }
               : {
                   ...decision,
                   context: Array.from(decision.context),

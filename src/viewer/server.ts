@@ -39,6 +39,10 @@ export function viewerApp(sources: readonly RunSource[]): Hono {
   app.get('/api/runs/:run/episodes', (c) =>
     c.json(queryEpisodes(sourceOf(c.req.param('run')).rows, queryOf(c.req.query()))),
   );
+  app.get('/api/runs/:run/search', (c) => {
+    const { text = '', below, ...filters } = c.req.query();
+    return c.json(sourceOf(c.req.param('run')).search(text, filters, countOf(below, Number.MAX_SAFE_INTEGER)));
+  });
   app.get('/api/runs/:run/episodes/:at', async (c) =>
     c.json(await sourceOf(c.req.param('run')).episode(Number(c.req.param('at')))),
   );
@@ -49,10 +53,6 @@ export function viewerApp(sources: readonly RunSource[]): Hono {
 }
 
 function queryOf(q: Readonly<Record<string, string>>): EpisodeQuery {
-  const count = (text: string | undefined, otherwise: number) => {
-    const n = Number(text ?? otherwise);
-    return Number.isSafeInteger(n) && n >= 0 ? n : otherwise;
-  };
   return {
     ...(q.purpose ? { purpose: q.purpose } : {}),
     ...(q.label ? { label: q.label } : {}),
@@ -60,9 +60,14 @@ function queryOf(q: Readonly<Record<string, string>>): EpisodeQuery {
     ...(q.text ? { text: q.text } : {}),
     ...(q.sort ? { sort: q.sort } : {}),
     descending: q.descending === 'true',
-    offset: count(q.offset, 0),
-    limit: Math.min(MAX_LIMIT, count(q.limit, 50)),
+    offset: countOf(q.offset, 0),
+    limit: Math.min(MAX_LIMIT, countOf(q.limit, 50)),
   };
+}
+
+function countOf(text: string | undefined, otherwise: number): number {
+  const n = Number(text ?? otherwise);
+  return Number.isSafeInteger(n) && n >= 0 ? n : otherwise;
 }
 
 export interface ViewerServer {

@@ -14,6 +14,7 @@ const ticket = (group: number, size = 4, name = 'train'): GroupTicket => ({
   horizon: 8,
   size,
   purpose: { name, temperature: 1, seed: group },
+  version: 0,
 });
 
 /** A finished group of a ticket. */

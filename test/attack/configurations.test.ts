@@ -54,6 +54,29 @@ function pathsOf(value: Json, at: string): string[] {
   return Object.entries(value).flatMap(([key, inner]) => [at, ...pathsOf(inner, at === '' ? key : `${at}.${key}`)]);
 }
 
+/** Largest numbers by what their names end in; timers beyond the first wrap to 1 ms. */
+const LARGEST = [
+  [/Ms$/, 2 ** 31 - 1],
+  [/[tT]hreads$/, 256],
+  [/^(hiddenSize|layers|heads)$/, 16_384],
+  [/^(groupSize|concurrentGroups|concurrentEpisodes|maxBatch|rounds|horizon)$/, 100_000],
+  [/./, Number.MAX_SAFE_INTEGER],
+] as const;
+
+/** Holds every number of a configuration that was taken to be of use. An env's own options are the env's to bound. */
+function expectBounded(value: unknown, path: string): void {
+  if (typeof value === 'number') {
+    const name = path
+      .replace(/\.\d+$/, '')
+      .split('.')
+      .at(-1)!;
+    const [, largest] = LARGEST.find(([pattern]) => pattern.test(name))!;
+    if (!(Math.abs(value) <= largest)) throw new Error(`${path} took ${value}, expected at most ${largest}`);
+  } else if (typeof value === 'object' && value !== null && path !== '.env.options') {
+    for (const [key, inner] of Object.entries(value)) expectBounded(inner, `${path}.${key}`);
+  }
+}
+
 it(`${COUNT} mutated configurations are taken, or refused in one line each`, { timeout: 3_600_000 }, async () => {
   let taken = 0;
   await campaign('configurations', COUNT, (rng) => {
@@ -73,6 +96,7 @@ it(`${COUNT} mutated configurations are taken, or refused in one line each`, { t
     const config = orMistake(() => loadRunConfig(text, 'x.yaml', overrides));
     if (!config) return;
     taken++;
+    expectBounded(config, '');
     for (const most of Object.values(capacities(config))) expect(Number.isSafeInteger(most)).toBe(true);
     orMistake(() => create(config.horizon));
     orMistake(() => worldUrl(config.env.id, config.env.options));

@@ -77,6 +77,9 @@ function way(what: What): Way {
   return WAYS[what];
 }
 
+/** What always strikes must be given up, which shows more than what is over at once. */
+const ALWAYS_AND_ONCE = ['always', 'always', 'always', 'once'] as const;
+
 /** The grammar: of the dealt ways, when and how often each strikes which task. */
 function worldOf(isolation: Isolation, dealt: readonly What[]): fc.Arbitrary<World> {
   const fault = (what: What) =>
@@ -84,8 +87,7 @@ function worldOf(isolation: Isolation, dealt: readonly What[]): fc.Arbitrary<Wor
       what: fc.constant(what),
       when: fc.constantFrom(...way(what).when),
       turn: fc.nat(TURNS - 1),
-      // What strikes once is over soon; what always does must be given up.
-      often: fc.constantFrom('always' as const, 'always' as const, 'once' as const),
+      often: fc.constantFrom(...ALWAYS_AND_ONCE),
     });
   const tasks = Array.from({ length: TASKS }, (_, task) => task);
   return fc.record({
@@ -193,7 +195,7 @@ function expectCulprits(hostile: World, givenUp: readonly { readonly task: Task;
 }
 
 /** Holds what was trained on to be what the honest world answers, and only those to have failed that were struck. */
-async function expectHonest({ faults }: World, trained: readonly Trajectory[]): Promise<void> {
+async function expectHonest({ faults, isolation }: World, trained: readonly Trajectory[]): Promise<void> {
   const env = createEnv();
   const strikes = new Map(faults.filter(({ what }) => way(what).causes).map((one) => [one.task, 1]));
   for (const trajectory of trained) {
@@ -203,6 +205,11 @@ async function expectHonest({ faults }: World, trained: readonly Trajectory[]): 
     const left = (strikes.get(task.index) ?? 0) - (attempt - 1);
     expect(left, `${told}: an episode failed that nothing had struck`).toBeGreaterThanOrEqual(0);
     strikes.set(task.index, left);
+  }
+  if (isolation !== 'inline') return; // elsewhere a strike may be lost with a host that another one ended
+  const known = new Set(trained.map(({ task }) => task.index));
+  for (const { task, what, often } of faults) {
+    if (often === 'once' && known.has(task)) expect(strikes.get(task) ?? 0, `${what} passed for honest`).toBe(0);
   }
 }
 

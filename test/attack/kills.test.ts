@@ -21,9 +21,11 @@ import { packageRoot } from '../../src/runtime/thread.ts';
 import { smallConfig } from '../support/small-run.ts';
 import { amount, rngOf, tell } from './campaign.ts';
 
-const KILLS = amount(200, 6);
+const KILLS = amount(200, 5);
 /** Kills that one run suffers before it may end. */
 const KILLS_PER_RUN = 8;
+/** Kill before which a second process tries to resume the run as well. */
+const RIVAL_AT = 1;
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 const folder = mkdtempSync(join(tmpdir(), 'longplay-attack-kills-'));
@@ -58,6 +60,23 @@ async function moment(rng: Rng, run: string, child: ChildProcess): Promise<keyof
   }
 }
 
+/** Waits until a process has the run, and a checkpoint is there that another could resume. @returns false where it ended before that */
+async function holdsRun(run: string, child: ChildProcess): Promise<boolean> {
+  const holder = () => {
+    try {
+      return (JSON.parse(readFileSync(join(run, 'training.json'), 'utf8')) as { pid: number }).pid;
+    } catch {
+      return undefined;
+    }
+  };
+  const checkpoints = join(run, 'checkpoints');
+  while (holder() !== child.pid || !existsSync(checkpoints) || listCheckpoints(checkpoints).length === 0) {
+    if (child.exitCode !== null || child.signalCode !== null) return false;
+    await sleep(20);
+  }
+  return true;
+}
+
 /** Holds what a kill left to be readable, and to be the state of a run. */
 function readable(run: string): void {
   if (existsSync(join(run, 'metrics.jsonl'))) {
@@ -81,6 +100,7 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
   let beforeFirst = 0;
   let resumes = 0;
   let kills = 0;
+  let rivals = 0;
   for (let n = 0; kills < KILLS; n++) {
     const rng = rngOf('kills', n);
     const name = `run${n}`;
@@ -102,6 +122,15 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
         stderr += text;
       });
       const gone = new Promise((resolve) => child.once('close', resolve));
+      if (k === RIVAL_AT && (await holdsRun(run, child))) {
+        rivals++;
+        const rival = spawnSync(process.execPath, [main, 'train', '--resume', run], {
+          encoding: 'utf8',
+          timeout: 120_000,
+        });
+        expect(rival.stderr).toMatch(/one process trains a run at a time/);
+        expect(rival.status).toBe(2);
+      }
       moments[await moment(rng, run, child)]++;
       child.kill('SIGKILL');
       await gone;
@@ -120,7 +149,7 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
     rmSync(run, { recursive: true, force: true });
   }
   tell(
-    `kills: ${kills} (${moments.early} early, ${moments.writing} while a checkpoint was written, ${moments.later} later), ${resumes} resumes, ${beforeFirst} found no checkpoint yet`,
+    `kills: ${kills} (${moments.early} early, ${moments.writing} while a checkpoint was written, ${moments.later} later), ${resumes} resumes, ${rivals} rivals refused, ${beforeFirst} found no checkpoint yet`,
   );
 });
 

@@ -272,6 +272,18 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => dpo('--data', traces, '--beta', '0'), /--beta.*Expected a number above 0/],
   ['wrong file', () => dpo('--data', READ_ONLY.slice(0, 4)), /no trace here/],
 
+  ['absent', () => ['replay-learner', '/nowhere'], /\/nowhere is no run/],
+  ['absent', () => ['replay-learner'], /missing required argument 'run'/],
+  ['wrong type', () => ['worker', 'http://127.0.0.1', '--run', 'x'], /expected the address of a NATS server/],
+  ['out of range', () => ['worker', 'nats://10.0.0.1:4222', '--run', 'x'], /only loopback is taken/],
+  ['out of range', () => ['worker', 'nats://127.0.0.1:4222', '--run', 'a b'], /letters, digits, '-' and '_'/],
+  ['absent', () => ['worker', 'nats://127.0.0.1:4222'], /required option '--run <name>' not specified/],
+  ['contradiction', () => ['train', quickstart, '--local-rollouts', '2'], /--local-rollouts needs --cluster/],
+  [
+    'contradiction',
+    () => ['train', quickstart, '--journal', '--record-order', join(folder, 'order')],
+    /--record-order.*leave --journal out/,
+  ],
   ['contradiction', () => ['doctor', '--server', 'http://127.0.0.1:9'], /--server needs --model <folder>/],
   ['misspelt', () => ['doctor', '--quantize', 'int3'], /Allowed choices are none, int8, int4/],
   ['absent', () => ['doctor', '--model', '/nowhere'], /\/nowhere/],

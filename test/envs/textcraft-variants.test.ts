@@ -3,11 +3,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createEnv, createOracle } from '../../envs/textcraft/index.ts';
+import { createEnv, createOracle, draw } from '../../envs/textcraft/index.ts';
 import { treeOf } from '../../envs/textcraft/order.ts';
 import { TREE } from '../../envs/textcraft/recipes.ts';
 import { EVAL_SEED, TEST_IDS, TRAIN_IDS } from '../../envs/textcraft/tasks.ts';
+import type { TextPanel } from '../../src/core/draw.ts';
 import type { EnvOptions, TimeStep } from '../../src/core/env.ts';
+import type { SeenTurn } from '../../src/core/view.ts';
 
 const golden = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'textcraft/split.json');
 const isThere = existsSync(golden);
@@ -48,6 +50,36 @@ describe('a varied rule book', () => {
       { numRuns: 300 },
     );
     expect(made).toBeGreaterThanOrEqual(300);
+  });
+
+  it('is what the drawing shows: what is held, and the recipe that makes the goal', () => {
+    let crafted = 0;
+    for (const index of [3, 131, 133, 400]) {
+      const task = { env: 'textcraft', index, seed: 1000 + index };
+      const session = createEnv(varied).open(task);
+      const next = createOracle(varied)(task);
+      const { first } = session;
+      const seen: SeenTurn[] = [];
+      for (let step: TimeStep = first; step.kind !== 'terminated'; ) {
+        const action = next(step)!;
+        step = session.step(action);
+        seen.push({ action, observation: step.observation });
+        const [held, recipes] = draw(task, first, seen, varied).panels;
+        const own = Array.from(session.inventory, ([name, count]) => [name.replaceAll('_', ' '), Number(count)]);
+        expect(held).toMatchObject({ kind: 'list', items: own.map(([name, count]) => ({ name, count })) });
+        if (step.kind !== 'terminated') continue;
+        const [, count, what] = /^craft (\d+) (.*?) using /.exec(action)!;
+        expect((recipes as TextPanel).lines).toContain(`${count} ${what} from`);
+        const commands = first.observation
+          .split('\n')
+          .filter((line) => line.startsWith(`craft ${count} ${what} using `));
+        const parts = commands.map((line) => line.split(' using ')[1]!.split(', '));
+        const isShown = (part: string) => (recipes as TextPanel).lines.some((line) => line.trim().slice(2) === part);
+        expect(parts.some((own) => own.every(isShown))).toBe(true);
+        crafted++;
+      }
+    }
+    expect(crafted).toBe(4);
   });
 
   it('keeps the depth of every goal, and all items', () => {

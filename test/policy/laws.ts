@@ -150,7 +150,10 @@ function needAlike(found: ReturnType<typeof decided>, expected: ReturnType<typeo
       episode,
       past: past.map(({ observation, action, decision }) => {
         if (!decision) return { observation, action };
-        const { logprob, logprobs, value, ...rest } = { logprob: 0, logprobs: [], ...decision };
+        const { logprob, logprobs, value, likeliest, ...rest } = {
+          ...{ logprob: 0, logprobs: [], likeliest: undefined },
+          ...decision,
+        };
         return { observation, action, decision: rest };
       }),
     }));
@@ -161,6 +164,9 @@ function needAlike(found: ReturnType<typeof decided>, expected: ReturnType<typeo
       for (const [i, number] of numbers(decision).entries()) {
         need(Math.abs(number - other[i]!) < 1e-4, `episode ${episode}, turn ${t}: ${number} instead of ${other[i]}`);
       }
+      const [own, others] = [shares(decision), shares(expected.get(episode)![t]!.decision)];
+      const near = own.length === others.length && own.every((share, i) => Math.abs(share - others[i]!) <= 2);
+      need(near, `episode ${episode}, turn ${t}: likeliest ${own} instead of ${others}`);
     });
   }
 }
@@ -168,6 +174,31 @@ function needAlike(found: ReturnType<typeof decided>, expected: ReturnType<typeo
 function numbers(decision: Decision | undefined): number[] {
   if (!decision) return [];
   return [...(decision.kind === 'choice' ? [decision.logprob] : decision.logprobs), decision.value];
+}
+
+/** Shares of the likeliest actions, in ten-thousandths. */
+function shares(decision: Decision | undefined): number[] {
+  return decision?.kind === 'choice' ? [...(decision.likeliest ?? [])].filter((_, i) => i % 2 === 1) : [];
+}
+
+/** Holds a choice to the actions that it calls likeliest. */
+function needLikeliest(decision: Decision | undefined, listed: number, where: string): void {
+  if (decision?.kind !== 'choice' || !decision.likeliest) return;
+  const places = [...decision.likeliest].filter((_, i) => i % 2 === 0);
+  const parts = shares(decision);
+  need(places.length === Math.min(8, listed), `${where}: ${places.length} likeliest of ${listed} actions`);
+  need(new Set(places).size === places.length && places.every((at) => at < listed), `${where}: places ${places}`);
+  need(
+    parts.every((share, i) => i === 0 || share <= parts[i - 1]!),
+    `${where}: shares ${parts} do not descend`,
+  );
+  const own = places.indexOf(decision.choice);
+  const taken = 10_000 * Math.exp(decision.logprob);
+  const fits = own < 0 ? taken <= parts.at(-1)! + 1 : Math.abs(parts[own]! - taken) <= 1;
+  need(
+    fits,
+    `${where}: likeliest ${decision.likeliest}, and log π of action ${decision.choice} is ${decision.logprob}`,
+  );
 }
 
 function need(ok: unknown, message: string): void {
@@ -210,6 +241,16 @@ export const policyLaws: readonly PolicyLaw[] = [
           'an episode never ended',
         );
       }),
+  },
+  {
+    name: 'tells the likeliest actions of a choice as its log-probability has them, where it tells them',
+    async holds(subject, seed) {
+      for (const [episode, past] of await undisturbed(subject, seed)) {
+        past.forEach(({ decision, actions }, t) =>
+          needLikeliest(decision, actions.length, `episode ${episode}, turn ${t}`),
+        );
+      }
+    },
   },
   {
     name: 'decides alike whatever comes together, in whatever batches',

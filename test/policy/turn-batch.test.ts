@@ -11,7 +11,13 @@ const number = fc.double({ noNaN: true });
 const sampled = fc.array(fc.tuple(id, fc.float({ noNaN: true, max: 0 })), { maxLength: 5 });
 
 const decision = fc.oneof(
-  fc.record({ kind: fc.constant('choice' as const), version: id, context, value: number, choice: id, logprob: number }),
+  fc
+    .record({ version: id, context, value: number, choice: id, logprob: number, likeliest: context })
+    .map(({ likeliest, ...rest }) => ({
+      ...rest,
+      kind: 'choice' as const,
+      ...(likeliest.length > 0 ? { likeliest } : {}),
+    })),
   fc
     .record({ version: id, context, value: number, sampled, masked: fc.boolean() })
     .map(({ sampled: drawn, ...rest }) => ({

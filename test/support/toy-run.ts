@@ -73,6 +73,16 @@ export async function inFolder<T>(use: (dir: string) => Promise<T>): Promise<T> 
   }
 }
 
+/** `inFolder`, for what is synchronous. */
+export function inFolderSync<T>(use: (dir: string) => T): T {
+  const dir = mkdtempSync(join(tmpdir(), 'longplay-toy-'));
+  try {
+    return use(dir);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
 /** Trains and evaluates by sampling. @returns mean return per episode over the toy's tasks, and the metrics */
 export function learnToy(
   config: RunConfig,

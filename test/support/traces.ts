@@ -32,7 +32,7 @@ export function trajectoryOf(spec: TrajectorySpec = {}): Trajectory {
       observation: spec.observation ?? `observation ${t} of ${episode}`,
       actions: Int32Array.from(actionTable, (_, i) => i),
       action,
-      decision: decision(kind, version, actionTable.indexOf(action), t),
+      decision: decision(kind, version, actionTable.indexOf(action), actionTable.length, t),
       reward: success && t === actions.length - 1 ? 1 : 0,
       actMs: 10 + t,
       envMs: 1,
@@ -45,10 +45,16 @@ export function trajectoryOf(spec: TrajectorySpec = {}): Trajectory {
   };
 }
 
-function decision(kind: Decision['kind'], version: number, choice: number, t: number): Decision {
+function decision(kind: Decision['kind'], version: number, choice: number, listed: number, t: number): Decision {
   const base = { version, context: Int32Array.of(5, 6 + t), value: 0.25 * t };
   return kind === 'choice'
-    ? { kind, ...base, choice, logprob: -0.5 * (t + 1) }
+    ? {
+        kind,
+        ...base,
+        choice,
+        logprob: -0.5 * (t + 1),
+        likeliest: Int32Array.of(choice, 7000, ...(listed > 1 ? [(choice + 1) % listed, 2500] : [])),
+      }
     : {
         kind,
         ...base,

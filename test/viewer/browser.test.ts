@@ -41,7 +41,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    sources = [run('one', 1), run('two', 2), await worldsRun(), hostileRun(), bigRun()].map(
+    sources = [run('one', 1), run('two', 2), await worldsRun(), hostileRun(), bigRun(), otherSchedule()].map(
       (dir, id) => new RunSource(dir, id, worldTools()),
     );
     server = await serveViewer(sources, 0);
@@ -61,6 +61,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   ): Promise<Page> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();
+    await page.addInitScript(watchCanvases);
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('console', (message) => {
       if (message.type() === 'error') complaints.push(message.text());
@@ -84,17 +85,203 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
 
   it('draws curves with phases, and seeds as one band', async () => {
     const page = await open('#/curves');
-    await page.getByRole('img', { name: /^Success over update/ }).waitFor();
+    await page.getByRole('img', { name: /^Success over updates/ }).waitFor();
     expect(await page.locator('.uplot canvas').count()).toBeGreaterThan(6);
-    const band = page.getByRole('img', { name: /^Success over update; last: one and 1 more seeds/ });
+    const band = page.getByRole('img', { name: /^Success over updates; last: one and 1 more seeds/ });
     expect(await band.count()).toBe(1);
     expect(await inked(page, '.uplot canvas')).toBeGreaterThan(0.001);
     await page.getByLabel('seeds', { exact: true }).selectOption('lines');
-    await page.getByRole('img', { name: /^Success over update; last: one 0\.\d+, two 0\.\d+/ }).waitFor();
+    await page.getByRole('img', { name: /^Success over updates; last: one 0\.\d+, two 0\.\d+/ }).waitFor();
     await page.getByLabel('over', { exact: true }).selectOption('elapsed');
     await page.getByRole('img', { name: /^Success over seconds/ }).waitFor();
     await shot(page, 'curves');
     await page.context().close();
+  });
+
+  it('puts evaluations beside the curves: a table with intervals, and marks where training stood', async () => {
+    const page = await open('#/curves');
+    const table = page.getByRole('table', { name: 'evaluations' });
+    const rows = await table.locator('tbody tr').allTextContents();
+    expect(rows.map((row) => row.replace(/\s+/g, ' '))).toEqual([
+      expect.stringMatching(/^h8 sampled62\.5 % \(50\.0–75\.0\)one/),
+      expect.stringMatching(/^h8 random12\.5 % \(0\.0–25\.0\)one/),
+    ]);
+    const success = page.getByRole('img', { name: /^Success over updates; .*evaluated: one, h8 sampled 0\.625/ });
+    expect(await success.count()).toBe(1);
+    expect(await page.getByRole('img', { name: /^Loss over updates; .*evaluated/ }).count()).toBe(0);
+    await page.context().close();
+  });
+
+  it('draws what was measured thin behind the smoothed line', async () => {
+    const page = await open('#/curves');
+    const thin = async () => {
+      await page.waitForTimeout(300);
+      return (await drawnBy(page, 'Success')).filter(({ op, color }) => op === 'stroke' && color.endsWith('0.4)'))
+        .length;
+    };
+    await page.getByLabel('seeds', { exact: true }).selectOption('lines');
+    await page.getByLabel('smooth', { exact: true }).selectOption('50');
+    await expect.poll(thin).toBe(4); // runs
+    await page.getByLabel('smooth', { exact: true }).selectOption('1');
+    await expect.poll(thin).toBe(0);
+    await page.context().close();
+  });
+
+  it('cuts no label of an axis, and keeps the labels of phases off the grid, for each schedule', async () => {
+    for (const viewport of [
+      { width: 1280, height: 900 },
+      { width: 375, height: 800 },
+    ]) {
+      const page = await open('#/curves', { viewport });
+      await page.waitForTimeout(500);
+      let labels = 0;
+      for (const title of ['Success', 'Env steps per second', 'Loss', 'Tokens per second']) {
+        const drawn = await drawnBy(page, title);
+        const texts = drawn.filter(({ op }) => op === 'text');
+        for (const { text, left, right, top, bottom, width, height } of texts) {
+          const where = `${title}: '${text}' at ${left}…${right} of ${width}, ${top}…${bottom} of ${height}`;
+          expect(left >= 0 && right <= width && top >= 0 && bottom <= height, where).toBe(true);
+          labels++;
+        }
+        const phases = texts.filter(({ text }) => /^h \d+$/.test(text));
+        const lines = drawn.filter(({ op }) => op === 'line');
+        expect(lines.length).toBeGreaterThan(3);
+        for (const phase of phases) {
+          const crossed = lines.filter(
+            (line) =>
+              line.left < phase.right && line.right > phase.left && line.top < phase.bottom && line.bottom > phase.top,
+          );
+          expect(crossed, `${title}: ${phase.text}`).toEqual([]);
+        }
+        // Each of the three runs changes its horizon elsewhere, and has a row.
+        if (title === 'Success') expect(new Set(phases.map(({ top }) => Math.round(top))).size).toBe(3);
+      }
+      expect(labels).toBeGreaterThan(30);
+      await page.context().close();
+    }
+  });
+
+  it('searches observations, answers and actions as one types, and marks what it found', async () => {
+    const page = await open('#/episodes/0');
+    await page.getByText('60 of 60 episodes').waitFor();
+    await page.getByRole('searchbox').pressSequentially('observation 1 of 4', { delay: 10 });
+    await page.getByText('11 found in 60 of 60 episodes').waitFor(); // of 4, and of 40 to 49
+    expect(await focused(page)).toBe('observation 1 of 4'); // still in the box
+    const cell = page.locator('td.found').last();
+    expect(await cell.textContent()).toMatch(/^turn 2, observation: observation 1 of 4/);
+    await page.getByLabel('outcome').selectOption('solved');
+    await page.getByText('6 found in 30 of 30 episodes').waitFor();
+    await page.locator('tbody tr').last().locator('a').click();
+    await page.getByText('Turn 2 of 2: observation').waitFor();
+    expect(await page.locator('pre mark').first().textContent()).toBe('observation 1 of 4');
+    expect(await page.locator('.turns .found').allTextContents()).toEqual(['2']);
+    await visit(page, '#/episodes/3');
+    await page.getByRole('searchbox').fill('NOT UNDERSTOOD');
+    await page.getByText('0 found in 0 of 0 episodes').waitFor();
+    await page.getByLabel('outcome').selectOption('');
+    await page.getByRole('searchbox').fill('<script>WINDOW');
+    await page.getByText('1 found in 1 of 1 episodes').waitFor();
+    expect(await page.evaluate(() => (window as { pwned?: number }).pwned)).toBeUndefined();
+    await page.context().close();
+  });
+
+  it('goes through a big run piece by piece, and shows what it has found so far', async () => {
+    const page = await open('#/episodes/4');
+    await page.getByRole('searchbox').fill('needle in the oldest');
+    await page.getByText(/^1 found in/).waitFor();
+    await page.getByRole('searchbox').fill('action 7');
+    await page.getByText(/^2\d\d found in .*, paused$/).waitFor();
+    await page.getByRole('button', { name: 'search further' }).click();
+    await page.getByText(/^4\d\d found in .*, paused$/).waitFor();
+    await page.context().close();
+  });
+
+  it('shows on a turn what came of its action, what the policy gave each action, and where its time went', async () => {
+    const page = await open('#/episodes/0/0/0');
+    await page.getByText('Turn 1 of 2: observation').waitFor();
+    expect(await page.locator('pre.result').textContent()).toBe('observation 1 of 0');
+    const bars = page.getByRole('list', { name: 'probability of each action' }).locator('li');
+    expect(await bars.allTextContents()).toEqual(['look (taken)70 %', 'go25 %']);
+    const widths = await bars.locator('.track span').evaluateAll((all) => all.map((one) => one.style.width));
+    expect(widths).toEqual(['70%', '25%']);
+    const time = page.locator('.time .legend li');
+    expect((await time.allTextContents()).map((text) => text.trim())).toEqual([
+      'waiting for a batch 2 ms',
+      'prefill 3 ms',
+      'decode 4 ms',
+      'messages 1 ms',
+      'environment 1 ms',
+    ]);
+    const colours = (selector: string) =>
+      page.locator(selector).evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+    expect(await colours('.time .swatch')).toEqual(await colours('.time .bar span'));
+    await visit(page, '#/episodes/0/0/1');
+    await page.getByText('Turn 2 of 2: observation').waitFor();
+    expect(await page.locator('pre.result').textContent()).toBe('the end');
+    await page.getByText('Result reward 1').waitFor();
+    await visit(page, '#/episodes/2/0/0'); // an oracle played it
+    await page.getByText('The trace has no probabilities of this turn').waitFor();
+    await page.context().close();
+  });
+
+  it('shows all members of a group at 1280 pixels', async () => {
+    const page = await open('#/group/5/0');
+    const boxes = await page
+      .locator('.members section')
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON() as DOMRect));
+    expect(boxes.length).toBe(8);
+    for (const { left, right } of boxes) expect(left >= 0 && right <= 1280).toBe(true);
+    expect(new Set(boxes.map(({ top }) => top)).size).toBe(1);
+    await page.context().close();
+  });
+
+  it('puts the outcome first, on a phone too', async () => {
+    const page = await open('#/episodes/0', { viewport: { width: 375, height: 800 } });
+    const cells = page.locator('tbody tr').first().locator('td');
+    expect(await cells.first().textContent()).toBe('truncated');
+    expect((await cells.first().boundingBox())!.x).toBeLessThan(20);
+    const tops = (selector: string) =>
+      page
+        .locator(selector)
+        .evaluateAll((all) => all.filter((one) => one.checkVisibility()).map((one) => one.getBoundingClientRect().top));
+    for (const hash of ['#/episodes/0/0/0', '#/group/0/0']) {
+      await visit(page, hash);
+      const [outcome] = await tops('main .outcome');
+      const others = await tops('main h2, main .muted, main pre, main .turns');
+      expect(others.length).toBeGreaterThan(2);
+      expect(Math.min(...others)).toBeGreaterThanOrEqual(outcome! - 8); // the same line, whose boxes differ in height
+      expect(
+        await page
+          .locator('main .outcome')
+          .first()
+          .evaluate((one) => one.getBoundingClientRect().left),
+      ).toBeLessThan(20);
+    }
+    await page.context().close();
+  });
+
+  it('draws the things of a grid in their colours, and walls without gaps', async () => {
+    const at = sources[2]!.rows.findIndex(({ label }) => label === 'babyai');
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await open(`#/episodes/2/${at}/0`, { colorScheme });
+      const cells = await page.locator('.grid span').evaluateAll((all) =>
+        all.map((one) => {
+          const { color, backgroundColor } = getComputedStyle(one);
+          return { name: one.getAttribute('title') ?? '', glyph: one.textContent, color, backgroundColor };
+        }),
+      );
+      const hues = ['red', 'green', 'blue', 'purple', 'yellow'].filter((hue) =>
+        cells.some(({ name }) => name.startsWith(hue)),
+      );
+      expect(hues.length).toBeGreaterThan(1);
+      const looks = hues.map((hue) => cells.find(({ name }) => name.startsWith(hue))!);
+      expect(new Set(looks.map(({ color }) => color)).size).toBe(hues.length);
+      expect(new Set(looks.map(({ backgroundColor }) => backgroundColor)).size).toBe(hues.length);
+      const walls = cells.filter(({ name }) => name === 'wall');
+      expect(walls.length).toBeGreaterThan(10);
+      for (const wall of walls) expect([wall.glyph, wall.backgroundColor]).toEqual(['', wall.color]);
+      await page.context().close();
+    }
   });
 
   it('shows where the time went', async () => {
@@ -115,22 +302,31 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     await page.getByLabel('sub-task').selectOption('hard');
     await page.getByText('15 of 60 episodes').waitFor();
     await page.getByRole('button', { name: /^episode/ }).click();
-    expect(await page.locator('tbody tr').first().locator('td').first().textContent()).toBe('2');
+    expect(await page.locator('tbody tr').first().locator('td').nth(1).textContent()).toBe('2');
     expect(await page.locator('th[aria-sort=ascending]').count()).toBe(1);
     await page.getByRole('searchbox').fill('11');
-    await page.keyboard.press('Enter');
     await page.getByText('1 of 60 episodes').waitFor();
     await page.getByRole('searchbox').fill('');
-    await page.keyboard.press('Enter');
     await page.getByText('15 of 60 episodes').waitFor();
     await page.locator('main').focus();
     await page.keyboard.press('j');
     await page.locator('tbody tr').nth(1).and(page.locator('[aria-selected=true]')).waitFor();
+    expect(await focused(page)).toBe('6');
+    await page.keyboard.press('j');
+    await page.keyboard.press('k');
+    expect(await focused(page)).toBe('6');
     await shot(page, 'list');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Episode 6', exact: true }).waitFor();
     await page.keyboard.press('ArrowRight');
     await page.getByText('Turn 2 of 2: observation').waitFor();
+    expect(await focused(page)).toBe('2'); // the turn's button
+    await page.keyboard.press('j');
+    await page.getByRole('heading', { name: 'Episode 7', exact: true }).waitFor();
+    expect(await focused(page)).toBe('Episode 7');
+    await page.keyboard.press('k');
+    await page.getByRole('heading', { name: 'Episode 6', exact: true }).waitFor();
+    expect(await focused(page)).toBe('Episode 6');
     await page.keyboard.press('g');
     await page.getByRole('heading', { name: 'Group 3' }).waitFor();
     expect(await page.locator('.members section').count()).toBe(2);
@@ -201,7 +397,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const report = join(root, 'report.html');
     writeFileSync(report, await reportHtml(sources.slice(0, 2), { episodes: 8 }));
     const page = await open('#/curves', { offline: true }, pathToFileURL(report).href);
-    await page.getByRole('img', { name: /^Success over update/ }).waitFor();
+    await page.getByRole('img', { name: /^Success over updates/ }).waitFor();
     await page.getByRole('link', { name: 'Episodes' }).click();
     await page.getByText('60 of 60 episodes').waitFor();
     await page.locator('tbody tr').first().click();
@@ -298,6 +494,47 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const time = { env: 0.02, batchWait: 0.1, prefill: 0.08, decode: 0.4, learner: 0.25, group: 0.05, messages: 0.1 };
     const rows = [...scene(220 - 20 * seed)].flatMap((event) => (event.type === 'row' ? [{ ...event.row, time }] : []));
     writeFileSync(join(dir, 'metrics.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    if (name === 'one') writeEvaluations(dir);
+    return dir;
+  }
+
+  /** An evaluation in the middle of training, and those at its end. */
+  function writeEvaluations(dir: string): void {
+    const of = (name: string, value: number) => {
+      const success = { value, low: value - 0.125, high: value + 0.125, n: 8 };
+      const all = { label: 'all', tasks: 8, episodes: 64, success, score: value, turns: 5, passAtK: { 1: value } };
+      return { name, horizon: 8, temperature: 1, labels: [], all, failed: 0 };
+    };
+    const during = { format: 1, update: 40, evaluation: of('h8 sampled @40', 0.5) };
+    writeFileSync(join(dir, 'evaluations.jsonl'), `${JSON.stringify(during)}\n{"damaged\n`);
+    const ended = { why: 'updates', status: { version: 180 } };
+    const evaluations = [of('h8 sampled', 0.625), of('h8 random', 0.125)];
+    writeFileSync(join(dir, 'results.json'), JSON.stringify({ format: 1, ended, evaluations }));
+  }
+
+  /** A run with a schedule of its own, large numbers, and a group of eight. */
+  function otherSchedule(): string {
+    const dir = folder('other', 'seed: 1\nenv: { id: toy }\nhorizon: { type: fixed }\n');
+    const traces = tracesOf(dir);
+    const actions = Array.from({ length: 12 }, (_, i) => `craft ${i + 1} oak planks using 1 oak log`);
+    const member = (episode: number) => trajectoryOf({ episode, actions, success: episode % 2 === 0 });
+    traces.episodes(
+      Array.from({ length: 8 }, (_, i) => member(i)),
+      'train',
+      'easy',
+    );
+    traces.close();
+    const rows = Array.from({ length: 200 }, (_, i) => ({
+      update: i + 1,
+      elapsed: 2 * i,
+      horizon: i < 90 ? 12 : 20,
+      success: (i % 7) / 7,
+      loss: 1e-5 * ((i % 5) - 2),
+      entropy: 1 + (i % 3) / 3,
+      stepsPerSecond: 1_234_567 + 1000 * (i % 9),
+      tokensPerSecond: 98_765_432 + i,
+    }));
+    writeFileSync(join(dir, 'metrics.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
     return dir;
   }
 
@@ -367,11 +604,97 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       actions: Array.from({ length: 20 }, (_, i) => `action ${i}`),
       observation: 'x'.repeat(200),
     });
-    for (let g = 0; g * 7500 < bytes; g++) traces.episodes([{ ...long, episode: g, group: g }], 'train', 'easy');
+    const oldest = { ...long, finalObservation: 'a Needle in the oldest' };
+    for (let g = 0; g * 7500 < bytes; g++) {
+      traces.episodes([{ ...(g === 0 ? oldest : long), episode: g, group: g }], 'train', 'easy');
+    }
     traces.close();
     return dir;
   }
 });
+
+/** Text of what has the focus. */
+function focused(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const { activeElement } = document;
+    return activeElement instanceof HTMLInputElement ? activeElement.value : (activeElement?.textContent ?? '');
+  });
+}
+
+/** Something that was drawn on a canvas: its box and the canvas' size, in device pixels. */
+interface DrawnThing {
+  readonly op: 'text' | 'line' | 'stroke';
+  readonly text: string;
+  readonly color: string;
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Things drawn on the canvas of the chart with a title, since it was last cleared. */
+function drawnBy(page: Page, title: string): Promise<DrawnThing[]> {
+  return page
+    .locator('.card', { has: page.getByRole('heading', { name: new RegExp(`^${title} over`) }) })
+    .locator('canvas')
+    .evaluate((canvas) => (canvas as HTMLCanvasElement & { drawn?: DrawnThing[] }).drawn ?? []);
+}
+
+/** Notes what is drawn on canvases: texts, straight lines, and strokes of paths. Runs in the page, before its own script. */
+function watchCanvases(): void {
+  const prototype = CanvasRenderingContext2D.prototype;
+  type Context = CanvasRenderingContext2D & { from?: [number, number]; pending?: number[][] };
+  type Canvas = HTMLCanvasElement & { drawn?: object[] };
+  const note = (context: Context, thing: object) => {
+    const canvas = context.canvas as Canvas;
+    canvas.drawn ??= [];
+    canvas.drawn.push({ text: '', color: '', width: canvas.width, height: canvas.height, ...thing });
+  };
+  const { fillText, moveTo, lineTo, stroke, beginPath, clearRect } = prototype;
+  prototype.clearRect = function (this: Context, ...box) {
+    (this.canvas as Canvas).drawn = [];
+    return clearRect.apply(this, box);
+  };
+  prototype.beginPath = function (this: Context) {
+    this.pending = [];
+    return beginPath.call(this);
+  };
+  prototype.moveTo = function (this: Context, x, y) {
+    this.from = [x, y];
+    return moveTo.call(this, x, y);
+  };
+  prototype.lineTo = function (this: Context, x, y) {
+    if (this.from) this.pending?.push([...this.from, x, y]);
+    return lineTo.call(this, x, y);
+  };
+  prototype.stroke = function (this: Context, ...path: []) {
+    const color = String(this.strokeStyle);
+    if (path.length > 0) note(this, { op: 'stroke', color, left: 0, right: 0, top: 0, bottom: 0 });
+    const matrix = this.getTransform();
+    for (const [x0 = 0, y0 = 0, x1 = 0, y1 = 0] of path.length > 0 ? [] : (this.pending ?? [])) {
+      const [from, to] = [matrix.transformPoint({ x: x0, y: y0 }), matrix.transformPoint({ x: x1, y: y1 })];
+      note(this, {
+        op: 'line',
+        color,
+        left: Math.min(from.x, to.x),
+        right: Math.max(from.x, to.x),
+        top: Math.min(from.y, to.y),
+        bottom: Math.max(from.y, to.y),
+      });
+    }
+    return stroke.apply(this, path as never);
+  };
+  prototype.fillText = function (this: Context, text, x, y, ...rest) {
+    const size = this.measureText(text);
+    const matrix = this.getTransform();
+    const at = matrix.transformPoint({ x: x - size.actualBoundingBoxLeft, y: y - size.actualBoundingBoxAscent });
+    const to = matrix.transformPoint({ x: x + size.actualBoundingBoxRight, y: y + size.actualBoundingBoxDescent });
+    note(this, { op: 'text', text, left: at.x, right: to.x, top: at.y, bottom: to.y });
+    return fillText.call(this, text, x, y, ...rest);
+  };
+}
 
 /** Share of a canvas that is drawn on. */
 async function inked(page: Page, selector: string): Promise<number> {

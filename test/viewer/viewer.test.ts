@@ -4,13 +4,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { traceLine } from '../../src/record/trace.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
-import type { EpisodePage, EpisodeRow, EpisodeView, GroupView, RunInfo } from '../../src/viewer/api.ts';
+import type {
+  Curves,
+  EpisodePage,
+  EpisodeRow,
+  EpisodeView,
+  GroupView,
+  ReportData,
+  RunInfo,
+  SearchPage,
+} from '../../src/viewer/api.ts';
+import { drawnLines, evaluationMarks, phasePlans, type RunCurves } from '../../src/viewer/client/charts.ts';
+import { axisTexts } from '../../src/viewer/client/plot.ts';
+import { reportSource } from '../../src/viewer/client/source.ts';
+import { choiceBars } from '../../src/viewer/client/turn.ts';
 import { CurveBuffer } from '../../src/viewer/curve-buffer.ts';
 import { escapeJson, pageHtml } from '../../src/viewer/page.ts';
 import { queryEpisodes, SORTABLE } from '../../src/viewer/query.ts';
 import { reportHtml } from '../../src/viewer/report.ts';
 import { RunSource } from '../../src/viewer/run-source.ts';
+import { cutAt, matchTurns, mayHold, needleOf } from '../../src/viewer/search.ts';
 import { serveViewer, viewerApp } from '../../src/viewer/server.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
@@ -94,6 +109,212 @@ describe('the server', () => {
     expect(() => new RunSource(join(root, 'absent'), 0, noWorlds)).toThrow(/does not exist/);
     mkdirSync(join(root, 'empty'));
     expect(() => new RunSource(join(root, 'empty'), 0, noWorlds)).toThrow(/is no run/);
+  });
+});
+
+describe('a search', () => {
+  const { dir, traces } = runWith('searched', 5);
+  const said = 'You could NOT craft 1 “oak\tplank”';
+  const response = { text: 'Thought: \\ perhaps a pickaxe', promptTokens: 1, completionTokens: 1 };
+  const plain = trajectoryOf({ episode: 10, group: 5, actions: ['look', 'get 2 birch'], observation: said });
+  traces.episodes([{ ...plain, turns: plain.turns.map((turn) => ({ ...turn, response })) }], 'train', 'easy');
+  const source = () => new RunSource(dir, 0, noWorlds);
+  const found = (text: string, filters = {}) =>
+    source()
+      .search(text, filters)
+      .hits.map(({ row, match }) => [row.episode, match.turn, match.part, match.turns]);
+
+  it('finds observations, answers, actions and ends, and names the first turn that has it', () => {
+    expect(found('could not CRAFT')).toEqual([[10, 0, 'observation', 3]]);
+    expect(found('“oak\tplank”')).toEqual([[10, 0, 'observation', 3]]);
+    expect(found('\\ perhaps')).toEqual([[10, 0, 'answer', 2]]);
+    expect(found('get 2 birch')).toEqual([[10, 1, 'action', 1]]);
+    expect(found('the end').length).toBe(10);
+    expect(found('observation 1 of 3')).toEqual([[3, 1, 'observation', 1]]);
+    expect(found('hard').map(([episode, , part]) => [episode, part])).toEqual([7, 6, 3, 2].map((n) => [n, 'sub-task']));
+    expect(found('hard', { outcome: 'solved' }).map(([episode]) => episode)).toEqual([6, 2]);
+    expect(found('nowhere')).toEqual([]);
+    expect(found('   ')).toEqual([]);
+  });
+
+  it('finds what stands in a text, whatever the text, and nothing else', () => {
+    const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 8 });
+    let compared = 0;
+    fc.assert(
+      fc.property(text, text, text, (before, needle, after) => {
+        const wanted = needleOf(needle);
+        fc.pre(wanted !== '' && `${before}${needle}${after}`.toLowerCase().includes(wanted));
+        const episode = trajectoryOf({ observation: `${before}${needle}${after}` });
+        const match = matchTurns(episode, wanted);
+        expect(match?.turn).toBe(0);
+        expect(match!.found.toLowerCase()).toBe(wanted);
+        expect(mayHold(traceLine(episode, 'train'), wanted)).toBe(true);
+        expect(cutAt(`${before}${needle}${after}`, wanted).join('')).toBe(`${before}${needle}${after}`);
+        compared++;
+      }),
+    );
+    expect(compared).toBeGreaterThan(20);
+    expect(mayHold(traceLine(trajectoryOf(), 'train'), 'pickaxe')).toBe(false);
+    expect(mayHold('{"observation":"\\u0070ickaxe"}', 'pickaxe')).toBe(true); // as another writer may escape it
+  });
+
+  it('reads a bounded piece at a time, which join to the whole', async () => {
+    const { dir: long, traces: many } = runWith('searched-long', 0);
+    const episode = trajectoryOf({ observation: 'x'.repeat(200_000) });
+    for (let n = 0; n < 30; n++) many.episodes([{ ...episode, episode: n, group: n }], 'train', 'easy');
+    many.close();
+    const app = viewerApp([new RunSource(long, 0, noWorlds)]);
+    const piece = async (query: string) => {
+      const answer = await app.request(`http://127.0.0.1/api/runs/0/search?${query}`, {
+        headers: { host: 'localhost' },
+      });
+      return (await answer.json()) as SearchPage;
+    };
+    const looked: number[] = [];
+    const episodes: number[] = [];
+    let below = '';
+    for (;;) {
+      const { hits, searched, next } = await piece(`text=xxx${below}`);
+      looked.push(searched);
+      episodes.push(...hits.map(({ row }) => row.episode));
+      for (const { match } of hits) expect(match.before.length + match.after.length).toBeLessThan(200);
+      if (next === null) break;
+      below = `&below=${next}`;
+    }
+    expect(Math.max(...looked)).toBeLessThanOrEqual(15); // 8 MiB of episodes of 600 kB
+    expect(episodes).toEqual(Array.from({ length: 30 }, (_, i) => 29 - i));
+    expect(await piece('text=&below=7')).toEqual({ hits: [], searched: 0, next: null });
+    expect(await piece(`text=${'y'.repeat(10_000)}&below=nonsense`)).toMatchObject({ hits: [] });
+  });
+
+  it('of a report covers the episodes that are in it', async () => {
+    const html = await reportHtml([source()], { episodes: 3 });
+    const data = JSON.parse(/id="report">(.*?)<\/script>/s.exec(html)![1]!) as ReportData;
+    const { hits, next } = await reportSource(data).search(0, 'Get 2 Birch', {});
+    expect(hits.map(({ row, match }) => [row.episode, match.turn])).toEqual([[10, 1]]);
+    expect(next).toBeNull();
+  });
+});
+
+describe('evaluations of a run', () => {
+  it('are read from its folder, damaged lines left out, and again once they change', () => {
+    const { dir } = runWith('evaluated', 1);
+    const success = { value: 0.5, low: 0.25, high: null, n: 4 };
+    const all = { label: 'all', tasks: 4, episodes: 4, success, score: 0.5, turns: null, passAtK: { 1: 0.5 } };
+    const of = (name: string) => ({ name, horizon: 8, temperature: 1, all, labels: [all], failed: 0 });
+    const line = (update: number) =>
+      `${JSON.stringify({ format: 1, update, evaluation: of(`h8 sampled @${update}`) })}\n`;
+    writeFileSync(join(dir, 'evaluations.jsonl'), `${line(5)}not json\n{"update":7,"evaluation":{}}\n`);
+    const source = new RunSource(dir, 0, noWorlds);
+    expect(source.curves.evaluations).toMatchObject([{ update: 5, name: 'h8 sampled', all }]);
+    const ended = { why: 'updates', status: { version: 9 } };
+    writeFileSync(join(dir, 'results.json'), JSON.stringify({ ended, evaluations: [of('h8 greedy'), 3] }));
+    appendFileSync(join(dir, 'evaluations.jsonl'), line(8));
+    expect(source.curves.evaluations.map(({ update, name }) => [update, name])).toEqual([
+      [5, 'h8 sampled'],
+      [8, 'h8 sampled'],
+      [9, 'h8 greedy'],
+    ]);
+    writeFileSync(join(dir, 'results.json'), JSON.stringify({ summary: of('rollout') })); // as a rollout leaves it
+    expect(source.curves.evaluations.at(-1)).toMatchObject({ update: null, name: 'rollout' });
+  });
+
+  it('are marked where training stood, on the axis that is shown', () => {
+    const all = { label: 'all', tasks: 4, episodes: 4, score: 0.5, turns: 6, passAtK: {} };
+    const success = { value: 0.5, low: 0.25, high: 0.75, n: 4 };
+    const row = (update: number | null) => ({
+      update,
+      name: 'h8',
+      horizon: 8,
+      all: { ...all, success },
+      labels: [],
+      failed: 0,
+    });
+    const run = runCurves({ update: [1, 2, 3, 4], elapsed: [10, 20, 30, 40] }, { evaluations: [row(3), row(null)] });
+    const places = (metric: string, x: 'update' | 'elapsed') =>
+      evaluationMarks([run], metric, x).map(({ points }) => points.map((point) => [point.x, point.y, point.low]));
+    expect(places('success', 'update')).toEqual([[[3, 0.5, 0.25]]]);
+    expect(places('success', 'elapsed')).toEqual([[[30, 0.5, 0.25]]]);
+    expect(places('turns', 'update')).toEqual([[[3, 6, undefined]]]);
+    expect(places('loss', 'update')).toEqual([]);
+  });
+});
+
+function runCurves(series: Curves['series'], over: Partial<Curves> = {}, id = 0, family = 'f'): RunCurves {
+  const info: RunInfo = { id, name: `run ${id}`, env: 'toy', seed: id, family, episodes: 0, rows: 4, config: '' };
+  return { info, curves: { rows: 4, stride: 1, series, evaluations: [], ...over } };
+}
+
+describe('charts', () => {
+  it('label their axes so that neighbours differ and no label is long', () => {
+    const step = fc.tuple(fc.constantFrom(1, 2, 2.5, 5), fc.integer({ min: -4, max: 9 })).map(([m, e]) => m * 10 ** e);
+    fc.assert(
+      fc.property(step, fc.integer({ min: -5, max: 5 }), fc.integer({ min: 2, max: 9 }), (by, from, count) => {
+        const texts = axisTexts(Array.from({ length: count }, (_, i) => (from + i) * by));
+        expect(new Set(texts).size).toBe(count);
+        for (const text of texts) expect(text.length).toBeLessThanOrEqual(8);
+      }),
+    );
+    expect(axisTexts([0, 500_000, 1_000_000])).toEqual(['0', '0.5M', '1.0M']);
+    expect(axisTexts([0, 2.5, 5])).toEqual(['0', '2.5', '5.0']);
+    expect(axisTexts([1_200, 1_250, 1_300])).toEqual(['1200', '1250', '1300']);
+  });
+
+  it('keep what was measured behind what is smoothed', () => {
+    const line = { label: 'a', color: '#000', x: [1, 2, 3], y: [0, 1, 0] };
+    expect(drawnLines([line], 10)).toEqual([{ ...line, y: [0, 0.5, 1 / 3], raw: [0, 1, 0] }]);
+    expect(drawnLines([line], 1)).toEqual([{ ...line, raw: undefined }]);
+    expect(
+      drawnLines(
+        Array.from({ length: 5 }, () => line),
+        10,
+      ).every(({ raw }) => raw === undefined),
+    ).toBe(true);
+  });
+
+  it('show the phases of each run, once where they are the same', () => {
+    const run = (id: number, horizon: number[], family = 'f') =>
+      runCurves({ update: [1, 2, 3, 4], elapsed: [10, 20, 30, 40 + id], horizon }, {}, id, family);
+    const stretched = [8, 8, 16, 16];
+    const own = phasePlans([run(0, stretched)], { x: 'update', bands: true });
+    expect(own).toEqual([
+      {
+        color: undefined,
+        phases: [
+          { at: 1, turns: 8 },
+          { at: 3, turns: 16 },
+        ],
+      },
+    ]);
+    expect(phasePlans([run(0, stretched), run(1, stretched)], { x: 'elapsed', bands: true }).length).toBe(1);
+    const two = phasePlans([run(0, stretched), run(1, [24, 24, 24, 24], 'other')], { x: 'update', bands: true });
+    expect(two.map(({ phases }) => phases.map(({ turns }) => turns))).toEqual([[8, 16], [24]]);
+    expect(new Set(two.map(({ color }) => color)).size).toBe(2);
+    const seeds = [run(0, stretched), run(1, [8, 16, 16, 16])];
+    const colors = (bands: boolean) =>
+      new Set(phasePlans(seeds, { x: 'update', bands }).map(({ color }) => color)).size;
+    expect([colors(true), colors(false)]).toEqual([1, 2]); // as their lines are drawn
+  });
+});
+
+describe('bars of a choice', () => {
+  const listed = ['a', 'b', 'c', 'd'];
+
+  it('are the likeliest actions, the one taken, and the rest together', () => {
+    const told = choiceBars({ choice: 2, logprob: Math.log(0.05), likeliest: [1, 7000, 0, 2000] }, listed);
+    expect(told.bars.map(({ name, share, taken }) => [name, Number(share.toFixed(3)), taken])).toEqual([
+      ['b', 0.7, false],
+      ['a', 0.2, false],
+      ['c', 0.05, true],
+    ]);
+    expect(told.others).toBe(1);
+    expect(told.rest).toBeCloseTo(0.05, 9);
+  });
+
+  it('are of the taken action alone where the trace has no others', () => {
+    const { bars, others } = choiceBars({ choice: 1, logprob: Math.log(0.25) }, listed);
+    expect(bars).toEqual([{ name: 'b', share: 0.25, taken: true }]);
+    expect(others).toBe(3);
   });
 });
 

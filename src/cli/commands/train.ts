@@ -14,10 +14,10 @@ import type { RunStatus } from '../../record/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
-import { type TrainOutcome, train } from '../../run/train.ts';
+import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again } from '../flags.ts';
+import { again, MOST, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -28,6 +28,9 @@ interface TrainFlags {
   readonly serial?: boolean;
   readonly json?: boolean;
   readonly chaos?: string;
+  readonly journal?: boolean;
+  readonly cluster?: string;
+  readonly localRollouts?: number;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -50,6 +53,9 @@ export function trainCommand(program: Command): void {
       '--chaos <spec>',
       'inject faults: kind=rate,… of kill hang slow oom throw drop duplicate nan disk-full; seed=n',
     )
+    .option('--journal', 'keep every result on disk as it comes: a kill costs no update')
+    .option('--cluster <url>', 'have workers play: NATS server, nats://127.0.0.1:4222; see longplay worker')
+    .option('--local-rollouts <n>', 'with --cluster: groups played here at once besides (0)', wholeNumber(0, MOST.held))
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
     .addOption(new Option('--record-schedule <file>').hideHelp())
@@ -90,6 +96,8 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     ...prepared,
     mode: flags.serial || replayOrder !== undefined ? 'serial' : 'async',
     json: flags.json === true,
+    journal: flags.journal,
+    cluster: clusterOf(flags),
     recordOrder,
     replayOrder,
     chaos,
@@ -104,6 +112,8 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
   const refuse = (why: string) => new UserError('BAD_ARGUMENT', `--record-order and --replay-order: ${why}`);
   if (flags.recordOrder !== undefined && flags.replayOrder !== undefined) throw refuse('give one of them');
   if (flags.resume !== undefined) throw refuse('a run is recorded from its start; leave --resume out');
+  if (flags.cluster !== undefined) throw refuse('what workers do is not in the record; leave --cluster out');
+  if (flags.journal) throw refuse('what is recorded repeats from its start; leave --journal out');
   if (flags.serial) throw refuse('a serial run repeats by its seed; leave --serial out');
   if (flags.replayOrder !== undefined && flags.chaos !== undefined) {
     throw refuse('what chaos broke is in the record; leave --chaos out');
@@ -113,6 +123,12 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
       "a run that ends by the clock does not repeat; end it by updates or steps: --set 'stop={updates: 100}'",
     );
   }
+}
+
+function clusterOf({ cluster: url, localRollouts: localGroups }: TrainFlags): TrainCluster | undefined {
+  if (url !== undefined) return { url, localGroups };
+  if (localGroups === undefined) return undefined;
+  throw new UserError('BAD_ARGUMENT', '--local-rollouts needs --cluster: without it every group is played here');
 }
 
 function fresh(path: string, flags: TrainFlags) {
@@ -138,6 +154,8 @@ export async function trainAndReport(request: {
   readonly mode: 'async' | 'serial';
   readonly json: boolean;
   readonly chaos?: ChaosSpec | undefined;
+  readonly journal?: boolean | undefined;
+  readonly cluster?: TrainCluster | undefined;
   readonly recordOrder?: string | undefined;
   readonly replayOrder?: string | undefined;
 }): Promise<TrainOutcome> {

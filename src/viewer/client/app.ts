@@ -1,10 +1,15 @@
 /** Page of the viewer: what is shown follows from the address (`#/episodes/0/17/3`), so that every view is a link. */
 import type { RunInfo } from '../api.ts';
+import { asksForNumber, needleOf } from '../search.ts';
 import { type ChartsOptions, overviewCharts, type RunCurves, timeCharts, type XAxis } from './charts.ts';
-import { choice, h, show, visible } from './dom.ts';
-import { episodeElement, groupElement, type Shade } from './episode.ts';
-import { firstList, type ListState, listElement, PAGE } from './list.ts';
+import { choice, focusWithin, h, numberText, show, visible } from './dom.ts';
+import { episodeElement } from './episode.ts';
+import { evaluationsElement } from './evaluations.ts';
+import { Finding } from './finding.ts';
+import { groupElement } from './group.ts';
+import { EpisodeList, firstList, type ListState, PAGE } from './list.ts';
 import { openSource } from './source.ts';
+import type { Shade } from './turn.ts';
 
 /** Milliseconds between looks at a run that is still going on. */
 const FOLLOW_MS = 3000;
@@ -22,7 +27,13 @@ let shade: Shade = 'advantage';
 let charts: ChartsOptions = { x: 'update', bands: true, smooth: 10 };
 /** Keys of the present view, with what each does. */
 let keys: Readonly<Record<string, () => void>> = {};
+/** Number of the newest view; an older one that comes later is not shown. */
 let drawn = 0;
+/** List in the page, of a run; it stays while its rows change. */
+let shownList: { readonly run: number; readonly list: EpisodeList } | undefined;
+let finding: Finding | undefined;
+/** Focus for the next view: the name of one of its elements (`data-focus`). */
+let nextFocus: string | undefined;
 
 async function start(): Promise<void> {
   applyTheme(stored('theme'));
@@ -84,10 +95,22 @@ async function route(): Promise<void> {
                 : view === 'config'
                   ? configView()
                   : await curvesView();
-    if (turn === drawn) show(main, content); // a later view may have been faster
+    if (turn !== drawn) return; // a later view was faster
+    if (main.firstElementChild !== content) showKeepingFocus(content);
+    if (view !== 'episodes' || atText !== undefined) shownList = undefined;
   } catch (error) {
     if (turn === drawn) show(main, h('p', { class: 'bad', role: 'alert' }, visible(String(error))));
   }
+}
+
+/** Shows a view; the focus stays on what has the same name in it, or goes where a key has sent it. */
+function showKeepingFocus(content: HTMLElement): void {
+  const within = main.contains(document.activeElement);
+  const name = nextFocus ?? (within ? document.activeElement?.getAttribute('data-focus') : undefined);
+  nextFocus = undefined;
+  show(main, content);
+  const found = name ? focusWithin(main, name) : false;
+  if (!found && within) main.focus();
 }
 
 function drawNav(view: string): void {
@@ -163,18 +186,11 @@ function chartControls(): HTMLElement {
 
 async function curvesView(): Promise<HTMLElement> {
   const all = await curvesOf(runs);
-  if (all.every(({ curves }) => curves.rows === 0)) {
+  if (all.every(({ curves }) => curves.rows === 0 && curves.evaluations.length === 0)) {
     return h('p', { class: 'muted' }, 'No update has been made yet; episodes may be there already.');
   }
-  return h(
-    'div',
-    {},
-    chartControls(),
-    overviewCharts(
-      all.filter(({ curves }) => curves.rows > 0),
-      charts,
-    ),
-  );
+  const trained = all.filter(({ curves }) => curves.rows > 0);
+  return h('div', {}, chartControls(), evaluationsElement(all), overviewCharts(trained, charts));
 }
 
 async function timeView(): Promise<HTMLElement> {
@@ -195,29 +211,79 @@ function configView(): HTMLElement {
 }
 
 async function listView(): Promise<HTMLElement> {
-  const { purpose, label, outcome, text, sort, descending, offset } = list;
-  const page = await source.episodes(run, { purpose, label, outcome, text, sort, descending, offset, limit: PAGE });
-  const set = (change: Partial<ListState>) => {
-    list = { ...list, selected: 0, ...change };
-    void route();
-  };
-  const open = (at: number) => go(`episodes/${run}/${at}/0`);
-  const move = (by: number) => set({ selected: Math.min(page.rows.length - 1, Math.max(0, list.selected + by)) });
+  const view = drawn;
+  if (shownList?.run !== run) shownList = { run, list: newList() };
+  const { list: element } = shownList;
   keys = {
-    j: () => move(1),
-    ArrowDown: () => move(1),
-    k: () => move(-1),
-    ArrowUp: () => move(-1),
-    Enter: () => page.rows[list.selected] && open(page.rows[list.selected]!.at),
+    j: () => element.move(1),
+    ArrowDown: () => element.move(1),
+    k: () => element.move(-1),
+    ArrowUp: () => element.move(-1),
+    Enter: () => element.open(),
+    Escape: () => main.focus(),
     '/': () => document.getElementById('search')?.focus(),
   };
-  return listElement(
-    page,
-    list,
-    set,
-    (at) => `#/episodes/${run}/${at}/0`,
-    (row) => open(row.at),
-  );
+  const { text } = list;
+  if (needleOf(text) === '' || asksForNumber(text)) {
+    finding = undefined;
+    const page = await source.episodes(run, { ...list, limit: PAGE });
+    if (view === drawn) element.update(page, list);
+  } else await search(element, view);
+  return element.element;
+}
+
+/** New list; a change of what it shows draws it again. */
+function newList(): EpisodeList {
+  return new EpisodeList(list.text, {
+    set(change) {
+      list = { ...list, ...change };
+      shownList?.list.reset();
+      void route();
+    },
+    hrefOf: (at, turn) => `#/episodes/${run}/${at}/${turn}`,
+    go: (href) => go(href.slice(2)),
+  });
+}
+
+/** Searches on while this view is the newest, and shows what was found so far after every piece. */
+async function search(element: EpisodeList, view: number): Promise<void> {
+  const { text, sort, descending } = list;
+  if (finding?.key !== Finding.keyOf(run, text, list)) finding = new Finding(source, run, text, list);
+  const own = finding;
+  const page = await source.episodes(run, {
+    purpose: list.purpose,
+    label: list.label,
+    outcome: list.outcome,
+    offset: 0,
+    limit: 0,
+  });
+  const draw = () => {
+    const state = own.done ? '' : own.paused ? ', paused' : '…';
+    own.total ??= page.matching;
+    const status = `${numberText(own.hits.length)} found in ${numberText(own.searched)} of ${numberText(own.total)} episodes${state}`;
+    const more = () => {
+      own.more();
+      void route();
+    };
+    const rows = own.rows(sort, descending);
+    element.update({ ...page, rows }, list, {
+      hits: own.hits,
+      status,
+      done: own.done,
+      more: own.paused ? more : undefined,
+    });
+  };
+  const current = () => view === drawn && own === finding;
+  if (current()) draw();
+  const go = async () => {
+    while (current() && !own.done && !own.paused) {
+      await own.step();
+      if (current()) draw();
+    }
+  };
+  void go().catch((error) => {
+    if (current()) show(main, h('p', { class: 'bad', role: 'alert' }, visible(String(error))));
+  });
 }
 
 const LEFT_OUT = 'This episode is not part of the report; open the run with `longplay view` to see it.';
@@ -227,26 +293,39 @@ async function episodeView(at: number, turnWished: number): Promise<HTMLElement>
   if (!view) return h('p', {}, LEFT_OUT);
   const { length } = view.episode.turns;
   const turn = Math.min(length, Math.max(0, turnWished || 0));
-  const toTurn = (to: number) => go(`episodes/${run}/${at}/${Math.min(length, Math.max(0, to))}`);
+  const toTurn = (to: number) => {
+    const next = Math.min(length, Math.max(0, to));
+    nextFocus = `turn ${next}`;
+    go(`episodes/${run}/${at}/${next}`);
+  };
+  const toEpisode = (to: number) => {
+    if (to < 0 || to >= runs[run]!.episodes) return;
+    nextFocus = 'title';
+    go(`episodes/${run}/${to}/0`);
+  };
   keys = {
     ArrowRight: () => toTurn(turn + 1),
     ArrowLeft: () => toTurn(turn - 1),
     Home: () => toTurn(0),
     End: () => toTurn(length),
-    j: () => go(`episodes/${run}/${at + 1}/0`),
-    k: () => go(`episodes/${run}/${Math.max(0, at - 1)}/0`),
+    j: () => toEpisode(at + 1),
+    k: () => toEpisode(at - 1),
     g: () => go(`group/${run}/${at}`),
-    Escape: () => go(`episodes/${run}`),
+    Escape: () => {
+      nextFocus = `episode ${at}`;
+      go(`episodes/${run}`);
+    },
   };
   const element = episodeElement(view, {
     turn,
     shade,
+    needle: asksForNumber(list.text) ? '' : needleOf(list.text),
     go: toTurn,
     setShade,
     groupHref: `#/group/${run}/${at}`,
     listHref: `#/episodes/${run}`,
   });
-  element.append(h('p', { class: 'muted' }, 'keys: ← → turns, j k episodes, g group, Esc list'));
+  element.append(h('p', { class: 'muted keys' }, 'keys: ← → turns, j k episodes, g group, Esc list'));
   return element;
 }
 
@@ -254,13 +333,12 @@ async function groupView(at: number): Promise<HTMLElement> {
   const view = await source.group(run, at);
   if (!view) return h('p', {}, LEFT_OUT);
   keys = { Escape: () => go(`episodes/${run}`) };
-  return groupElement(
-    view,
+  return groupElement(view, {
     shade,
     setShade,
-    (member, turn) => `#/episodes/${run}/${member}/${turn}`,
-    `#/episodes/${run}`,
-  );
+    hrefOf: (member, turn) => `#/episodes/${run}/${member}/${turn}`,
+    listHref: `#/episodes/${run}`,
+  });
 }
 
 function setShade(next: Shade): void {

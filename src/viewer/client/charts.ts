@@ -1,24 +1,11 @@
-/** Curves: several runs, bands over seeds, the horizon's phases behind them, and where the time went. */
-import type UPlot from 'uplot';
+/** Curves: several runs, bands over seeds, evaluations beside them, the horizon's phases, and where the time went. */
 import type { Curves, RunInfo } from '../api.ts';
-import { h, numberText, visible } from './dom.ts';
-
-/** Global of uPlot, whose script comes before ours in the page. */
-declare const uPlot: typeof UPlot;
+import { h, legendItem, numberText, visible } from './dom.ts';
+import { drawLines, drawStacked, type Line, type Marks, type PhasePlan, PLOT_HEIGHT, STRIP } from './plot.ts';
 
 export interface RunCurves {
   readonly info: RunInfo;
   readonly curves: Curves;
-}
-
-export interface Line {
-  readonly label: string;
-  readonly color: string;
-  readonly x: readonly number[];
-  readonly y: readonly (number | null)[];
-  /** Lower edge of a band over seeds. */
-  readonly low?: readonly (number | null)[];
-  readonly high?: readonly (number | null)[];
 }
 
 /** Palette whose colours differ in light and dark, also for most colour-blind people. */
@@ -48,7 +35,7 @@ const CHARTS: readonly (readonly [name: string, title: string, share: boolean])[
 
 export type XAxis = 'update' | 'elapsed' | 'envSteps';
 
-const X_NAMES: Readonly<Record<XAxis, string>> = { update: 'update', elapsed: 'seconds', envSteps: 'env steps' };
+const X_NAMES: Readonly<Record<XAxis, string>> = { update: 'updates', elapsed: 'seconds', envSteps: 'env steps' };
 
 /** Lines of one metric: a run each, or one with a band for runs that differ by their seed alone. */
 function linesOf(runs: readonly RunCurves[], name: string, x: XAxis, bands: boolean): Line[] {
@@ -115,15 +102,72 @@ function smoothed(values: readonly (number | null)[], span: number): (number | n
   return out;
 }
 
-/** Changes of the horizon: x of each phase's start, and its turns. */
-function phasesOf(run: RunCurves | undefined, x: XAxis): { readonly at: number; readonly turns: number }[] {
-  const horizon = run?.curves.series.horizon ?? [];
-  const xs = numbers(run && along(run.curves, x));
-  const phases: { at: number; turns: number }[] = [];
-  horizon.forEach((turns, i) => {
-    if (turns !== null && turns !== phases.at(-1)?.turns) phases.push({ at: xs[i] ?? 0, turns });
+/** Most rows of phases above a plot. */
+const MAX_PLANS = 5;
+
+/** Phases of each run; runs whose horizon changes alike share one row. */
+export function phasePlans(runs: readonly RunCurves[], { x, bands }: Pick<ChartsOptions, 'x' | 'bands'>): PhasePlan[] {
+  const plans = new Map<string, PhasePlan>();
+  for (const { info, curves } of runs) {
+    const horizon = curves.series.horizon ?? [];
+    const xs = numbers(along(curves, x));
+    const phases: { at: number; turns: number }[] = [];
+    horizon.forEach((turns, i) => {
+      if (turns !== null && turns !== phases.at(-1)?.turns) phases.push({ at: xs[i] ?? 0, turns });
+    });
+    // By seconds or env steps the seeds of a family change at slightly different places: one schedule all the same.
+    const places = phases.map(({ at, turns }) => (x === 'update' ? `${turns} from ${at}` : `${turns}`)).join();
+    const key = x === 'update' ? places : `${places} ${info.family}`;
+    if (phases.length === 0 || plans.has(key)) continue;
+    const drawnAs = bands ? runs.find((run) => run.info.family === info.family)! : { info };
+    plans.set(key, { color: colorOf(drawnAs.info.id), phases });
+  }
+  const all = [...plans.values()].slice(0, MAX_PLANS);
+  return all.length === 1 ? [{ ...all[0]!, color: undefined }] : all;
+}
+
+/** Metrics that evaluations measure too. */
+const EVALUATED: Readonly<Record<string, 'success' | 'score' | 'turns'>> = {
+  success: 'success',
+  return: 'score',
+  turns: 'turns',
+};
+
+/** True for the name of an evaluation of random play. */
+export function isRandom(name: string): boolean {
+  return / random$/.test(name);
+}
+
+/** Marks of the evaluations on a chart: where training stood when they began. */
+export function evaluationMarks(runs: readonly RunCurves[], metric: string, x: XAxis): Marks[] {
+  const measured = EVALUATED[metric];
+  if (!measured) return [];
+  const names = [...new Set(runs.flatMap(({ curves }) => curves.evaluations.map(({ name }) => name)))];
+  return runs.flatMap(({ info, curves }) =>
+    names.flatMap((name, n) => {
+      const points = curves.evaluations.flatMap((one) => {
+        const { value, low, high } = measured === 'success' ? one.all.success : { value: one.all[measured] };
+        if (one.name !== name || one.update === null || value === null || value === undefined) return [];
+        return [{ x: placeOf(curves, one.update, x), y: value, low: low ?? undefined, high: high ?? undefined }];
+      });
+      const color = runs.length === 1 ? colorOf(n + 1) : colorOf(info.id);
+      const label = runs.length === 1 ? name : `${info.name}, ${name}`;
+      if (points.length === 0) return [];
+      return [{ label, color, hollow: isRandom(name), points: points.sort((a, b) => a.x - b.x) }];
+    }),
+  );
+}
+
+/** Place of an update on the axis: that of the nearest point. */
+function placeOf(curves: Curves, update: number, x: XAxis): number {
+  const updates = numbers(curves.series.update);
+  const xs = numbers(along(curves, x));
+  if (updates.length === 0) return 0;
+  let nearest = 0;
+  updates.forEach((at, i) => {
+    if (Math.abs(at - update) <= Math.abs(updates[nearest]! - update)) nearest = i;
   });
-  return phases;
+  return xs[nearest] ?? 0;
 }
 
 export interface ChartsOptions {
@@ -135,12 +179,14 @@ export interface ChartsOptions {
 /** Overview charts, with those of sub-tasks for a single run. */
 export function overviewCharts(runs: readonly RunCurves[], options: ChartsOptions): HTMLElement {
   const box = h('div', { class: 'charts' });
-  const phases = phasesOf(runs[0], options.x);
+  const plans = phasePlans(runs, options);
   for (const [name, title, share] of CHARTS) {
     const lines = linesOf(runs, name, options.x, options.bands);
-    if (lines.length > 0) box.append(chart(title, lines, phases, share, options));
+    if (lines.length === 0) continue;
+    box.append(chart({ title, lines, marks: evaluationMarks(runs, name, options.x), plans, share }, options));
   }
-  for (const { info, curves } of runs.slice(0, 4)) {
+  for (const run of runs.slice(0, 4)) {
+    const { info, curves } = run;
     const keys = Object.keys(curves.series).filter((name) => name.startsWith('successByLabel/'));
     if (keys.length === 0) continue;
     const lines = keys.slice(0, 12).map((name, i): Line => {
@@ -151,39 +197,63 @@ export function overviewCharts(runs: readonly RunCurves[], options: ChartsOption
         y: curves.series[name]!,
       };
     });
-    box.append(chart(`Success by sub-task, ${info.name}`, lines, phasesOf({ info, curves }, options.x), true, options));
+    const own = phasePlans([run], options);
+    const title = `Success by sub-task, ${info.name}`;
+    box.append(chart({ title, lines, marks: [], plans: own, share: true }, options));
   }
   return box;
 }
 
-function chart(
-  title: string,
-  lines: readonly Line[],
-  phases: readonly { readonly at: number; readonly turns: number }[],
-  share: boolean,
-  { x, smooth }: ChartsOptions,
-): HTMLElement {
-  const shown = lines.map((line) => ({ ...line, y: smoothed(line.y, smooth) }));
-  const words = shown.map(({ label, y }) => `${label} ${numberText(y.findLast((value) => value !== null))}`);
+/** Most lines whose raw values are drawn behind them: more would hide each other. */
+const MAX_RAW = 4;
+
+/** Lines as they are drawn: smoothed, with the raw values behind where they differ and there is room. */
+export function drawnLines(lines: readonly Line[], smooth: number): Line[] {
+  const withRaw = smooth > 1 && lines.length <= MAX_RAW;
+  return lines.map((line) => ({
+    ...line,
+    y: smoothed(line.y, smooth),
+    raw: withRaw && !line.low ? line.y : undefined,
+  }));
+}
+
+interface ChartContent {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  readonly marks: readonly Marks[];
+  readonly plans: readonly PhasePlan[];
+  readonly share: boolean;
+}
+
+function chart({ title, lines, marks, plans, share }: ChartContent, { x, smooth }: ChartsOptions): HTMLElement {
+  const shown = drawnLines(lines, smooth);
+  const last = (y: readonly (number | null)[]) => numberText(y.findLast((value) => value !== null));
+  const words = shown.map(({ label, y }) => `${label} ${last(y)}`);
+  const marked = marks.map(({ label, points }) => `${label} ${numberText(points.at(-1)?.y)}`);
+  const evaluated = marked.length === 0 ? '' : `; evaluated: ${marked.join(', ')}`;
   const plot = h('div', {
+    class: 'plot',
     role: 'img',
-    aria: { 'aria-label': `${title} over ${X_NAMES[x]}; last: ${words.join(', ')}` },
+    style: { 'min-height': `${PLOT_HEIGHT + STRIP * plans.length}px` },
+    aria: { 'aria-label': `${title} over ${X_NAMES[x]}; last: ${words.join(', ')}${evaluated}` },
   });
   const legend = h('ul', { class: 'legend' });
-  for (const { label, color, y } of shown) {
-    const last = numberText(y.findLast((value) => value !== null));
-    legend.append(
-      h(
-        'li',
-        {},
-        h('span', { class: 'swatch', style: { background: color } }),
-        `${visible(label)} `,
-        h('strong', {}, last),
-      ),
-    );
+  for (const { label, color, y } of shown) legend.append(legendItem(color, label, last(y)));
+  // With several runs the table above tells the evaluations apart; here they would be more than the lines.
+  if (marks.length > 3) legend.append(h('li', { class: 'muted' }, 'dots: evaluations; rings: random play'));
+  else {
+    for (const { label, color, hollow, points } of marks) {
+      const item = legendItem(color, label, numberText(points.at(-1)?.y));
+      item.firstElementChild!.classList.add('dot', ...(hollow ? ['ring'] : []));
+      legend.append(item);
+    }
   }
-  const card = h('section', { class: 'card' }, h('h2', {}, title), plot, legend);
-  whenPlaced(plot, () => draw(plot, shown, phases, share));
+  if (shown.some(({ raw: behind }) => behind)) {
+    legend.append(h('li', { class: 'muted' }, `thin: each point; thick: mean of ${smooth}`));
+  }
+  const over = h('span', { class: 'over' }, ` over ${X_NAMES[x]}`);
+  const card = h('section', { class: 'card' }, h('h2', {}, visible(title), over), plot, legend);
+  whenPlaced(plot, () => drawLines(plot, shown, { marks, plans, share }));
   return card;
 }
 
@@ -192,75 +262,6 @@ function whenPlaced(element: HTMLElement, then: () => void): void {
   requestAnimationFrame(() => {
     if (element.isConnected) then();
   });
-}
-
-function draw(
-  parent: HTMLElement,
-  lines: readonly Line[],
-  phases: readonly { readonly at: number; readonly turns: number }[],
-  share: boolean,
-): void {
-  const css = getComputedStyle(document.documentElement);
-  const ink = css.getPropertyValue('--soft').trim();
-  const grid = { stroke: css.getPropertyValue('--line').trim(), width: 1 };
-  const tables = lines.flatMap(({ x, y, low, high }) => {
-    return low && high ? [table(x, y), table(x, low), table(x, high)] : [table(x, y)];
-  });
-  const data = uPlot.join(tables as UPlot.AlignedData[]);
-  const series: UPlot.Series[] = [{}];
-  const bands: UPlot.Band[] = [];
-  for (const { label, color, low } of lines) {
-    series.push({ label, stroke: color, width: 1.6, spanGaps: true, points: { show: lines[0]!.x.length < 2 } });
-    if (!low) continue;
-    series.push({ stroke: color, width: 0.4, spanGaps: true, points: { show: false } });
-    series.push({ stroke: color, width: 0.4, spanGaps: true, points: { show: false } });
-    bands.push({ series: [series.length - 1, series.length - 2], fill: `${color}33` });
-  }
-  new uPlot(
-    {
-      width: Math.max(200, parent.clientWidth),
-      height: 190,
-      legend: { show: false },
-      cursor: { y: false },
-      scales: { x: { time: false }, y: share ? { range: [0, 1] } : {} },
-      axes: [
-        { stroke: ink, grid, ticks: grid, size: 32 },
-        { stroke: ink, grid, ticks: grid, size: 52 },
-      ],
-      series,
-      bands,
-      hooks: { drawClear: [(plot) => drawPhases(plot, phases, ink)] },
-    },
-    data,
-    parent,
-  );
-}
-
-function table(x: readonly number[], y: readonly (number | null)[]): UPlot.AlignedData {
-  return [[...x], [...y]] as UPlot.AlignedData;
-}
-
-/** Draws phases: every other one shaded, each with its turns. */
-function drawPhases(
-  plot: UPlot,
-  phases: readonly { readonly at: number; readonly turns: number }[],
-  ink: string,
-): void {
-  const { ctx, bbox, scales } = plot;
-  const end = scales.x?.max ?? 0;
-  ctx.save();
-  phases.forEach(({ at, turns }, i) => {
-    const from = Math.max(bbox.left, plot.valToPos(at, 'x', true));
-    const to = Math.min(bbox.left + bbox.width, plot.valToPos(phases[i + 1]?.at ?? end, 'x', true));
-    if (to <= from) return;
-    ctx.fillStyle = ink;
-    ctx.globalAlpha = i % 2 === 1 ? 0.12 : 0;
-    ctx.fillRect(from, bbox.top, to - from, bbox.height);
-    ctx.globalAlpha = 0.9;
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.fillText(`h ${turns}`, from + 4, bbox.top + 12 * devicePixelRatio);
-  });
-  ctx.restore();
 }
 
 const TIME_PARTS: readonly (readonly [part: string, name: string, color: string])[] = [
@@ -275,71 +276,25 @@ const TIME_PARTS: readonly (readonly [part: string, name: string, color: string]
 
 /** Time of one run by its parts: the newest shares as a bar, and all of them stacked over the run. */
 export function timeCharts({ info, curves }: RunCurves, options: ChartsOptions): HTMLElement {
-  const series = TIME_PARTS.map(([part]) => smoothed(curves.series[`time/${part}`] ?? [], options.smooth));
-  const last = series.map((values) => values.findLast((value) => value !== null) ?? 0);
-  const words = TIME_PARTS.map(([, name], i) => `${name} ${Math.round(100 * last[i]!)} %`).join(', ');
+  const parts = TIME_PARTS.map(([part, label, color]) => {
+    const values = smoothed(curves.series[`time/${part}`] ?? [], options.smooth);
+    return { label, color, values, last: values.findLast((value) => value !== null) ?? 0 };
+  });
+  const percent = (share: number) => `${Math.round(100 * share)} %`;
+  const words = parts.map(({ label, last }) => `${label} ${percent(last)}`).join(', ');
   const bar = h('div', { class: 'bar', role: 'img', aria: { 'aria-label': `last: ${words}` } });
   const legend = h('ul', { class: 'legend' });
-  TIME_PARTS.forEach(([, name, color], i) => {
-    bar.append(
-      h('span', {
-        title: `${name} ${Math.round(100 * last[i]!)} %`,
-        style: { width: `${100 * last[i]!}%`, background: color },
-      }),
-    );
-    legend.append(
-      h(
-        'li',
-        {},
-        h('span', { class: 'swatch', style: { background: color } }),
-        `${name} `,
-        h('strong', {}, `${Math.round(100 * last[i]!)} %`),
-      ),
-    );
-  });
+  for (const { label, color, last } of parts) {
+    const title = `${label} ${percent(last)}`;
+    bar.append(h('span', { title, style: { width: `${100 * last}%`, background: color } }));
+    legend.append(legendItem(color, label, percent(last)));
+  }
   const plot = h('div', {
+    class: 'plot',
     role: 'img',
     aria: { 'aria-label': `shares of the slots' time over ${X_NAMES[options.x]}` },
   });
-  whenPlaced(plot, () => drawStacked(plot, numbers(along(curves, options.x)), series));
-  return h('section', { class: 'card' }, h('h2', {}, visible(info.name)), bar, legend, plot);
-}
-
-function drawStacked(parent: HTMLElement, x: readonly number[], parts: readonly (readonly (number | null)[])[]): void {
-  const css = getComputedStyle(document.documentElement);
-  const ink = css.getPropertyValue('--soft').trim();
-  const grid = { stroke: css.getPropertyValue('--line').trim(), width: 1 };
-  const sums: (number | null)[][] = [];
-  parts.forEach((values, i) => {
-    sums.push(
-      x.map((_, at) =>
-        values[at] === null || values[at] === undefined ? null : (sums[i - 1]?.[at] ?? 0) + values[at]!,
-      ),
-    );
-  });
-  new uPlot(
-    {
-      width: Math.max(200, parent.clientWidth),
-      height: 240,
-      legend: { show: false },
-      scales: { x: { time: false }, y: { range: [0, 1] } },
-      axes: [
-        { stroke: ink, grid, ticks: grid, size: 32 },
-        { stroke: ink, grid, ticks: grid, size: 52 },
-      ],
-      series: [
-        {},
-        ...TIME_PARTS.map(([, label, color]) => ({
-          label,
-          stroke: color,
-          fill: `${color}cc`,
-          width: 1,
-          points: { show: false },
-        })),
-      ],
-      bands: sums.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
-    },
-    [[...x], ...sums] as UPlot.AlignedData,
-    parent,
-  );
+  whenPlaced(plot, () => drawStacked(plot, numbers(along(curves, options.x)), parts));
+  const over = h('span', { class: 'over' }, ` over ${X_NAMES[options.x]}`);
+  return h('section', { class: 'card' }, h('h2', {}, visible(info.name), over), bar, legend, plot);
 }

@@ -2,6 +2,7 @@
  * Makes elements. Text only ever becomes a text node or an attribute of a fixed name: there is no way from a trace to
  * markup in this page.
  */
+import { cutAt } from '../search.ts';
 
 export type Child = Node | string | number | null | undefined | false;
 
@@ -57,6 +58,22 @@ export function numberText(value: number | null | undefined): string {
   return size < 0.001 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
 
+/** Pieces of a text as children, with each place of the needle marked. */
+export function marked(text: string, needle: string): Child[] {
+  return cutAt(visible(text), needle).map((piece, i) => (i % 2 === 1 ? h('mark', {}, piece) : piece));
+}
+
+/** Key and value of a legend: a swatch of a colour, a name, a number in bold. */
+export function legendItem(color: string, name: string, value: string): HTMLElement {
+  return h(
+    'li',
+    {},
+    h('span', { class: 'swatch', style: { background: color } }),
+    `${visible(name)} `,
+    h('strong', {}, value),
+  );
+}
+
 /** Choice: a select with a label that screen readers say. */
 export function choice(
   label: string,
@@ -65,7 +82,7 @@ export function choice(
   change: (value: string) => void,
 ): HTMLElement {
   const select = h('select', {
-    aria: { 'aria-label': label },
+    aria: { 'aria-label': label, 'data-focus': `choice ${label}` },
     on: { change: () => change(select.value) },
   }) as HTMLSelectElement;
   for (const [key, text] of options) select.append(h('option', { value: key }, text));
@@ -79,4 +96,11 @@ export function show(parent: Element, ...children: readonly Child[]): void {
   for (const child of children)
     if (child !== null && child !== undefined && child !== false)
       parent.append(typeof child === 'object' ? child : String(child));
+}
+
+/** Focuses the element of a name (`data-focus`) within another. @returns false where there is none */
+export function focusWithin(parent: Element, name: string): boolean {
+  const element = parent.querySelector<HTMLElement>(`[data-focus="${CSS.escape(name)}"]`);
+  element?.focus();
+  return element !== null;
 }

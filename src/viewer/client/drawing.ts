@@ -49,8 +49,10 @@ function gridBody({ title, rows }: GridPanel): HTMLElement {
   });
   for (const row of rows) {
     for (const { glyph, color, dim, name } of row) {
-      const classes = [color ? `c-${color}` : '', dim ? 'dim' : ''].join(' ').trim();
-      grid.append(h('span', { class: classes, ...(name ? { title: visible(name) } : {}) }, visible(glyph)));
+      // A block fills its cell: as a glyph it would leave gaps between walls.
+      const full = glyph === '█';
+      const classes = [color ? `c-${color}` : '', full ? 'full' : '', dim ? 'dim' : ''].filter(Boolean).join(' ');
+      grid.append(h('span', { class: classes, ...(name ? { title: visible(name) } : {}) }, full ? '' : visible(glyph)));
     }
   }
   return h('div', { class: 'scroll' }, grid);

@@ -1,7 +1,10 @@
-/** List of episodes: filters, sorting by every column, pages; keys move and open. */
-import type { EpisodePage, EpisodeRow } from '../api.ts';
+/**
+ * List of episodes: filters, a search as one types, sorting by every column, pages; keys move and open. The form stays the
+ * same element while the rows below it change, so that nothing that is being typed is lost.
+ */
+import type { EpisodeHit, EpisodePage, EpisodeRow } from '../api.ts';
 import { outcomeOf } from '../query.ts';
-import { choice, h, numberText, visible } from './dom.ts';
+import { choice, focusWithin, h, numberText, show, visible } from './dom.ts';
 
 export interface ListState {
   readonly purpose: string;
@@ -11,8 +14,6 @@ export interface ListState {
   readonly sort: string;
   readonly descending: boolean;
   readonly offset: number;
-  /** Selected row of the page. */
-  readonly selected: number;
 }
 
 export const PAGE = 50;
@@ -25,114 +26,224 @@ export const firstList: ListState = {
   sort: 'episode',
   descending: true,
   offset: 0,
-  selected: 0,
 };
+
+/** Milliseconds without a key after which what was typed is searched for. */
+const TYPING_MS = 200;
 
 const COLUMNS: readonly (readonly [key: string, title: string, numeric: boolean])[] = [
   ['episode', 'episode', true],
-  ['group', 'group', true],
-  ['task', 'task', true],
+  ['return', 'return', true],
+  ['turns', 'turns', true],
   ['label', 'sub-task', false],
+  ['task', 'task', true],
+  ['group', 'group', true],
   ['purpose', 'purpose', false],
   ['horizon', 'horizon', true],
-  ['turns', 'turns', true],
-  ['return', 'return', true],
   ['version', 'version', true],
 ];
 
-export function listElement(
-  page: EpisodePage,
-  state: ListState,
-  set: Change,
-  hrefOf: (at: number) => string,
-  open: (row: EpisodeRow) => void,
-): HTMLElement {
-  const body = h('tbody');
-  body.append(...page.rows.map((row, i) => rowElement(row, i === state.selected, hrefOf, () => open(row))));
-  const table = h('table', { aria: { 'aria-label': 'episodes' } }, h('thead', {}, headElement(state, set)), body);
-  const nothing = page.total === 0 ? 'No episode has been recorded yet.' : 'No episode matches.';
-  return h(
-    'div',
-    {},
-    filtersElement(page, state, set),
-    h('div', { class: 'scroll' }, table),
-    page.rows.length === 0 ? h('p', { class: 'muted' }, nothing) : null,
-    pagesElement(page, state, set),
-  );
+/** Search as the list shows it. */
+export interface ListSearch {
+  readonly hits: readonly EpisodeHit[];
+  readonly status: string;
+  /** True once all episodes have been looked at. */
+  readonly done: boolean;
+  /** Goes on with a search that waits. */
+  readonly more: (() => void) | undefined;
 }
 
-/** Change of what the list shows. */
-type Change = (change: Partial<ListState>) => void;
-
-function filtersElement(page: EpisodePage, state: ListState, set: Change): HTMLElement {
-  const all = (names: readonly string[]): (readonly [string, string])[] => [
-    ['', 'all'],
-    ...names.map((name): [string, string] => [name, visible(name)]),
-  ];
-  const search = h('input', {
-    type: 'search',
-    id: 'search',
-    value: state.text,
-    placeholder: 'episode, group, task or label',
-    aria: { 'aria-label': 'search' },
-    on: { change: (event) => set({ text: (event.target as HTMLInputElement).value, offset: 0 }) },
-  });
-  return h(
-    'form',
-    { class: 'row', role: 'search', on: { submit: (event) => event.preventDefault() } },
-    choice('purpose', state.purpose, all(page.purposes), (purpose) => set({ purpose, offset: 0 })),
-    choice('sub-task', state.label, all(page.labels), (label) => set({ label, offset: 0 })),
-    choice('outcome', state.outcome, all(['solved', 'failed', 'truncated']), (outcome) => set({ outcome, offset: 0 })),
-    search,
-    h(
-      'span',
-      { class: 'muted', aria: { 'aria-live': 'polite' } },
-      `${numberText(page.matching)} of ${numberText(page.total)} episodes`,
-    ),
-  );
+export interface ListActions {
+  readonly set: (change: Partial<ListState>) => void;
+  /** Address of an episode, at a turn. */
+  readonly hrefOf: (at: number, turn: number) => string;
+  readonly go: (href: string) => void;
 }
 
-/** Heads of the columns; a click sorts by one, a second click the other way round. */
-function headElement(state: ListState, set: Change): HTMLElement {
-  const head = h('tr');
-  for (const [key, title, numeric] of COLUMNS) {
-    const sorted = state.sort === key;
-    const order = state.descending ? 'descending' : 'ascending';
-    const mark = sorted ? (state.descending ? ' ↓' : ' ↑') : '';
-    const sort = () => set({ sort: key, descending: sorted ? !state.descending : numeric, offset: 0 });
-    const button = h('button', { type: 'button', on: { click: sort } }, title + mark);
-    const aria = { 'aria-sort': sorted ? order : undefined };
-    head.append(h('th', { scope: 'col', class: numeric ? 'n' : '', aria }, button));
+/** List in the page. */
+export class EpisodeList {
+  readonly element: HTMLElement;
+  readonly #actions: ListActions;
+  readonly #choices = h('span', { class: 'row choices' });
+  readonly #status = h('span', { class: 'muted', aria: { 'aria-live': 'polite' } });
+  readonly #results = h('div');
+  #filters = '';
+  #links: HTMLElement[] = [];
+  #selected = 0;
+
+  constructor(text: string, actions: ListActions) {
+    this.#actions = actions;
+    let typing: ReturnType<typeof setTimeout> | undefined;
+    const search = h('input', {
+      type: 'search',
+      id: 'search',
+      value: text,
+      placeholder: 'number, or text of a turn',
+      aria: { 'aria-label': 'search' },
+      on: {
+        input: () => {
+          clearTimeout(typing);
+          typing = setTimeout(() => actions.set({ text: (search as HTMLInputElement).value, offset: 0 }), TYPING_MS);
+        },
+      },
+    });
+    const submit = (event: Event) => event.preventDefault();
+    this.element = h(
+      'div',
+      {},
+      h('form', { class: 'row', role: 'search', on: { submit } }, search, this.#choices, this.#status),
+      this.#results,
+    );
   }
-  head.append(h('th', { scope: 'col' }, 'outcome'));
-  return head;
+
+  /** Shows rows, and what was found in them. */
+  update(page: EpisodePage, state: ListState, search?: ListSearch): void {
+    this.#showChoices(page, state);
+    const hits = new Map(search?.hits.map((hit) => [hit.row.at, hit]));
+    const body = h('tbody');
+    this.#links = [];
+    page.rows.forEach((row, i) => {
+      const { element, link } = rowElement(row, hits.get(row.at), this.#actions);
+      link.addEventListener('focus', () => this.#mark(i));
+      this.#links.push(link);
+      body.append(element);
+    });
+    const table = h(
+      'table',
+      { aria: { 'aria-label': 'episodes' } },
+      h('thead', {}, this.#headElement(state, search)),
+      body,
+    );
+    const nothing = page.total === 0 ? 'No episode has been recorded yet.' : 'No episode matches.';
+    const focused = this.#results.contains(document.activeElement)
+      ? document.activeElement?.getAttribute('data-focus')
+      : undefined;
+    show(this.#status, search?.status ?? `${numberText(page.matching)} of ${numberText(page.total)} episodes`);
+    show(
+      this.#results,
+      h('div', { class: 'scroll' }, table),
+      page.rows.length === 0 && search?.done !== false ? h('p', { class: 'muted' }, nothing) : null,
+      this.#pagesElement(page, state, search),
+    );
+    this.#mark(Math.min(this.#selected, Math.max(0, page.rows.length - 1)));
+    if (focused) focusWithin(this.#results, focused);
+  }
+
+  /** Selects the first row: the rows are others now. */
+  reset(): void {
+    this.#selected = 0;
+  }
+
+  /** Moves the selection, and the focus with it. */
+  move(by: number): void {
+    this.#links[Math.min(this.#links.length - 1, Math.max(0, this.#selected + by))]?.focus();
+  }
+
+  /** Opens the selected row. */
+  open(): void {
+    this.#links[this.#selected]?.click();
+  }
+
+  #mark(selected: number): void {
+    this.#selected = selected;
+    this.#links.forEach((link, i) => {
+      link.closest('tr')!.setAttribute('aria-selected', String(i === selected));
+    });
+  }
+
+  #showChoices(page: EpisodePage, { purpose, label, outcome }: ListState): void {
+    const filters = JSON.stringify([page.purposes, page.labels, purpose, label, outcome]);
+    if (filters === this.#filters) return; // the same boxes stay, with the focus that one of them may have
+    this.#filters = filters;
+    const all = (names: readonly string[]): (readonly [string, string])[] => [
+      ['', 'all'],
+      ...names.map((name): [string, string] => [name, visible(name)]),
+    ];
+    const { set } = this.#actions;
+    const focused = document.activeElement?.getAttribute('data-focus');
+    show(
+      this.#choices,
+      choice('outcome', outcome, all(['solved', 'failed', 'truncated']), (value) => set({ outcome: value, offset: 0 })),
+      choice('sub-task', label, all(page.labels), (value) => set({ label: value, offset: 0 })),
+      choice('purpose', purpose, all(page.purposes), (value) => set({ purpose: value, offset: 0 })),
+    );
+    if (focused) focusWithin(this.#choices, focused);
+  }
+
+  /** Heads of the columns; a click sorts by one, a second click the other way round. */
+  #headElement(state: ListState, search: ListSearch | undefined): HTMLElement {
+    const head = h('tr', {}, h('th', { scope: 'col' }, 'outcome'));
+    for (const [key, title, numeric] of COLUMNS) {
+      const sorted = state.sort === key;
+      const order = state.descending ? 'descending' : 'ascending';
+      const mark = sorted ? (state.descending ? ' ↓' : ' ↑') : '';
+      const sort = () => this.#actions.set({ sort: key, descending: sorted ? !state.descending : numeric, offset: 0 });
+      const button = h(
+        'button',
+        { type: 'button', aria: { 'data-focus': `sort ${key}` }, on: { click: sort } },
+        title + mark,
+      );
+      const aria = { 'aria-sort': sorted ? order : undefined };
+      head.append(h('th', { scope: 'col', class: numeric ? 'n' : '', aria }, button));
+      if (key === 'episode' && search) head.append(h('th', { scope: 'col' }, 'found'));
+    }
+    return head;
+  }
+
+  #pagesElement(page: EpisodePage, { offset }: ListState, search: ListSearch | undefined): HTMLElement {
+    const { set } = this.#actions;
+    const button = (title: string, disabled: boolean, click: () => void) =>
+      h('button', { type: 'button', disabled, aria: { 'data-focus': title }, on: { click } }, title);
+    const pages = search
+      ? [search.more ? button('search further', false, search.more) : null]
+      : [
+          button('previous page', offset === 0, () => set({ offset: Math.max(0, offset - PAGE) })),
+          button('next page', offset + PAGE >= page.matching, () => set({ offset: offset + PAGE })),
+        ];
+    return h(
+      'div',
+      { class: 'row below' },
+      ...pages,
+      h('span', { class: 'muted keys' }, 'keys: j k move, Enter opens, / searches'),
+    );
+  }
 }
 
-function pagesElement(page: EpisodePage, state: ListState, set: Change): HTMLElement {
-  const turn = (title: string, disabled: boolean, offset: number) =>
-    h('button', { type: 'button', disabled, on: { click: () => set({ offset }) } }, title);
-  return h(
-    'div',
-    { class: 'row', style: { 'margin-top': '.7rem' } },
-    turn('previous page', state.offset === 0, Math.max(0, state.offset - PAGE)),
-    turn('next page', state.offset + PAGE >= page.matching, state.offset + PAGE),
-    h('span', { class: 'muted' }, 'keys: j k move, Enter opens, / searches'),
-  );
-}
-
-function rowElement(row: EpisodeRow, selected: boolean, hrefOf: (at: number) => string, open: () => void): HTMLElement {
+function rowElement(
+  row: EpisodeRow,
+  hit: EpisodeHit | undefined,
+  { hrefOf, go }: ListActions,
+): { element: HTMLElement; link: HTMLElement } {
   const outcome = outcomeOf(row);
   const tone = { solved: 'good', failed: 'bad', truncated: 'warn' }[outcome];
-  const cells = COLUMNS.map(([key, , numeric]) => {
+  const href = hrefOf(row.at, hit?.match.turn ?? 0);
+  const link = h('a', { href, aria: { 'data-focus': `episode ${row.at}` } }, String(row.episode));
+  const cells = COLUMNS.flatMap(([key, , numeric]) => {
+    if (key === 'episode') return [h('td', { class: 'n' }, link), hit ? foundElement(hit) : null];
     const value = row[key as keyof EpisodeRow];
     const text =
       key === 'version' && row.version < 0 ? '–' : key === 'return' ? numberText(row.return) : visible(String(value));
-    return h('td', numeric ? { class: 'n' } : {}, key === 'episode' ? h('a', { href: hrefOf(row.at) }, text) : text);
+    return [h('td', numeric ? { class: 'n' } : {}, text)];
   });
+  const click = (event: Event) => {
+    if (!(event.target as Element).closest('a')) go(href);
+  };
+  const element = h('tr', { on: { click } }, h('td', { class: `outcome ${tone}` }, outcome), ...cells);
+  return { element, link };
+}
+
+/** Cell of what was found: the turn, and the text around it. */
+function foundElement({ row, match }: EpisodeHit): HTMLElement {
+  const { turn, part, before, found, after, turns } = match;
+  const inTurns = part === 'observation' || part === 'answer' || part === 'action';
+  const where = !inTurns ? part : turn >= row.turns ? 'end' : `turn ${turn + 1}, ${part}`;
+  const more = turns > 1 ? ` and ${turns - 1} more turn${turns === 2 ? '' : 's'}` : '';
   return h(
-    'tr',
-    { aria: { 'aria-selected': String(selected) }, on: { click: open } },
-    ...cells,
-    h('td', { class: tone }, outcome),
+    'td',
+    { class: 'found' },
+    h('span', { class: 'muted' }, `${where}${more}: `),
+    visible(before),
+    h('mark', {}, visible(found)),
+    visible(after),
   );
 }

@@ -1,0 +1,173 @@
+/**
+ * Weights actor: stores each version of the weights and announces it, once every result that it was made of is on the disk.
+ * Of two learners the one that began later stays: an announcement names the one before it.
+ */
+import { type Announced, type Broker, BrokerConflict } from '../../src/cluster/broker.ts';
+import {
+  type Announcement,
+  type ClusterIdentity,
+  decodeAnnouncement,
+  encodeAnnouncement,
+} from '../../src/cluster/identity.ts';
+import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
+import { LongplayError } from '../../src/core/errors.ts';
+import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import type { Publish, WeightsCommand } from './protocol.ts';
+
+export interface WeightsInit {
+  readonly broker: Broker;
+  readonly run: string;
+  readonly identity: ClusterIdentity;
+  readonly config: RunConfig;
+  /** Weights that the run starts with. */
+  readonly first: Omit<Publish, 'type'>;
+  /** Digests of this run's weights, by version: the journal's, and from now on all that come. */
+  readonly digests: Map<number, string>;
+  /** Returns once the journal is on the disk. */
+  readonly sync: () => void;
+}
+
+/** Internal: time to see whether the broker still has what was announced. */
+type Internal = WeightsCommand | { readonly type: 'look' };
+
+const LOOK_MS = 2000;
+/** Versions kept at the broker besides the newest: a worker may be about to fetch one. */
+const KEPT = 4;
+
+export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
+  return async (ctx) => {
+    const weights = new AnnouncedWeights(ctx, init);
+    await weights.begin();
+    ctx.after(LOOK_MS, { type: 'look' });
+    return {
+      handlers: {
+        publish: (publish) => weights.publish(publish),
+        look: async () => {
+          await weights.look();
+          ctx.after(LOOK_MS, { type: 'look' });
+        },
+      },
+      stopped: () => weights.stop(),
+    };
+  };
+}
+
+class AnnouncedWeights {
+  readonly #ctx: Context<Internal>;
+  readonly #init: WeightsInit;
+  /** Digests under which weights lie at the broker, oldest first. */
+  readonly #stored: string[] = [];
+  #newest: Omit<Publish, 'type'>;
+  #life = 1;
+  #revision = 0;
+  /** Version that an earlier process has announced, and that the learner is about to make again. */
+  #ahead = -1;
+  #stopped = false;
+
+  constructor(ctx: Context<Internal>, init: WeightsInit) {
+    this.#ctx = ctx;
+    this.#init = init;
+    this.#newest = init.first;
+  }
+
+  /** Announces the run. What an earlier process announced stays, where the journal leads there. */
+  async begin(): Promise<void> {
+    const { broker, digests, first } = this.#init;
+    await this.#say(() => broker.prepare());
+    const found = await this.#say(() => broker.announced());
+    const before = found && decodeAnnouncement(found.bytes);
+    this.#revision = found?.revision ?? 0;
+    this.#life = (before?.life ?? 0) + 1;
+    digests.set(first.version, first.digest);
+    if (before && before.version > first.version && digests.get(before.version) === before.digest) {
+      this.#ahead = before.version;
+      await this.#announce({ ...before, life: this.#life, ended: false });
+    } else await this.#store(first);
+  }
+
+  async publish(publish: Publish): Promise<void> {
+    this.#init.digests.set(publish.version, publish.digest);
+    this.#newest = publish;
+    if (publish.version > this.#ahead) await this.#quietly(() => this.#store(publish));
+  }
+
+  /** Stores and announces again what a broker has forgotten. */
+  async look(): Promise<void> {
+    const { broker } = this.#init;
+    if (this.#newest.version < this.#ahead) return;
+    await this.#quietly(async () => {
+      if (await this.#say(() => broker.announced())) return;
+      this.#revision = 0;
+      await this.#store(this.#newest);
+    });
+  }
+
+  /** Announces the end, where the broker is there to hear it. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    try {
+      await this.#init.broker.announce(
+        encodeAnnouncement({ ...this.#announcement(this.#newest), ended: true }),
+        this.#revision,
+      );
+      await this.#init.broker.removeTickets();
+    } catch {
+      // It is away, or another learner has the run: workers notice either by themselves.
+    }
+  }
+
+  async #store({ version, digest, bytes }: Omit<Publish, 'type'>): Promise<void> {
+    const { broker, sync } = this.#init;
+    sync();
+    await this.#say(() => broker.putWeights(digest, bytes));
+    await this.#announce(this.#announcement({ version, digest, bytes }));
+    this.#stored.push(digest);
+    while (this.#stored.length > KEPT) {
+      const old = this.#stored.shift()!;
+      if (!this.#stored.includes(old)) await this.#say(() => broker.removeWeights(old));
+    }
+  }
+
+  #announcement({ version, digest, bytes }: Omit<Publish, 'type'>): Announcement {
+    const { identity, config } = this.#init;
+    return { format: 1, identity, config, life: this.#life, version, digest, bytes: bytes.length, ended: false };
+  }
+
+  /** @throws {LongplayError} STALLED where another learner has taken the run over */
+  async #announce(announcement: Announcement): Promise<void> {
+    const { broker, run } = this.#init;
+    const bytes = encodeAnnouncement(announcement);
+    for (;;) {
+      try {
+        this.#revision = await this.#say(() => broker.announce(bytes, this.#revision));
+        return;
+      } catch (thrown) {
+        if (!(thrown instanceof BrokerConflict)) throw thrown;
+      }
+      const found: Announced | undefined = await this.#say(() => broker.announced());
+      const other = found && decodeAnnouncement(found.bytes);
+      this.#revision = found?.revision ?? 0;
+      if (other && (other.life > this.#life || (other.life === this.#life && other.version > announcement.version))) {
+        throw new LongplayError(
+          'STALLED',
+          `another process trains run '${run}' at this broker now (its number ${other.life})`,
+        );
+      }
+      // An answer of ours that was lost, or a broker that has gone back.
+      if (other && other.life === this.#life && other.digest === announcement.digest) return;
+    }
+  }
+
+  #say<T>(say: () => Promise<T>): Promise<T> {
+    return sayAgain(this.#ctx.clock, () => this.#stopped, say);
+  }
+
+  async #quietly(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (thrown) {
+      if (!(thrown instanceof Stopped)) throw thrown;
+    }
+  }
+}

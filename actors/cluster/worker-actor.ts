@@ -1,0 +1,166 @@
+/** Worker actor: takes tickets, has its rollouts play them, and gives its policy the weights that the learner announces. */
+import type { Broker } from '../../src/cluster/broker.ts';
+import {
+  type Announcement,
+  type ClusterIdentity,
+  checkIdentity,
+  decodeAnnouncement,
+} from '../../src/cluster/identity.ts';
+import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
+import { TicketTaker } from '../../src/cluster/taker.ts';
+import { LongplayError } from '../../src/core/errors.ts';
+import { decodeWeights, digestOf } from '../../src/learner/weights-file.ts';
+import type { ParamSet } from '../../src/model/parameters.ts';
+import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
+import type { InferenceCommand } from '../inference/protocol.ts';
+import type { Play } from '../rollout/protocol.ts';
+import type { Played } from '../scheduler/protocol.ts';
+import type { WorkerCommand } from './protocol.ts';
+
+export interface WorkerInit {
+  readonly broker: Broker;
+  readonly run: string;
+  /** Name of this worker. */
+  readonly name: string;
+  readonly identity: ClusterIdentity;
+  /** Groups at once, ≥ 1. */
+  readonly slots: number;
+  readonly leaseMs: number;
+  /** Weights that its policy was made with, and what announced them. */
+  readonly first: { readonly announcement: Announcement; readonly params: ParamSet };
+  readonly onNotice: (text: string) => void;
+  /** Called once the run has ended and what was held is finished. */
+  readonly onEnd: () => void;
+  readonly paths: { readonly rollout: string; readonly inference: string };
+}
+
+/** Milliseconds between two looks at the announcement, should a hint get lost; and at whether what is held is finished. */
+const LOOK_MS = 2000;
+const FINISHED_MS = 20;
+/** Deliveries of a ticket that is given up: it may be what ends the workers. */
+const MAX_DELIVERIES = 5;
+
+export function workerActor(init: WorkerInit): BehaviorFactory<WorkerCommand> {
+  return (ctx) => {
+    const worker = new Worker(ctx, init);
+    return {
+      handlers: {
+        played: (played) => worker.played(played),
+        progressed() {},
+        captured() {}, // nothing of an episode in flight is kept: another plays it anew
+        weights: ({ replyTo }) => ctx.reply(replyTo, worker.params),
+        broke: ({ error }) => {
+          throw error;
+        },
+      },
+      stopped: () => worker.stop(),
+    };
+  };
+}
+
+class Worker {
+  params: ParamSet;
+  readonly #ctx: Context<WorkerCommand>;
+  readonly #init: WorkerInit;
+  readonly #taker: TicketTaker;
+  readonly #endHints: () => void;
+  #announced: Announcement;
+  #stopped = false;
+  /** Wakes the loop that follows announcements. */
+  #wake = () => {};
+
+  constructor(ctx: Context<WorkerCommand>, init: WorkerInit) {
+    const { broker, slots, leaseMs, name, first, onNotice } = init;
+    this.#ctx = ctx;
+    this.#init = init;
+    this.params = first.params;
+    this.#announced = first.announcement;
+    const onError = (error: unknown) => void ctx.self.tell({ type: 'broke', error });
+    this.#taker = new TicketTaker({
+      broker,
+      clock: ctx.clock,
+      worker: name,
+      slots,
+      leaseMs,
+      maxDeliveries: MAX_DELIVERIES,
+      play: (ticket) => void ctx.resolve<Play>(init.paths.rollout).tell({ type: 'play', groups: [ticket] }),
+      onNotice,
+      onError,
+    });
+    this.#taker.loaded(first.announcement.version, first.announcement.digest);
+    this.#taker.start();
+    this.#endHints = broker.onAnnounced(() => this.#wake());
+    this.#follow().catch((thrown) => {
+      if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
+    });
+  }
+
+  played({ groups, gaveUp, failed }: Played): void {
+    for (const { group, failure } of failed) this.#taker.failed(group, failure);
+    for (const { group, trajectories } of groups) void this.#taker.played(group, { trajectories });
+    for (const { group, failure, attempts } of gaveUp) {
+      void this.#taker.played(group, { trajectories: [], gaveUp: { failure, attempts } });
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#endHints();
+    this.#taker.stop();
+    this.#wake();
+  }
+
+  async #follow(): Promise<void> {
+    const { broker } = this.#init;
+    while (!this.#stopped) {
+      // A hint that comes while this one is followed up wakes it at once the next time.
+      const hint = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      const found = await this.#say(() => broker.announced());
+      if (found) await this.#heard(decodeAnnouncement(found.bytes));
+      await Promise.race([hint, new Promise<void>((resolve) => this.#ctx.clock.after(LOOK_MS, resolve))]);
+    }
+  }
+
+  async #heard(announcement: Announcement): Promise<void> {
+    const { run, identity, onEnd } = this.#init;
+    const before = this.#announced;
+    const { life, version, digest } = announcement;
+    if (life < before.life) return;
+    if (life > before.life) checkIdentity(run, announcement.identity, identity);
+    if (announcement.ended) {
+      this.#taker.leave();
+      while (this.#taker.size > 0 && !this.#stopped) await this.#sleep(FINISHED_MS);
+      onEnd();
+      throw new Stopped();
+    }
+    if (version < before.version || (version === before.version && digest !== before.digest)) {
+      throw new LongplayError(
+        'REMOTE_FAILED',
+        `run '${run}' went back from update ${before.version} to ${version}, on other weights; start this worker again`,
+      );
+    }
+    if (version > before.version && !(await this.#load(announcement))) return; // overtaken: the next is on its way
+    this.#announced = announcement;
+  }
+
+  async #load({ version, digest, bytes }: Announcement): Promise<boolean> {
+    const { broker, paths } = this.#init;
+    const found = await this.#say(() => broker.weights(digest, bytes));
+    if (!found || digestOf(found) !== digest) return false;
+    this.params = decodeWeights(found, version, `the weights of update ${version}`);
+    // Before any ticket that waits for them, and it overtakes turns that wait.
+    await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params: this.params });
+    this.#taker.loaded(version, digest);
+    return true;
+  }
+
+  #say<T>(say: () => Promise<T>): Promise<T> {
+    return sayAgain(this.#ctx.clock, () => this.#stopped, say);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#ctx.clock.after(ms, resolve));
+  }
+}

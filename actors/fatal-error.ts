@@ -1,0 +1,29 @@
+/** Error that ends a tree of actors for good. */
+import { LongplayError } from '../src/core/errors.ts';
+import type { ActorSystem } from '../src/runtime/actor.ts';
+import type { EnvPool } from './env/env-pool.ts';
+
+/** Error of an actor's crash, naming the actor; what was thrown on purpose says itself what a person has to know. */
+function crashOf(path: string, error: Error): Error {
+  if (error instanceof LongplayError) return error;
+  const message = `${path} crashed: ${error.message}`;
+  // The system's errors carry their code and call, which are told apart from bugs by them.
+  const { name, stack = '' } = error;
+  const named = Object.assign(new Error(message, { cause: error }), error, { name });
+  named.stack = stack.replace(error.message, () => message);
+  return named;
+}
+
+/** Fatal error: rejects with the error that ends the run for good. */
+export function fatalError(pool: EnvPool, system: ActorSystem): Promise<never> {
+  const fatal = new Promise<never>((_, reject) => {
+    system.terminated.catch(reject);
+    system.inspect$.subscribe((event) => {
+      if (event.type !== 'stopped' || !event.final || event.reason.kind !== 'crashed') return;
+      reject(crashOf(event.path, event.reason.error));
+    });
+    pool.observations$.subscribe({ error: reject });
+  });
+  fatal.catch(() => {}); // reported where it is awaited
+  return fatal;
+}

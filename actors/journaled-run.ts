@@ -1,0 +1,35 @@
+/** Start of a run with a journal: what it holds after the checkpoint is folded into the checkpoint's state. */
+import { join } from 'node:path';
+import type { Env } from '../src/core/env.ts';
+import { listCheckpoints } from '../src/record/checkpoint.ts';
+import { digestsOf, Journal, readJournal } from '../src/record/journal.ts';
+import { type Policy, schedulerInit } from './actor-inits.ts';
+import type { RunOptions } from './run.ts';
+import { foldJournal } from './scheduler/fold.ts';
+import type { SchedulerJournal } from './scheduler/journaling.ts';
+
+/** Journal of a run, opened at its end, and the policy whose saved state is that of the journal's end. */
+export interface JournaledPolicy {
+  readonly policy: Policy;
+  readonly journal: SchedulerJournal;
+}
+
+/**
+ * Opens the journal.
+ * @throws {UserError} BAD_CHECKPOINT where it is damaged, or belongs to another configuration
+ */
+export function openJournal(options: RunOptions, env: Env, dir: string, policy: Policy): JournaledPolicy {
+  const { saved } = policy;
+  const state = saved?.rollout;
+  const version = saved?.params.version ?? 0;
+  const { entries, position } = readJournal(dir, state?.journal ?? 0);
+  if (entries.length > 0) options.onNotice?.(`the journal holds ${entries.length} entries after update ${version}`);
+  const journal = {
+    journal: new Journal(dir, position),
+    digests: digestsOf(entries),
+    oldestCheckpoint: () => listCheckpoints(join(options.dir, 'checkpoints')).at(-1),
+  };
+  if (!saved || !state) return { policy, journal };
+  const rollout = foldJournal(schedulerInit(options, env, saved), version, state, entries, position);
+  return { policy: { ...policy, saved: { ...saved, rollout } }, journal };
+}

@@ -1,0 +1,99 @@
+/** Learner of a recorded run, alone: it is handed the groups of the journal again, and makes its updates again. */
+import type { RunConfig } from '../src/config/run-config.ts';
+import { LongplayError, UserError } from '../src/core/errors.ts';
+import { setUpPolicy } from '../src/policy/setup.ts';
+import { worldPrompt } from '../src/prompts/world-prompt.ts';
+import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
+import { digestsOf, readJournal } from '../src/record/journal.ts';
+import { revivedTrajectory } from '../src/record/trace.ts';
+import { createSystem } from '../src/runtime/system.ts';
+import { localUrl } from '../src/runtime/thread.ts';
+import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
+import { describeEnv, loadWorld } from '../src/world/open-world.ts';
+import { capacities, learnerInit, schedulerInit } from './actor-inits.ts';
+import type { InferenceCommand } from './inference/protocol.ts';
+import type { GroupFinished, Weights } from './learner/protocol.ts';
+import { spawnLearner } from './learner/spawn.ts';
+import type { RunOptions } from './run.ts';
+import { foldJournal } from './scheduler/fold.ts';
+import type { SchedulerCommand, SchedulerState } from './scheduler/protocol.ts';
+
+/** Recorded run to replay. */
+export interface ReplayOptions {
+  readonly config: RunConfig;
+  /** Folder of the run. */
+  readonly dir: string;
+  readonly journal: string;
+  /** Checkpoint to begin with. */
+  readonly checkpoint: LoadedCheckpoint;
+  readonly envModule: URL;
+}
+
+/** Update of a replay: the digest that was recorded, and that of the weights made again. */
+export interface ReplayedUpdate {
+  readonly version: number;
+  readonly recorded: string;
+  readonly made: string | undefined;
+}
+
+/** Milliseconds that one group, and the update it may bring about, can take. */
+const GROUP_MS = 600_000;
+
+/**
+ * Makes the updates after a checkpoint again.
+ * @throws {UserError} BAD_CHECKPOINT where the journal is damaged or of another configuration
+ */
+export async function replayLearner(options: ReplayOptions): Promise<readonly ReplayedUpdate[]> {
+  const { config, dir, journal, checkpoint, envModule } = options;
+  const module = await loadWorld(localUrl(envModule), config.env.id);
+  const env = describeEnv(module, config.env.id, config.env.options);
+  const world = { view: module.view, prompt: worldPrompt(module, config.env.options, env.description) };
+  const policy = setUpPolicy<SchedulerState, HorizonState>(config, world, dir, checkpoint);
+  if (!policy?.saved?.rollout)
+    throw new UserError('BAD_CHECKPOINT', `${checkpoint.path}: it is not of a run that learns`);
+  const { params, rollout } = policy.saved;
+  const { entries, position } = readJournal(journal, rollout.journal ?? 0);
+  const as: RunOptions = { config, dir, mode: 'async', envModule, learn: true, journal };
+  const state = foldJournal(schedulerInit(as, env, policy.saved), params.version, rollout, entries, position);
+  const recorded = [...digestsOf(entries)].filter(([version]) => version > params.version).sort(([a], [b]) => a - b);
+  const made = new Map<number, string | undefined>();
+  const system = createSystem({ mode: 'async', seed: config.seed });
+  try {
+    // Stand-ins for the actors that a learner tells of its updates.
+    await system.spawn<SchedulerCommand>('scheduler', () => ({ handlers: heard(made) }));
+    await system.spawn<InferenceCommand>('inference', () => ({ handlers: SILENT }));
+    const init = learnerInit(as, policy);
+    const never = { ...init.checkpoint, everyUpdates: Number.MAX_SAFE_INTEGER };
+    const maxUpdates = recorded.at(-1)?.[0] ?? params.version;
+    const learner = await spawnLearner(system, { ...init, maxUpdates, checkpoint: never }, capacities(config).learner);
+    for (const { group, progress } of state.delivered) {
+      const revived = { ...group, trajectories: group.trajectories.map(revivedTrajectory) };
+      const finished: GroupFinished = { type: 'group', group: revived, progress, barrier: 0 };
+      await learner.tell(finished);
+      // One at a time: a journal may hold more than a mailbox.
+      await system.ask(learner, (replyTo: Weights['replyTo']): Weights => ({ type: 'weights', replyTo }), {
+        deadlineMs: GROUP_MS,
+      });
+    }
+  } finally {
+    await system.stop();
+  }
+  return recorded.map(([version, digest]) => ({ version, recorded: digest, made: made.get(version) }));
+}
+
+const quiet = () => {};
+const SILENT = { act: quiet, release: quiet, forget: quiet, loadWeights: quiet, report: quiet };
+
+/** Handlers of a scheduler that only listens. */
+function heard(made: Map<number, string | undefined>) {
+  return {
+    ...{ train: quiet, halt: quiet, evaluate: quiet, status: quiet, dropped: quiet, saved: quiet, played: quiet },
+    ...{ progressed: quiet, captured: quiet },
+    snapshot() {
+      throw new LongplayError('STALLED', 'a replay writes no checkpoint');
+    },
+    updated({ report }: Extract<SchedulerCommand, { readonly type: 'updated' }>) {
+      made.set(report.version, report.digest);
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * Worker of a cluster: env hosts, rollouts and a policy of its own, which play the groups of tickets.
+ *
+ *     /env-hosts  /rollout  /inference (thread)  /worker      hosts (piscina threads)
+ */
+import type { Broker } from '../src/cluster/broker.ts';
+import { type Announcement, checkIdentity } from '../src/cluster/identity.ts';
+import type { RunConfig } from '../src/config/run-config.ts';
+import { LongplayError } from '../src/core/errors.ts';
+import { decodeWeights, digestOf } from '../src/learner/weights-file.ts';
+import { setUpLocalPolicy } from '../src/policy/setup.ts';
+import { createSystem } from '../src/runtime/system.ts';
+import { localUrl } from '../src/runtime/thread.ts';
+import { startWatchdog } from '../src/runtime/watchdog.ts';
+import { describeEnv, loadWorld } from '../src/world/open-world.ts';
+import {
+  CLUSTER_PATHS,
+  capacities,
+  inferenceInit,
+  PATHS,
+  type Policy,
+  poolOptions,
+  rolloutInit,
+} from './actor-inits.ts';
+import { spawnWorker } from './cluster/spawn.ts';
+import { clusterIdentity } from './cluster-run.ts';
+import { createEnvPool } from './env/env-pool.ts';
+import { spawnEnvHosts } from './env/spawn.ts';
+import { fatalError } from './fatal-error.ts';
+import { spawnInference } from './inference/spawn.ts';
+import { spawnRollout } from './rollout/spawn.ts';
+import type { RunOptions } from './run.ts';
+
+/** Options of a worker. */
+export interface WorkerOptions {
+  readonly broker: Broker;
+  /** Name of the run at the broker. */
+  readonly run: string;
+  /** Name of this worker. */
+  readonly name: string;
+  readonly announcement: Announcement;
+  /** Configuration of the run, with the world as this machine has it. */
+  readonly config: RunConfig;
+  readonly envModule: URL;
+  /** Groups at once, ≥ 1. */
+  readonly slots: number;
+  readonly leaseMs: number;
+  readonly onNotice: (text: string) => void;
+}
+
+/** Running worker. */
+export interface RunningWorker {
+  /** Resolves when the run has ended; rejects with what ended the worker. */
+  readonly done: Promise<void>;
+  /** Stops it: what it holds goes to others. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a worker.
+ * @throws {UserError} BAD_CONFIG where this machine has not what the run was announced with
+ */
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { config, envModule, broker, run, announcement, slots, onNotice } = options;
+  const module = await loadWorld(localUrl(envModule), config.env.id);
+  const env = describeEnv(module, config.env.id, config.env.options);
+  const made: Policy = setUpLocalPolicy(config, module.view, undefined);
+  const identity = clusterIdentity(made, config);
+  checkIdentity(run, announcement.identity, identity);
+  const params = await firstWeights(options);
+  const policy: Policy = { ...made, params };
+  const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false };
+  const most = capacities({ ...config, rollout: { ...config.rollout, concurrentGroups: slots } });
+  const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
+  const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
+  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
+  let ended = () => {};
+  const finished = new Promise<void>((resolve) => {
+    ended = resolve;
+  });
+  try {
+    const fatal = fatalError(pool, system);
+    await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record: undefined, replay: undefined }, most.envs);
+    const played = rolloutInit(as, policy.codec.id, true, undefined);
+    const { worker } = CLUSTER_PATHS;
+    const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
+    await spawnRollout(system, init, 'local', most.rollout);
+    await spawnInference(system, { ...inferenceInit(as, policy), learnerPath: worker }, most.inference);
+    const first = { announcement, params };
+    await spawnWorker(system, { ...options, identity, first, onEnd: ended, paths: PATHS }, most.scheduler);
+    const endWatchdog = startWatchdog(system, {
+      ...config.watchdog,
+      onStall: onNotice,
+      onLag: (lagMs) => onNotice(`the main event loop was ${Math.round(lagMs)} ms late`),
+      run: () => ({ expected: false, progress: 0 }),
+    });
+    return {
+      done: Promise.race([finished, fatal]),
+      async stop() {
+        endWatchdog();
+        await system.stop();
+        await pool.close();
+        await broker.close();
+      },
+    };
+  } catch (thrown) {
+    await pool.close();
+    await system.stop();
+    throw thrown;
+  }
+}
+
+/** @throws {LongplayError} REMOTE_FAILED where the broker has not the weights that were announced */
+async function firstWeights({ broker, announcement }: WorkerOptions) {
+  const { digest, bytes, version } = announcement;
+  const found = await broker.weights(digest, bytes);
+  if (!found || digestOf(found) !== digest) {
+    throw new LongplayError(
+      'REMOTE_FAILED',
+      `the weights of update ${version} are not at the broker; start the worker again`,
+    );
+  }
+  return decodeWeights(found, version, `the weights of update ${version}`);
+}

@@ -1,0 +1,194 @@
+/**
+ * Issuer of tickets, on the learner's machine: keeps every outstanding ticket at the broker until its result has come, and
+ * hands on each result once. It decides nothing by anyone's clock: what the broker lost is issued again.
+ */
+import type { Clock } from '../core/clock.ts';
+import { LongplayError, messageOf } from '../core/errors.ts';
+import type { GroupTicket } from '../core/ticket.ts';
+import type { Broker, StoredResult } from './broker.ts';
+import { decodeResult, encodeTicket, type GroupResult } from './result.ts';
+import { Stopped, sayAgain } from './say-again.ts';
+
+export interface IssuerOptions {
+  readonly broker: Broker;
+  readonly clock: Clock;
+  readonly vocabSize: number;
+  /** Digest of this run's weights of a version; undefined where it is not known. */
+  readonly digestOf: (version: number) => string | undefined;
+  /** Called with each result that counts. */
+  readonly onResult: (result: GroupResult) => void;
+  /** Called for a ticket whose result cannot be believed; it is played again. */
+  readonly onRefused: (ticket: GroupTicket, worker: string | undefined, why: string) => void;
+  /** Called with the error that ends it. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Counts of an issuer. */
+export interface IssuerCounts {
+  readonly outstanding: number;
+  readonly results: number;
+  /** Results of groups that were not outstanding any more. */
+  readonly duplicates: number;
+  /** Tickets that the broker had lost. */
+  readonly issuedAgain: number;
+  /** Results that could not be believed. */
+  readonly refused: number;
+}
+
+interface Outstanding {
+  readonly ticket: GroupTicket;
+  /** Name at the broker: the group's number, and which try it is after results that were refused. */
+  readonly name: string;
+  isSent: boolean;
+  /** True when the last look found it nowhere. */
+  isMissed: boolean;
+}
+
+/** Milliseconds that a take waits, between two looks for lost tickets, and between two looks for tickets to send. */
+const TAKE_MS = 1000;
+const LOOK_MS = 2000;
+const SEND_MS = 5;
+
+export class TicketIssuer {
+  readonly #of: IssuerOptions;
+  readonly #outstanding = new Map<number, Outstanding>();
+  readonly #counts = { results: 0, duplicates: 0, issuedAgain: 0, refused: 0 };
+  #tries = 0;
+  #isClearing = false;
+  #stopped = false;
+
+  constructor(options: IssuerOptions) {
+    this.#of = options;
+  }
+
+  get counts(): IssuerCounts {
+    return { outstanding: this.#outstanding.size, ...this.#counts };
+  }
+
+  has(group: number): boolean {
+    return this.#outstanding.has(group);
+  }
+
+  issue(tickets: readonly GroupTicket[]): void {
+    for (const ticket of tickets) this.#put(ticket, String(ticket.group));
+  }
+
+  /** Withdraws groups that are no longer wanted: their results are duplicates. */
+  withdraw(groups: readonly number[]): void {
+    for (const group of groups) this.#outstanding.delete(group);
+  }
+
+  /** Clears the queue of the broker; what is outstanding is sent again. */
+  clear(): void {
+    this.#isClearing = true;
+  }
+
+  /** Starts its loops; they end with `stop`, or with an error. */
+  start(): void {
+    for (const loop of [() => this.#send(), () => this.#take(), () => this.#look()]) {
+      loop().catch((thrown) => {
+        if (!(thrown instanceof Stopped) && !this.#stopped) this.#of.onError(thrown);
+      });
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #put(ticket: GroupTicket, name: string): void {
+    this.#outstanding.set(ticket.group, { ticket, name, isSent: false, isMissed: false });
+  }
+
+  async #send(): Promise<void> {
+    while (!this.#stopped) {
+      if (this.#isClearing) {
+        this.#isClearing = false;
+        await this.#say(() => this.#of.broker.removeTickets());
+        for (const one of this.#outstanding.values()) one.isSent = false;
+      }
+      for (const [group, one] of this.#outstanding) {
+        if (one.isSent) continue;
+        one.isSent = true;
+        await this.#say(() =>
+          this.#outstanding.get(group) === one ? this.#of.broker.putTicket(one.name, encodeTicket(one.ticket)) : DONE,
+        );
+      }
+      await this.#sleep(SEND_MS);
+    }
+  }
+
+  async #take(): Promise<void> {
+    const { broker } = this.#of;
+    while (!this.#stopped) {
+      const results = await this.#say(() => broker.takeResults(TAKE_MS));
+      let last = 0;
+      for (const result of results) {
+        this.#taken(result);
+        last = Math.max(last, result.position);
+      }
+      if (last > 0) await this.#say(() => broker.removeResults(last));
+    }
+  }
+
+  /** Looks for outstanding tickets that are nowhere: twice in a row, since a result may be on its way. */
+  async #look(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#sleep(LOOK_MS);
+      await this.#say(() => this.#of.broker.prepare()); // it may have come back with nothing
+      const before = [...this.#outstanding.values()].filter(({ isSent }) => isSent);
+      const there = await this.#say(() => this.#of.broker.tickets());
+      for (const one of before) {
+        const isMissing = !there.has(one.name) && this.#outstanding.get(one.ticket.group) === one;
+        if (isMissing && one.isMissed) {
+          one.isSent = false;
+          this.#counts.issuedAgain++;
+        }
+        one.isMissed = isMissing && !one.isMissed;
+      }
+    }
+  }
+
+  #taken({ name, bytes }: StoredResult): void {
+    const group = Number.parseInt(name, 10);
+    const one = this.#outstanding.get(group);
+    if (!one) {
+      this.#counts.duplicates++;
+      return;
+    }
+    let worker: string | undefined;
+    try {
+      const result = decodeResult(bytes, one.ticket, this.#of.vocabSize);
+      worker = result.worker;
+      this.#checkLineage(result);
+      this.#outstanding.delete(group);
+      this.#counts.results++;
+      this.#of.onResult(result);
+    } catch (thrown) {
+      if (!(thrown instanceof LongplayError)) throw thrown;
+      this.#counts.refused++;
+      this.#of.onRefused(one.ticket, worker, messageOf(thrown));
+      this.#put(one.ticket, `${group}-${++this.#tries}`); // the name is taken as long as the result is stored
+    }
+  }
+
+  /** Refuses decisions of weights that this run never had: a learner was restored without its journal. */
+  #checkLineage({ digests }: GroupResult): void {
+    for (const [version, digest] of Object.entries(digests)) {
+      const own = this.#of.digestOf(Number(version));
+      if (own !== undefined && own !== digest) {
+        throw new LongplayError('REMOTE_FAILED', `decided by other weights of version ${version} than this run's`);
+      }
+    }
+  }
+
+  #say<T>(say: () => Promise<T>): Promise<T> {
+    return sayAgain(this.#of.clock, () => this.#stopped, say);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#of.clock.after(ms, resolve));
+  }
+}
+
+const DONE: Promise<void> = Promise.resolve();

@@ -1,0 +1,142 @@
+/**
+ * Tickets and results as bytes. A result comes from another machine: nothing of it is believed before it was checked
+ * against the ticket that it answers.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { z } from 'zod';
+import { LongplayError, messageOf } from '../core/errors.ts';
+import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
+import type { GroupTicket } from '../core/ticket.ts';
+import { type Trajectory, turnsUsed, versionRuns } from '../core/trajectory.ts';
+import { ticketSchema } from '../record/run-state-schema.ts';
+import { plainTrajectory, revivedTrajectory } from '../record/trace.ts';
+import { firstIssue, trajectorySchema } from '../record/trajectory-schema.ts';
+
+/** Result of a group, from a worker. */
+export interface GroupResult {
+  /** Ticket that it answers, whole. */
+  readonly ticket: GroupTicket;
+  readonly worker: string;
+  /** Number of times that the ticket was delivered: all but the last were lost with their workers. */
+  readonly delivery: number;
+  /** Digests of the weights that decided, by version. */
+  readonly digests: Readonly<Record<string, string>>;
+  /** Attempts that failed and were made again. */
+  readonly failed: readonly Failure[];
+  /** Trajectories by member; none where the group was given up. */
+  readonly trajectories: readonly Trajectory[];
+  readonly gaveUp?: { readonly failure: Failure; readonly attempts: number } | undefined;
+}
+
+/** Most deliveries that are believed: each counts `size` episodes as failed. */
+const MOST_DELIVERIES = 1000;
+/** Most bytes of a result, deflated and inflated. */
+const MOST_BYTES = 8 * 2 ** 20;
+const MOST_TEXT = 256 * 2 ** 20;
+/** Fastest: level 1 takes a group to a ninth, and more levels to hardly less. */
+const LEVEL = 1;
+
+const count = z.int().min(0);
+const failure = z.looseObject({
+  cause: z.enum(FAILURE_CAUSES),
+  where: z.string().max(1000),
+  message: z.string().max(10_000),
+});
+const resultSchema = z.looseObject({
+  ticket: ticketSchema,
+  worker: z.string().min(1).max(200),
+  delivery: count.min(1).max(MOST_DELIVERIES),
+  digests: z.record(z.string().regex(/^\d{1,10}$/), z.string().max(128)),
+  failed: z.array(failure).max(100_000),
+  trajectories: z.array(trajectorySchema),
+  gaveUp: z.looseObject({ failure, attempts: count.min(1) }).optional(),
+});
+
+export function encodeTicket(ticket: GroupTicket): Uint8Array {
+  return Buffer.from(JSON.stringify(ticket));
+}
+
+/** @throws {LongplayError} REMOTE_FAILED for bytes that are no ticket */
+export function decodeTicket(bytes: Uint8Array): GroupTicket {
+  return parsed(ticketSchema, Buffer.from(bytes).toString('utf8')) as GroupTicket;
+}
+
+export function encodeResult(result: GroupResult): Uint8Array {
+  const plain = { ...result, trajectories: result.trajectories.map(plainTrajectory) };
+  return deflateRawSync(JSON.stringify(plain), { level: LEVEL });
+}
+
+/**
+ * Decodes a result and checks it against its ticket.
+ * @param vocabSize tokens are below it
+ * @throws {LongplayError} REMOTE_FAILED saying what cannot be believed
+ */
+export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: number): GroupResult {
+  if (bytes.length > MOST_BYTES) throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_BYTES}`);
+  let text: string;
+  try {
+    text = inflateRawSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');
+  } catch (thrown) {
+    throw unbelievable(`its bytes: ${messageOf(thrown)}`);
+  }
+  const plain = parsed(resultSchema, text) as GroupResult;
+  const result = { ...plain, trajectories: plain.trajectories.map(revivedTrajectory) };
+  const why = oddResult(result, ticket, vocabSize);
+  if (why !== undefined) throw unbelievable(why);
+  return result;
+}
+
+function parsed(schema: z.ZodType, text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw unbelievable('it is not JSON');
+  }
+  const checked = schema.safeParse(value);
+  if (!checked.success) throw unbelievable(firstIssue(checked.error));
+  return value;
+}
+
+function unbelievable(why: string): LongplayError {
+  return new LongplayError('REMOTE_FAILED', why);
+}
+
+function oddResult({ ticket, gaveUp, trajectories, digests }: GroupResult, asked: GroupTicket, vocabSize: number) {
+  if (!isDeepStrictEqual(ticket, JSON.parse(JSON.stringify(asked)))) return 'it answers another ticket';
+  if (gaveUp) return trajectories.length === 0 ? undefined : 'given up, with trajectories';
+  if (trajectories.length !== asked.size) return `${trajectories.length} trajectories, expected ${asked.size}`;
+  for (const one of trajectories) {
+    const why = oddTrajectory(one, asked, vocabSize, digests);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+function oddTrajectory(
+  { group, task, horizon, turns }: Trajectory,
+  asked: GroupTicket,
+  vocabSize: number,
+  digests: GroupResult['digests'],
+): string | undefined {
+  if (group !== asked.group || horizon !== asked.horizon || !isDeepStrictEqual(task, asked.task)) {
+    return `a trajectory of group ${group}, task ${task.index} under horizon ${horizon}`;
+  }
+  if (turns.length === 0 || turnsUsed(turns) > asked.horizon)
+    return `${turnsUsed(turns)} turns under horizon ${horizon}`;
+  for (const { decision } of turns) {
+    if (!decision) return 'a turn without a decision';
+    const logprobs = decision.kind === 'choice' ? [decision.logprob] : decision.logprobs;
+    for (const logprob of logprobs)
+      if (!(logprob <= 0 && logprob > Number.NEGATIVE_INFINITY)) return `log-probability ${logprob}`;
+    if (!Number.isFinite(decision.value)) return `value ${decision.value}`;
+    const ids = decision.kind === 'tokens' ? [decision.context, decision.tokens] : [decision.context];
+    for (const list of ids) for (const id of list) if (id < 0 || id >= vocabSize) return `token ${id} of ${vocabSize}`;
+    for (const { version } of versionRuns(decision)) {
+      if (!Object.hasOwn(digests, version)) return `version ${version} without the digest of its weights`;
+      if (version < asked.version) return `version ${version}, although its ticket waits for ${asked.version}`;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,27 @@
+/** Calls of a broker, said again until they are heard: each may be said twice without harm. */
+import type { Clock } from '../core/clock.ts';
+import { BrokerAway } from './broker.ts';
+
+/** Milliseconds before the second try, doubled up to the most. */
+const FIRST_MS = 50;
+const MOST_MS = 2000;
+
+/** Loop that has been told to stop; it ends what it is in. */
+export class Stopped extends Error {}
+
+/**
+ * Says something until the broker is there.
+ * @param isStopped true once nobody waits for it any more
+ * @throws {Stopped} and whatever is no `BrokerAway`
+ */
+export async function sayAgain<T>(clock: Clock, isStopped: () => boolean, say: () => Promise<T>): Promise<T> {
+  for (let wait = FIRST_MS; ; wait = Math.min(MOST_MS, 2 * wait)) {
+    if (isStopped()) throw new Stopped();
+    try {
+      return await say();
+    } catch (thrown) {
+      if (!(thrown instanceof BrokerAway)) throw thrown;
+      await new Promise<void>((resolve) => clock.after(wait, resolve));
+    }
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * Taker of tickets, on a worker's machine: fetches as many as slots are free, has each played once the weights it names are
+ * there, stores the result, and only then lets go of the ticket. Should it die in between, another plays the group.
+ */
+import type { Clock } from '../core/clock.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Failure } from '../core/failure.ts';
+import type { GroupTicket } from '../core/ticket.ts';
+import { type Trajectory, versionRuns } from '../core/trajectory.ts';
+import { WaitingTickets } from '../schedule/waiting-tickets.ts';
+import type { Broker, FetchedTicket } from './broker.ts';
+import { decodeTicket, encodeResult, type GroupResult } from './result.ts';
+import { Stopped, sayAgain } from './say-again.ts';
+
+export interface TakerOptions {
+  readonly broker: Broker;
+  readonly clock: Clock;
+  /** Name of the worker. */
+  readonly worker: string;
+  /** Groups at once, ≥ 1. */
+  readonly slots: number;
+  /** Milliseconds after which a ticket that nobody works on goes to others. */
+  readonly leaseMs: number;
+  /** Deliveries of a ticket before its group is given up: it may be what ends the workers. */
+  readonly maxDeliveries: number;
+  readonly play: (ticket: GroupTicket) => void;
+  readonly onNotice: (text: string) => void;
+  /** Called with the error that ends it. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Outcome of a group that was played. */
+export interface Outcome {
+  readonly trajectories: readonly Trajectory[];
+  readonly gaveUp?: { readonly failure: Failure; readonly attempts: number } | undefined;
+}
+
+interface Held {
+  readonly ticket: GroupTicket;
+  fetched: FetchedTicket;
+  readonly failed: Failure[];
+}
+
+/** Milliseconds that a fetch waits, and between two looks for a free slot. */
+const FETCH_MS = 1000;
+const FREE_MS = 5;
+/** Versions whose digests are remembered: far more than any lag. */
+const REMEMBERED = 1000;
+
+export class TicketTaker {
+  readonly #of: TakerOptions;
+  readonly #held = new Map<number, Held>();
+  readonly #waiting = new WaitingTickets();
+  readonly #digests = new Map<number, string>();
+  #version = -1;
+  #leaving = false;
+  #stopped = false;
+  /** Groups whose results were stored. */
+  finished = 0;
+
+  constructor(options: TakerOptions) {
+    this.#of = options;
+  }
+
+  /** Number of tickets that it holds. */
+  get size(): number {
+    return this.#held.size;
+  }
+
+  start(): void {
+    for (const loop of [() => this.#fetch(), () => this.#beat()]) {
+      loop().catch((thrown) => {
+        if (!(thrown instanceof Stopped) && !this.#stopped) this.#of.onError(thrown);
+      });
+    }
+  }
+
+  /** Fetches no more; what is held is finished. */
+  leave(): void {
+    this.#leaving = true;
+  }
+
+  /** Stops at once, and gives back what is held. */
+  stop(): void {
+    this.#stopped = true;
+    for (const { fetched } of this.#held.values()) fetched.giveBack();
+    this.#held.clear();
+  }
+
+  /** Takes note of weights that the policy now has: tickets that waited for them are played. */
+  loaded(version: number, digest: string): void {
+    this.#version = version;
+    this.#digests.delete(version);
+    this.#digests.set(version, digest);
+    if (this.#digests.size > REMEMBERED) this.#digests.delete(this.#digests.keys().next().value!);
+    for (const ticket of this.#waiting.take(version)) this.#of.play(ticket);
+  }
+
+  /** Takes note of an attempt that failed and is made again. */
+  failed(group: number, failure: Failure): void {
+    this.#held.get(group)?.failed.push(failure);
+  }
+
+  /** Stores the result of a group that it holds. */
+  async played(group: number, outcome: Outcome): Promise<void> {
+    const held = this.#held.get(group);
+    if (!held) return; // given back meanwhile
+    const { broker, worker, clock } = this.#of;
+    const { ticket, failed, fetched } = held;
+    const digests = this.#digestsOf(outcome.trajectories);
+    const result: GroupResult = { ticket, worker, delivery: fetched.delivery, digests, failed, ...outcome };
+    const bytes = encodeResult(result);
+    try {
+      await sayAgain(
+        clock,
+        () => this.#stopped,
+        () => broker.putResult(fetched.name, bytes),
+      );
+    } catch (thrown) {
+      if (!(thrown instanceof Stopped)) this.#of.onError(thrown);
+      return;
+    }
+    held.fetched.done();
+    if (this.#held.get(group) === held) this.#held.delete(group);
+    this.finished++;
+  }
+
+  async #fetch(): Promise<void> {
+    const { broker, clock, slots } = this.#of;
+    while (!this.#stopped && !this.#leaving) {
+      const free = slots - this.#held.size;
+      if (free === 0) {
+        await this.#sleep(FREE_MS);
+        continue;
+      }
+      const fetched = await sayAgain(
+        clock,
+        () => this.#stopped || this.#leaving,
+        () => broker.fetchTickets(free, FETCH_MS),
+      );
+      for (const one of fetched) this.#take(one);
+    }
+  }
+
+  async #beat(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#sleep(this.#of.leaseMs / 3);
+      for (const { fetched } of this.#held.values()) fetched.working();
+    }
+  }
+
+  #take(fetched: FetchedTicket): void {
+    if (this.#stopped || this.#leaving) {
+      fetched.giveBack();
+      return;
+    }
+    let ticket: GroupTicket;
+    try {
+      ticket = decodeTicket(fetched.bytes);
+    } catch (thrown) {
+      this.#of.onNotice(`ticket ${fetched.name} cannot be read and is dropped: ${messageOf(thrown)}`);
+      fetched.done();
+      return;
+    }
+    const { group } = ticket;
+    const known = this.#held.get(group);
+    if (known) {
+      known.fetched = fetched; // delivered again while it is played here
+      return;
+    }
+    this.#held.set(group, { ticket, fetched, failed: [] });
+    if (fetched.delivery > this.#of.maxDeliveries) {
+      const message = `its ticket was delivered ${fetched.delivery} times, and none of its workers lived to tell`;
+      const failure: Failure = { cause: 'worker', where: this.#of.worker, message };
+      void this.played(group, { trajectories: [], gaveUp: { failure, attempts: fetched.delivery } });
+      return;
+    }
+    if (ticket.version <= this.#version) this.#of.play(ticket);
+    else this.#waiting.add(ticket);
+  }
+
+  #digestsOf(trajectories: readonly Trajectory[]): Record<string, string> {
+    const digests: Record<string, string> = {};
+    for (const { turns } of trajectories) {
+      for (const { decision } of turns) {
+        for (const { version } of decision ? versionRuns(decision) : []) {
+          const digest = this.#digests.get(version);
+          if (digest !== undefined) digests[version] = digest;
+        }
+      }
+    }
+    return digests;
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#of.clock.after(ms, resolve));
+  }
+}

@@ -1,0 +1,53 @@
+/** Tickets of groups to be played, and what became of them. Plain data: they cross threads, machines and disks. */
+import type { Failure } from './failure.ts';
+import type { Task } from './task.ts';
+import type { Trajectory } from './trajectory.ts';
+
+/** Ticket of a group to be played. */
+export interface GroupTicket {
+  /** Group number, unique in the run. */
+  readonly group: number;
+  readonly task: Task;
+  /** Turns each episode may take. */
+  readonly horizon: number;
+  /** Size: the number of episodes. */
+  readonly size: number;
+  readonly purpose: Purpose;
+  /**
+   * Policy version that it was issued under. It waits for these weights, or newer ones: played under older ones the
+   * group would be stale before it is finished.
+   */
+  readonly version: number;
+}
+
+/** Purpose that a group's episodes are played for. */
+export interface Purpose {
+  /** `train`, or the name of an evaluation. */
+  readonly name: string;
+  readonly temperature: number;
+  /** Seed of this group, uint32; each episode's sampling seed follows from it. */
+  readonly seed: number;
+}
+
+/** Group that was played to its end. */
+export interface PlayedGroup {
+  readonly group: number;
+  /** Trajectories by member. */
+  readonly trajectories: readonly Trajectory[];
+  /** Steps of training episodes when it finished. */
+  readonly envSteps: number;
+}
+
+/** Group given up: one of its episodes failed too often. */
+export interface GaveUp {
+  readonly group: number;
+  /** Failure of the last attempt. */
+  readonly failure: Failure;
+  readonly attempts: number;
+}
+
+/** Attempt at an episode that failed and was made again. */
+export interface FailedAttempt {
+  readonly group: number;
+  readonly failure: Failure;
+}

@@ -1,0 +1,42 @@
+/** Replay of a run's learner: its updates made again from its journal, and compared with the recorded weights. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { replayLearner } from '../../actors/tree.ts';
+import { LongplayError, UserError } from '../core/errors.ts';
+import { listCheckpoints, loadCheckpoint } from '../record/checkpoint.ts';
+import { worldUrl } from './find-world.ts';
+import { readRunConfig } from './run-folder.ts';
+
+/** Result of a replay. */
+export interface ReplayedLearner {
+  /** Update of the checkpoint that it began with, the oldest that is kept. */
+  readonly from: number;
+  /** Updates made again, all with the recorded weights. */
+  readonly updates: number;
+}
+
+/**
+ * Replays a run from its oldest checkpoint on.
+ * @throws {UserError} UNKNOWN_RUN for what is no run with a journal; {LongplayError} BAD_TRACE where an update has other weights
+ */
+export async function replayRun(dir: string): Promise<ReplayedLearner> {
+  const config = readRunConfig(dir);
+  const journal = join(dir, 'journal');
+  if (!existsSync(journal)) {
+    throw new UserError('UNKNOWN_RUN', `${dir} has no journal; runs keep one with --journal or --cluster`);
+  }
+  const checkpoints = join(dir, 'checkpoints');
+  const from = listCheckpoints(checkpoints).at(-1);
+  if (from === undefined) throw new UserError('BAD_CHECKPOINT', `${checkpoints}: there is no checkpoint to begin with`);
+  const checkpoint = loadCheckpoint(checkpoints, from);
+  const envModule = worldUrl(config.env.id, config.env.options);
+  const updates = await replayLearner({ config, dir, journal, checkpoint, envModule });
+  const odd = updates.find(({ recorded, made }) => recorded !== made);
+  if (odd) {
+    throw new LongplayError(
+      'BAD_TRACE',
+      `update ${odd.version}: expected the recorded weights ${odd.recorded.slice(0, 16)}…, made ${odd.made?.slice(0, 16) ?? 'none'}…; on another machine or with other engine threads the last bits differ`,
+    );
+  }
+  return { from, updates: updates.length };
+}

@@ -1,0 +1,96 @@
+/** Work for a run on another machine: takes its tickets until it ends. */
+import { hostname } from 'node:os';
+import { startWorker } from '../../actors/tree.ts';
+import { type Broker, LEASE_MS } from '../cluster/broker.ts';
+import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
+import { checkRunConfig } from '../config/load.ts';
+import { UserError } from '../core/errors.ts';
+import { resolvedEnvId, worldUrl } from './find-world.ts';
+
+/** Options of a worker. */
+export interface WorkOptions {
+  /** NATS server, `nats://host:port`. */
+  readonly url: string;
+  /** Name of the run: its folder's. */
+  readonly run: string;
+  /** Groups at once, ≥ 1. Default: `rollout.concurrentGroups` of the run. */
+  readonly slots?: number | undefined;
+  /** Path of the world's module on this machine, where the run has a user's own. */
+  readonly env?: string | undefined;
+  readonly onNotice?: ((message: string) => void) | undefined;
+  /** Ends the work early; what it holds goes to others. */
+  readonly interrupt?: AbortSignal | undefined;
+}
+
+/**
+ * Works for a run until it ends or `interrupt` comes.
+ * @throws {UserError} UNKNOWN_RUN for a run that is not announced; BAD_CONFIG for one that this machine cannot play
+ */
+export async function work(options: WorkOptions): Promise<void> {
+  const { url, run, interrupt, onNotice = () => {} } = options;
+  const { connectNats } = await import('../cluster/nats.ts');
+  const broker = await connectNats({ url, run, leaseMs: LEASE_MS });
+  try {
+    const announcement = await announcementOf(broker, options);
+    const config = configOf(announcement, options);
+    const { slots = config.rollout.concurrentGroups } = options;
+    const name = `${hostname().replace(/[^A-Za-z0-9_-]/g, '-')}-${process.pid}`;
+    const envModule = worldUrl(config.env.id, config.env.options);
+    const worker = await startWorker({
+      broker,
+      run,
+      name,
+      announcement,
+      config,
+      envModule,
+      slots,
+      leaseMs: LEASE_MS,
+      onNotice,
+    });
+    try {
+      onNotice(`${name} plays up to ${slots} groups of run '${run}' (update ${announcement.version})`);
+      const interrupted = new Promise<void>((resolve) => {
+        interrupt?.addEventListener('abort', () => resolve(), { once: true });
+        if (interrupt?.aborted) resolve();
+      });
+      await Promise.race([worker.done, interrupted]);
+    } finally {
+      await worker.stop();
+    }
+  } finally {
+    await broker.close();
+  }
+}
+
+async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
+  const found = await broker.announced().catch(() => undefined); // a server that no learner has prepared has no such place
+  if (!found) {
+    throw new UserError(
+      'UNKNOWN_RUN',
+      `no run '${run}' is announced at ${url}; its learner: longplay train … --name ${run} --cluster ${url}`,
+    );
+  }
+  const announcement = decodeAnnouncement(found.bytes);
+  if (announcement.ended)
+    throw new UserError('UNKNOWN_RUN', `run '${run}' at ${url} has ended (update ${announcement.version})`);
+  return announcement;
+}
+
+/** Configuration of the run, with the world as this machine has it. A module's path is never taken from elsewhere. */
+function configOf({ config: theirs, identity }: Announcement, { run, env }: WorkOptions) {
+  const config = checkRunConfig(theirs, `run '${run}'`);
+  const own = typeof identity.world === 'string';
+  if (own && env === undefined) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `run '${run}' has a world of its user's own; name it on this machine: --env ./path/to/env.mjs`,
+    );
+  }
+  if (!own && env !== undefined) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `run '${run}' has the world '${config.env.id}' of this package; leave --env out`,
+    );
+  }
+  return own ? { ...config, env: { ...config.env, id: resolvedEnvId(env!, process.cwd()) } } : config;
+}

@@ -1,0 +1,160 @@
+/** A learner, workers and a NATS server as processes of their own on this machine. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import type { RunConfigInput } from '../../src/config/run-config.ts';
+import { unaccounted } from '../../src/core/failure.ts';
+import { digestsOf, readJournal } from '../../src/record/journal.ts';
+import type { TrainOutcome } from '../../src/run/train.ts';
+import { packageRoot } from '../../src/runtime/thread.ts';
+import { longplay } from '../support/longplay-command.ts';
+import { noServer, startNats } from '../support/nats-server.ts';
+import { smallConfig, temporaryFolder } from '../support/small-run.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+
+interface Command {
+  readonly child: ChildProcess;
+  readonly stderr: () => string;
+  /** Exit code; null where a signal ended it. */
+  readonly ended: Promise<number | null>;
+}
+
+function start(...args: string[]): Command {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let stderr = '';
+  child.stderr.on('data', (text) => {
+    stderr += text;
+  });
+  return { child, stderr: () => stderr, ended: new Promise((resolve) => child.once('close', resolve)) };
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let n = 0; !holds(); n++) {
+    if (n > 15_000) throw new Error(`it never came: ${what}`);
+    await sleep(20);
+  }
+}
+
+/** Updates that a run has made. */
+function updatesOf(run: string): number {
+  const path = join(run, 'metrics.jsonl');
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').length - 1 : 0;
+}
+
+function configOf(more: Partial<RunConfigInput>) {
+  return smallConfig({
+    evaluation: { split: 'train', tasks: [0], episodesPerTask: 1, horizons: [4], greedy: false, randomBaseline: false },
+    ...more,
+  });
+}
+
+/** Holds the books of a run that has ended to be exact. */
+function exact(run: string): TrainOutcome {
+  const outcome = JSON.parse(readFileSync(join(run, 'results.json'), 'utf8')) as TrainOutcome;
+  expect(unaccounted(outcome.ended.status.accounting)).toBe(0);
+  const { entries } = readJournal(join(run, 'journal'), 0);
+  const groups = entries.flatMap((entry) => (entry.type === 'played' ? entry.groups.map(({ group }) => group) : []));
+  expect(groups.length).toBeGreaterThan(0);
+  expect(new Set(groups).size).toBe(groups.length); // none counts twice
+  const updates = entries.filter((entry) => entry.type === 'updated');
+  const digests = digestsOf(entries);
+  for (const { version, digest } of updates) expect(digests.get(version)).toBe(digest);
+  return outcome;
+}
+
+describe.skipIf(noServer)('a learner and workers', () => {
+  it('train together; a worker that is killed in the middle is replaced, and every episode is accounted for', async () => {
+    const folder = temporaryFolder('cluster');
+    const server = await startNats(join(folder, 'store'));
+    const started: Command[] = [];
+    const begin = (...args: string[]) => {
+      const command = start(...args);
+      started.push(command);
+      return command;
+    };
+    try {
+      const run = join(folder, 'runs', 'pair');
+      writeFileSync(
+        join(folder, 'pair.yaml'),
+        stringify(configOf({ stop: { updates: 4 }, checkpoint: { everyUpdates: 1000 } })),
+      );
+      const learner = begin(
+        'train',
+        join(folder, 'pair.yaml'),
+        '--runs',
+        join(folder, 'runs'),
+        '--cluster',
+        server.url,
+      );
+      await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+      await sleep(1000);
+      const first = begin('worker', server.url, '--run', 'pair', '--slots', '4');
+      await until('two updates', () => updatesOf(run) >= 2);
+      first.child.kill('SIGKILL');
+      await first.ended;
+      const second = begin('worker', server.url, '--run', 'pair', '--slots', '4');
+      expect(await learner.ended, learner.stderr()).toBe(0);
+      expect(await second.ended, second.stderr()).toBe(0);
+      const { ended, evaluations } = exact(run);
+      expect(ended.status.version).toBe(4);
+      expect(evaluations[0]!.all.episodes).toBe(1);
+      expect(second.stderr()).toMatch(/plays up to 4 groups of run 'pair' \(update \d+\)/);
+      // The run has ended, and says so to whoever comes too late.
+      const late = longplay('worker', server.url, '--run', 'pair');
+      expect(late.status).toBe(2);
+      expect(late.stderr).toMatch(/run 'pair' at nats:.* has ended \(update 4\)/);
+      const other = longplay('worker', server.url, '--run', 'other');
+      expect(other.status).toBe(2);
+      expect(other.stderr).toMatch(/no run 'other' is announced at/);
+    } finally {
+      for (const { child } of started) child.kill('SIGKILL');
+      await server.kill();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }, 600_000);
+
+  it('train beside rollouts of the learner, which is killed, and whose server is: each update has one digest', async () => {
+    const folder = temporaryFolder('cluster');
+    const server = await startNats(join(folder, 'store'));
+    const started: Command[] = [];
+    const begin = (...args: string[]) => {
+      const command = start(...args);
+      started.push(command);
+      return command;
+    };
+    try {
+      const run = join(folder, 'runs', 'both');
+      writeFileSync(
+        join(folder, 'both.yaml'),
+        stringify(configOf({ stop: { updates: 5 }, checkpoint: { everyUpdates: 1000 } })),
+      );
+      const cluster = ['--cluster', server.url, '--local-rollouts', '1'];
+      const first = begin('train', join(folder, 'both.yaml'), '--runs', join(folder, 'runs'), ...cluster);
+      await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+      await sleep(1000);
+      begin('worker', server.url, '--run', 'both', '--slots', '2');
+      await until('three updates', () => updatesOf(run) >= 3);
+      first.child.kill('SIGKILL');
+      await first.ended;
+      const made = digestsOf(readJournal(join(run, 'journal'), 0).entries);
+      expect(made.size).toBeGreaterThanOrEqual(2);
+      await server.kill();
+      await server.start();
+      const second = begin('train', '--resume', run, ...cluster);
+      expect(await second.ended, second.stderr()).toBe(0);
+      expect(second.stderr()).not.toContain('other weights');
+      expect(exact(run).ended.status.version).toBe(5);
+      const after = digestsOf(readJournal(join(run, 'journal'), 0).entries);
+      for (const [version, digest] of made) expect(after.get(version), `update ${version}`).toBe(digest);
+    } finally {
+      for (const { child } of started) child.kill('SIGKILL');
+      await server.kill();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }, 600_000);
+});
