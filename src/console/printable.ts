@@ -1,9 +1,9 @@
 /** Text that is not ours (observations, ids, names, errors of others), made fit for a terminal. Pure. */
 
 /** Controls (C0, C1), formats (bidi, zero width, tags), lone surrogates, separators: obeyed or not shown by a terminal. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u{e0000}-\u{e0fff}]/gu;
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u2065\u{e0000}-\u{e0fff}]/gu;
 /** The same without the line feed. */
-const UNPRINTABLE_IN_LINES = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u{e0000}-\u{e0fff}]/gu;
+const UNPRINTABLE_IN_LINES = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u2065\u{e0000}-\u{e0fff}]/gu;
 
 /** One line of text in which anything that a terminal would obey or not show is a visible mark. */
 export function printable(text: string): string {

@@ -88,6 +88,7 @@ describe('a stream', () => {
           else if (parts.length > 0) expect(read.calls).toEqual([{ name: 'say', args: text }]);
         },
       ),
+      { examples: [[['a\u2028b', '\u2029'], false]] }, // Ends of a line for some, for JSON and events none.
     );
     expect(isStream('{"choices": []}')).toBe(false);
   });

@@ -18,7 +18,7 @@ export function joinStream(api: Api, body: string): Json {
   const answer: Json = { choices: [choice] };
   let chunks = 0;
   for (const line of body.split(/\r?\n/)) {
-    const data = /^data:\s?(.*)$/.exec(line)?.[1];
+    const data = /^data:\s?(.*)$/s.exec(line)?.[1];
     if (data === undefined || data.trim() === '' || data.trim() === '[DONE]') continue;
     const chunk = record(parseAnswer(data)) ?? {};
     if (record(chunk.usage)) answer.usage = chunk.usage;
