@@ -106,6 +106,26 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
   }),
 );
 
+it('a key of many lines is told in one short line', { timeout: 120_000 }, () =>
+  inFolder(async (dir) => {
+    const { older, newer } = await recorded(dir);
+    const state = JSON.parse(new TextDecoder().decode(newer['state.json'])) as {
+      rollout: { accounting: { failed: Record<string, number> } };
+    };
+    state.rollout.accounting.failed['line\n'.repeat(400)] = 1;
+    const files = { ...newer, 'state.json': new TextEncoder().encode(JSON.stringify(state)) };
+    const disk = memoryDisk({
+      2: { ...older, 'manifest.json': new TextEncoder().encode(manifestOf(2, older)) },
+      4: { ...files, 'manifest.json': new TextEncoder().encode(manifestOf(4, files)) },
+    });
+
+    const { update, warnings } = loadNewest('checkpoints', disk, checkRunContent);
+
+    expect(update).toBe(2);
+    expect(warnings).toEqual([expect.stringMatching(/^checkpoint \S+ is damaged [^\n]{5,400}$/)]);
+  }),
+);
+
 it(`${RESUMED} runs go on from such a checkpoint, or from the one before`, { timeout: 3_600_000 }, () =>
   inFolder(async (dir) => {
     const from = join(dir, 'from');

@@ -153,6 +153,11 @@ describe('looking', () => {
     expect(simulator.step(`${words} stopwatch`)).toBe('a stopwatch, which is deactivated. The time reads 0 ticks.');
   });
 
+  it('at a hidden contact finds no description', () => {
+    at('kitchen');
+    expect(simulator.step('look at terminal 1 in bowl')).toBe('<ERROR: Could not retrieve object description>');
+  });
+
   it.each([
     ['look in bowl', /^Inside the bowl is: \n/],
     ['look in fridge', /^The fridge isn't open, so you can't see inside\.$/],

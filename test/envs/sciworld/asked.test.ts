@@ -58,18 +58,27 @@ describe('a description', () => {
   it('of a temperature tells its limit, also below 0, and which box is for what', () => {
     const seen = new Set<number>();
     for (let variation = 0; variation < 40; variation++) {
-      const asked = readAsked(house('use-thermometer', variation).description);
+      const { description } = house('use-thermometer', variation);
+      const asked = readAsked(description);
       expect(asked).toMatchObject({ goal: 'temperature' });
       expect(asked.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
-      expect(asked.boxes[0]!.name).not.toBe(asked.boxes[1]!.name);
+      // The text speaks of what is above first.
+      const [above, below] = asked.boxes.map(({ name }) => description.indexOf(`place it in the ${name}`));
+      expect(above).toBeGreaterThan(0);
+      expect(below).toBeGreaterThan(above!);
       seen.add(asked.limit!);
     }
     expect([...seen].sort((a, b) => a - b)).toEqual([-50, 0, 50, 100, 200]);
   });
 
   it('of a melting point is told from one of a temperature', () => {
-    const asked = readAsked(house('measure-melting-point-known-substance').description);
+    const { description } = house('measure-melting-point-known-substance');
+    const asked = readAsked(description);
     expect(asked).toMatchObject({ goal: 'melting point', place: 'kitchen', boxPlace: 'kitchen' });
+    expect(asked.boxes.map(({ means }) => means)).toEqual(['above', 'below']);
+    const [above, below] = asked.boxes.map(({ name }) => description.indexOf(`focus on the ${name}`));
+    expect(above).toBeGreaterThan(0);
+    expect(below).toBeGreaterThan(above!);
   });
 
   it('of a trait names plant and trait, with a box for dominant first', () => {
