@@ -23,20 +23,26 @@ const PARTS = 10_000;
  */
 export function likeliestOf(scores: ArrayLike<number>): Int32Array {
   const n = scores.length;
-  const order: number[] = [];
-  let total = 0;
   let peak = Number.NEGATIVE_INFINITY;
-  for (let i = 0; i < n; i++) peak = Math.max(peak, scores[i]!);
+  for (let i = 0; i < n; i++) if (scores[i]! > peak) peak = scores[i]!;
+  const pairs = new Int32Array(2 * Math.min(MOST_KEPT, n));
+  let kept = 0;
+  let total = 0;
   for (let i = 0; i < n; i++) {
     const score = scores[i]!;
     total += Math.exp(score - peak);
-    if (order.length === MOST_KEPT && score <= scores[order[MOST_KEPT - 1]!]!) continue;
-    let at = order.length;
-    while (at > 0 && scores[order[at - 1]!]! < score) at--; // an insertion: there are eight at most
-    order.splice(at, 0, i);
-    if (order.length > MOST_KEPT) order.pop();
+    if (2 * kept === pairs.length) {
+      if (score <= scores[pairs[2 * kept - 2]!]!) continue;
+    } else kept++;
+    // An insertion: there are eight at most, and this is done at every turn of every episode.
+    let at = 2 * kept - 2;
+    for (; at > 0 && scores[pairs[at - 2]!]! < score; at -= 2) pairs[at] = pairs[at - 2]!;
+    pairs[at] = i;
   }
-  return Int32Array.from(order.flatMap((i) => [i, Math.round((PARTS * Math.exp(scores[i]! - peak)) / total)]));
+  for (let at = 0; at < pairs.length; at += 2) {
+    pairs[at + 1] = Math.round((PARTS * Math.exp(scores[pairs[at]!]! - peak)) / total);
+  }
+  return pairs;
 }
 
 /**
