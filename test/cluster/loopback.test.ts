@@ -12,7 +12,7 @@ import { digestsOf, readJournal } from '../../src/record/journal.ts';
 import type { TrainOutcome } from '../../src/run/train.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
-import { noServer, startNats } from '../support/nats-server.ts';
+import { type NatsServer, noServer, startNats } from '../support/nats-server.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
@@ -67,94 +67,102 @@ function exact(run: string): TrainOutcome {
   return outcome;
 }
 
-describe.skipIf(noServer)('a learner and workers', () => {
-  it('train together; a worker that is killed in the middle is replaced, and every episode is accounted for', async () => {
-    const folder = temporaryFolder('cluster');
-    const server = await startNats(join(folder, 'store'));
-    const started: Command[] = [];
-    const begin = (...args: string[]) => {
-      const command = start(...args);
-      started.push(command);
-      return command;
-    };
-    try {
-      const run = join(folder, 'runs', 'pair');
-      writeFileSync(
-        join(folder, 'pair.yaml'),
-        stringify(configOf({ stop: { updates: 4 }, checkpoint: { everyUpdates: 1000 } })),
-      );
-      const learner = begin(
-        'train',
-        join(folder, 'pair.yaml'),
-        '--runs',
-        join(folder, 'runs'),
-        '--cluster',
-        server.url,
-      );
-      await until('checkpoint 0', () => existsSync(join(run, 'journal')));
-      await sleep(1000);
-      const first = begin('worker', server.url, '--run', 'pair', '--slots', '4');
-      await until('two updates', () => updatesOf(run) >= 2);
-      first.child.kill('SIGKILL');
-      await first.ended;
-      const second = begin('worker', server.url, '--run', 'pair', '--slots', '4');
-      expect(await learner.ended, learner.stderr()).toBe(0);
-      expect(await second.ended, second.stderr()).toBe(0);
-      const { ended, evaluations } = exact(run);
-      expect(ended.status.version).toBe(4);
-      expect(evaluations[0]!.all.episodes).toBe(1);
-      expect(second.stderr()).toMatch(/plays up to 4 groups of run 'pair' \(update \d+\)/);
-      // The run has ended, and says so to whoever comes too late.
-      const late = longplay('worker', server.url, '--run', 'pair');
-      expect(late.status).toBe(2);
-      expect(late.stderr).toMatch(/run 'pair' at nats:.* has ended \(update 4\)/);
-      const other = longplay('worker', server.url, '--run', 'other');
-      expect(other.status).toBe(2);
-      expect(other.stderr).toMatch(/no run 'other' is announced at/);
-    } finally {
-      for (const { child } of started) child.kill('SIGKILL');
-      await server.kill();
-      rmSync(folder, { recursive: true, force: true });
-    }
-  }, 600_000);
+/** What a test has of a cluster; all of it ends with the test. */
+interface Cluster {
+  readonly folder: string;
+  readonly server: NatsServer;
+  /** Starts a command of longplay. */
+  readonly begin: (...args: string[]) => Command;
+}
 
-  it('train beside rollouts of the learner, which is killed, and whose server is: each update has one digest', async () => {
-    const folder = temporaryFolder('cluster');
-    const server = await startNats(join(folder, 'store'));
-    const started: Command[] = [];
-    const begin = (...args: string[]) => {
-      const command = start(...args);
-      started.push(command);
-      return command;
-    };
-    try {
-      const run = join(folder, 'runs', 'both');
-      writeFileSync(
-        join(folder, 'both.yaml'),
-        stringify(configOf({ stop: { updates: 5 }, checkpoint: { everyUpdates: 1000 } })),
-      );
-      const cluster = ['--cluster', server.url, '--local-rollouts', '1'];
-      const first = begin('train', join(folder, 'both.yaml'), '--runs', join(folder, 'runs'), ...cluster);
-      await until('checkpoint 0', () => existsSync(join(run, 'journal')));
-      await sleep(1000);
-      begin('worker', server.url, '--run', 'both', '--slots', '2');
-      await until('three updates', () => updatesOf(run) >= 3);
-      first.child.kill('SIGKILL');
-      await first.ended;
-      const made = digestsOf(readJournal(join(run, 'journal'), 0).entries);
-      expect(made.size).toBeGreaterThanOrEqual(2);
-      await server.kill();
-      await server.start();
-      const second = begin('train', '--resume', run, ...cluster);
-      expect(await second.ended, second.stderr()).toBe(0);
-      expect(second.stderr()).not.toContain('other weights');
-      expect(exact(run).ended.status.version).toBe(5);
-      const after = digestsOf(readJournal(join(run, 'journal'), 0).entries);
-      for (const [version, digest] of made) expect(after.get(version), `update ${version}`).toBe(digest);
-    } finally {
-      for (const { child } of started) child.kill('SIGKILL');
-      await server.kill();
-      rmSync(folder, { recursive: true, force: true });
-    }
-  }, 600_000);
+async function inCluster(body: (cluster: Cluster) => Promise<void>): Promise<void> {
+  const folder = temporaryFolder('cluster');
+  const server = await startNats(join(folder, 'store'));
+  const started: Command[] = [];
+  const begin = (...args: string[]) => {
+    const command = start(...args);
+    started.push(command);
+    return command;
+  };
+  try {
+    await body({ folder, server, begin });
+  } finally {
+    for (const { child } of started) child.kill('SIGKILL');
+    await server.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+describe.skipIf(noServer)('a learner and workers', () => {
+  it(
+    'train together; a worker that is killed in the middle is replaced, and every episode is accounted for',
+    () =>
+      inCluster(async ({ folder, server, begin }) => {
+        const run = join(folder, 'runs', 'pair');
+        writeFileSync(
+          join(folder, 'pair.yaml'),
+          stringify(configOf({ stop: { updates: 4 }, checkpoint: { everyUpdates: 1000 } })),
+        );
+        const learner = begin(
+          'train',
+          join(folder, 'pair.yaml'),
+          '--runs',
+          join(folder, 'runs'),
+          '--cluster',
+          server.url,
+        );
+        await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+        await sleep(1000);
+        const first = begin('worker', server.url, '--run', 'pair', '--slots', '4');
+        await until('two updates', () => updatesOf(run) >= 2);
+        first.child.kill('SIGKILL');
+        await first.ended;
+        const second = begin('worker', server.url, '--run', 'pair', '--slots', '4');
+        expect(await learner.ended, learner.stderr()).toBe(0);
+        expect(await second.ended, second.stderr()).toBe(0);
+        const { ended, evaluations } = exact(run);
+        expect(ended.status.version).toBe(4);
+        expect(evaluations[0]!.all.episodes).toBe(1);
+        expect(second.stderr()).toMatch(/plays up to 4 groups of run 'pair' \(update \d+\)/);
+        // The run has ended, and says so to whoever comes too late.
+        const late = longplay('worker', server.url, '--run', 'pair');
+        expect(late.status).toBe(2);
+        expect(late.stderr).toMatch(/run 'pair' at nats:.* has ended \(update 4\)/);
+        const other = longplay('worker', server.url, '--run', 'other');
+        expect(other.status).toBe(2);
+        expect(other.stderr).toMatch(/no run 'other' is announced at/);
+      }),
+    600_000,
+  );
+
+  it(
+    'train beside rollouts of the learner, which is killed, and whose server is: each update has one digest',
+    () =>
+      inCluster(async ({ folder, server, begin }) => {
+        const run = join(folder, 'runs', 'both');
+        writeFileSync(
+          join(folder, 'both.yaml'),
+          stringify(configOf({ stop: { updates: 5 }, checkpoint: { everyUpdates: 1000 } })),
+        );
+        const cluster = ['--cluster', server.url, '--local-rollouts', '1'];
+        const first = begin('train', join(folder, 'both.yaml'), '--runs', join(folder, 'runs'), ...cluster);
+        await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+        await sleep(1000);
+        begin('worker', server.url, '--run', 'both', '--slots', '2');
+        await until('three updates', () => updatesOf(run) >= 3);
+        first.child.kill('SIGKILL');
+        await first.ended;
+        const made = digestsOf(readJournal(join(run, 'journal'), 0).entries);
+        expect(made.size).toBeGreaterThanOrEqual(2);
+        await server.kill();
+        await server.start();
+        const second = begin('train', '--resume', run, ...cluster);
+        expect(await second.ended, second.stderr()).toBe(0);
+        expect(second.stderr()).not.toContain('other weights');
+        expect(exact(run).ended.status.version).toBe(5);
+        const after = digestsOf(readJournal(join(run, 'journal'), 0).entries);
+        for (const [version, digest] of made) expect(after.get(version), `update ${version}`).toBe(digest);
+      }),
+    600_000,
+  );
 });
