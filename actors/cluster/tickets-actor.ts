@@ -207,9 +207,10 @@ class Tickets {
 /** Attempts at a group's episodes that failed: those its worker tells of, and all that were lost with earlier workers. */
 function failedAttempts({ ticket, delivery, failed, gaveUp }: GroupResult, where: string): FailedAttempt[] {
   const told = failed.map((failure) => ({ group: ticket.group, failure }));
-  // A group that is given up because nobody lived to tell counts its own last attempt in `gaveUp`.
-  const lost = (delivery - 1) * ticket.size;
-  if (lost === 0 || gaveUp?.failure.cause === 'worker') return told;
+  // A group that is given up because nobody lived to tell counts the last of those attempts in `gaveUp`.
+  const counted = gaveUp?.failure.cause === 'worker' && gaveUp.attempts > 1 ? 1 : 0;
+  const lost = Math.max(0, delivery - 1 - counted) * ticket.size;
+  if (lost === 0) return told;
   const message = `a worker that had group ${ticket.group} went away`;
   return [...attempts(ticket, lost, { cause: 'worker', where, message }), ...told];
 }

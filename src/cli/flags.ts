@@ -32,8 +32,9 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
   };
 }
 
+export const MOST_PORT = 65_535;
 /** Parser of ports: 0 picks a free one. */
-export const port = wholeNumber(0, 65_535);
+export const port = wholeNumber(0, MOST_PORT);
 
 /** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
 export function number(least: number, above = false): (text: string) => number {

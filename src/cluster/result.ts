@@ -32,7 +32,7 @@ export interface GroupResult {
 /** Most deliveries that are believed: each counts `size` episodes as failed. */
 const MOST_DELIVERIES = 1000;
 /** Most bytes of a result, deflated and inflated. */
-const MOST_BYTES = 8 * 2 ** 20;
+export const MOST_RESULT_BYTES = 8 * 2 ** 20;
 const MOST_TEXT = 256 * 2 ** 20;
 /** Fastest: level 1 takes a group to a ninth, and more levels to hardly less. */
 const LEVEL = 1;
@@ -73,7 +73,8 @@ export function encodeResult(result: GroupResult): Uint8Array {
  * @throws {LongplayError} REMOTE_FAILED saying what cannot be believed
  */
 export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: number): GroupResult {
-  if (bytes.length > MOST_BYTES) throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_BYTES}`);
+  if (bytes.length > MOST_RESULT_BYTES)
+    throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_RESULT_BYTES}`);
   let text: string;
   try {
     text = inflateRawSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');

@@ -9,6 +9,7 @@ import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
+import type { Credentials } from '../cluster/credentials.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -75,6 +76,8 @@ export interface TrainOptions {
 export interface TrainCluster {
   /** NATS server, `nats://host:port`. */
   readonly url: string;
+  /** Key and certificate; without them the server is one of this machine's own. */
+  readonly credentials?: Credentials | undefined;
   /** Groups played here at once, besides those of workers. Default 0. */
   readonly localGroups?: number | undefined;
 }
@@ -295,10 +298,10 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
 }
 
 /** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */
-async function joinCluster({ url, localGroups = 0 }: TrainCluster, dir: string): Promise<ClusterOptions> {
+async function joinCluster({ url, credentials, localGroups = 0 }: TrainCluster, dir: string): Promise<ClusterOptions> {
   const { connectNats } = await import('../cluster/nats.ts');
   const run = basename(resolve(dir));
-  return { broker: await connectNats({ url, run, leaseMs: LEASE_MS }), run, localGroups };
+  return { broker: await connectNats({ url, run, credentials, leaseMs: LEASE_MS }), run, localGroups };
 }
 
 /** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */
