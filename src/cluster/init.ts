@@ -3,11 +3,12 @@
  * certificate is made by the `openssl` command; nothing is downloaded, and no server is started.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
+import { makeFolder } from '../record/atomic-file.ts';
 import { isRunName } from './broker.ts';
 import { encodeCredentials } from './credentials.ts';
 import { ROLES, type Role, type RoleKey, serverConfig } from './roles.ts';
@@ -63,7 +64,7 @@ export async function initCluster(
   }
   const file = (name: string) => join(root, name);
   const names = [...new Set([...hosts, ...LOOPBACK, ...(isHostName(hostname()) ? [hostname()] : [])])];
-  makeFolder(root);
+  makePrivate(root);
   writeFileSync(file('.gitignore'), '*\n'); // keys
   const certificate = file('server.pem');
   const key = file('server-key.pem');
@@ -88,9 +89,10 @@ export async function initCluster(
   return { config, credentials, url: `nats://${isIP(first) === 6 ? `[${first}]` : first}:${port}` };
 }
 
-function makeFolder(dir: string): void {
+function makePrivate(dir: string): void {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeFolder(dir);
+    chmodSync(dir, 0o700);
   } catch (thrown) {
     throw new UserError('NO_PERMISSION', `--dir: ${messageOf(thrown)}`);
   }
