@@ -159,6 +159,12 @@ class Worker {
     const before = this.#announced;
     const { life, version, digest } = announcement;
     if (life < before.life) return;
+    if (announcement.shutOut?.includes(this.#init.name)) {
+      throw new LongplayError(
+        'REMOTE_FAILED',
+        `the learner of run '${run}' could not believe several results of this worker in a row, and takes no more; its notices say why`,
+      );
+    }
     if (life > before.life) checkIdentity(run, announcement.identity, identity);
     if (announcement.ended) {
       this.#taker.leave();

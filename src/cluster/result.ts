@@ -3,7 +3,7 @@
  * against the ticket that it answers.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { deflateSync, inflateSync } from 'node:zlib';
 import { z } from 'zod';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
@@ -45,7 +45,7 @@ const failure = z.looseObject({
 });
 const resultSchema = z.looseObject({
   ticket: ticketSchema,
-  worker: z.string().min(1).max(200),
+  worker: z.string().regex(/^[A-Za-z0-9_-]{1,200}$/),
   delivery: count.min(1).max(MOST_DELIVERIES),
   digests: z.record(z.string().regex(/^\d{1,10}$/), z.string().max(128)),
   failed: z.array(failure).max(100_000),
@@ -64,7 +64,7 @@ export function decodeTicket(bytes: Uint8Array): GroupTicket {
 
 export function encodeResult(result: GroupResult): Uint8Array {
   const plain = { ...result, trajectories: result.trajectories.map(plainTrajectory) };
-  return deflateRawSync(JSON.stringify(plain), { level: LEVEL });
+  return deflateSync(JSON.stringify(plain), { level: LEVEL });
 }
 
 /**
@@ -77,7 +77,7 @@ export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: 
     throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_RESULT_BYTES}`);
   let text: string;
   try {
-    text = inflateRawSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');
+    text = inflateSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');
   } catch (thrown) {
     throw unbelievable(`its bytes: ${messageOf(thrown)}`);
   }

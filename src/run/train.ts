@@ -10,6 +10,7 @@ import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
+import { ClusterWatch } from '../cluster/watch.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -80,6 +81,8 @@ export interface TrainCluster {
   readonly credentials?: Credentials | undefined;
   /** Groups played here at once, besides those of workers. Default 0. */
   readonly localGroups?: number | undefined;
+  /** Share of workers' results that are played again here, in [0, 1]: else they are trusted with rewards. Default 0. */
+  readonly verify?: number | undefined;
 }
 
 /** Outcome of a training run: why it ended, and its evaluations; also in the folder's `results.json`. */
@@ -298,10 +301,14 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
 }
 
 /** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */
-async function joinCluster({ url, credentials, localGroups = 0 }: TrainCluster, dir: string): Promise<ClusterOptions> {
+async function joinCluster(
+  { url, credentials, localGroups = 0, verify = 0 }: TrainCluster,
+  dir: string,
+): Promise<ClusterOptions> {
   const { connectNats } = await import('../cluster/nats.ts');
   const run = basename(resolve(dir));
-  return { broker: await connectNats({ url, run, credentials, leaseMs: LEASE_MS }), run, localGroups };
+  const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
+  return { broker, run, localGroups, verify, watch: new ClusterWatch() };
 }
 
 /** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */
