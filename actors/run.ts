@@ -32,7 +32,7 @@ export interface ClusterOptions {
   readonly localGroups: number;
   /** Share of workers' results that are played again here, in [0, 1]. */
   readonly verify: number;
-  /** What is seen of the cluster. */
+  /** Watch over the cluster, for console and metrics. */
   readonly watch: ClusterWatch;
 }
 
