@@ -58,12 +58,7 @@ function texts(rng: Rng): string {
 const long = process.env.LONGPLAY_LONG === '1';
 
 // Houses take long to build: a usual run of the tests tries a hundred cases a law, a long one ten thousand.
-testEnvLaws(
-  'sciworld',
-  { createEnv: () => sciworld.createEnv(), texts, module: sciworld },
-  long ? 1 : 0.1,
-  long,
-);
+testEnvLaws('sciworld', { createEnv: () => sciworld.createEnv(), texts, module: sciworld }, long ? 1 : 0.1, long);
 testEnvLaws(
   "sciworld, fidelity 'original', all tasks,",
   { createEnv: () => sciworld.createEnv({ fidelity: 'original', tasks: 'scienceworld' }), texts },
