@@ -1,8 +1,9 @@
 /** Flag parsers. */
 
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { closest } from 'fastest-levenshtein';
 import { MAX_MS } from '../config/ranges.ts';
+import { UserError } from '../core/errors.ts';
 
 /** Upper bounds of flags, far above what is of use and below what breaks (as src/config/ranges.ts for configurations). */
 export const MOST = {
@@ -58,6 +59,21 @@ export function oneOf<W extends string>(words: readonly W[]): (text: string) => 
     if ((words as readonly string[]).includes(text)) return text as W;
     throw new InvalidArgumentError(`Expected ${words.join(' or ')}; did you mean ${closest(text, words)}?`);
   };
+}
+
+/**
+ * Refuses flags that mean nothing beside another one: a flag that does nothing would mislead.
+ * @param names of the options, as their values are called
+ * @param why they mean nothing, and what to do instead
+ * @throws {UserError} BAD_ARGUMENT naming those that were typed
+ */
+export function refuseFlags(command: Command, names: readonly string[], why: string): void {
+  const typed = command.options.filter((option) => {
+    const name = option.attributeName();
+    return names.includes(name) && command.getOptionValueSource(name) === 'cli';
+  });
+  if (typed.length === 0) return;
+  throw new UserError('BAD_ARGUMENT', `${command.name()}: ${typed.map(({ long }) => long).join(', ')}: ${why}`);
 }
 
 /**
