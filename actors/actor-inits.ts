@@ -146,7 +146,7 @@ function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
 }
 
 /** Env that hosts load: the world itself, or a client of the server that has it. */
-function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
   if (url === undefined) return { id, url: envModule, options };
@@ -208,7 +208,7 @@ export function recorderInit(
   hostsReplaced: () => number,
   onSaved: RecorderInit['onSaved'],
 ): Omit<RecorderInit, 'resumedFrom'> {
-  const { config, evaluation } = options;
+  const { config, evaluation, cluster } = options;
   return {
     dir: options.dir,
     config,
@@ -216,6 +216,7 @@ export function recorderInit(
     labelOf: (index) => env.tasks.label(index),
     sinks: options.sinks ?? [],
     hostsReplaced,
+    cluster: cluster && ((now) => cluster.watch.facts(now)),
     onEpisodes: options.onEpisodes,
     onMetrics: (row) => metrics$.next(row),
     onProgress: options.onProgress,

@@ -3,6 +3,7 @@ import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
+import type { ClusterFacts, ClusterWatch } from '../src/cluster/watch.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
@@ -29,6 +30,10 @@ export interface ClusterOptions {
   readonly run: string;
   /** Groups played here at once; 0: all go to workers. */
   readonly localGroups: number;
+  /** Share of workers' results that are played again here, in [0, 1]. */
+  readonly verify: number;
+  /** Watch over the cluster, for console and metrics. */
+  readonly watch: ClusterWatch;
 }
 
 /** Options of a run: everything it is made from. */
@@ -97,6 +102,8 @@ export interface Run {
   chaos(): ChaosReport | undefined;
   /** Flushes: resolves when every episode finished so far is on disk. */
   flush(): Promise<void>;
+  /** Workers, tickets and results; undefined without a cluster. */
+  cluster(): ClusterFacts | undefined;
   stats(): { readonly actors: readonly ActorStats[]; readonly envs: EnvPoolStats };
   /** Sends a message to any actor of the run, by path; for tests and tools. */
   tell(path: string, message: Message): void;
@@ -120,7 +127,7 @@ export function startedRun(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { config, onNotice, record }: RunOptions,
+  { config, onNotice, record, cluster }: RunOptions,
   closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
@@ -170,6 +177,7 @@ export function startedRun(
     flush: async () => {
       await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
     },
+    cluster: () => cluster?.watch.facts(system.clock.now()),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     tell: (path, message) => void ref(path).tell(message),
     stop() {

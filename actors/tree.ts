@@ -87,7 +87,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
   for (const notice of set?.notices ?? []) options.onNotice?.(notice);
   // Loaded for those who use it.
   const cluster = options.cluster && (await import('./cluster-run.ts'));
-  cluster?.checkClusterRun(options);
+  cluster?.checkClusterRun(options, env);
   const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
   const policy = journaled?.policy ?? set;
   sayDefaultView(options, env, policy, module.view);
@@ -128,7 +128,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     if (remote) {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, policy), most.inference);
-    if (journaled) await cluster?.spawnCluster(system, options, journaled, most.scheduler);
+    if (journaled) await cluster?.spawnCluster(system, options, env, journaled, most.scheduler);
     if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
     return startedRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {

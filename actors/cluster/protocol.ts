@@ -45,7 +45,13 @@ export interface Broke {
 }
 
 /** Weights actor: announces the learner's newest weights. */
-export type WeightsCommand = Publish;
+export type WeightsCommand = Publish | ShutOut;
+
+/** Worker of which nothing is taken any more: it is told so. */
+export interface ShutOut {
+  readonly type: 'shutOut';
+  readonly worker: string;
+}
 
 /** Weights of a version, as bytes. */
 export interface Publish {

@@ -2,6 +2,7 @@
 import type { Broker } from '../../src/cluster/broker.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
+import type { ClusterWatch } from '../../src/cluster/watch.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import type { FailedAttempt, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import { type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -10,17 +11,23 @@ import { NO_TIME } from '../../src/record/slot-time.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { RolloutCommand } from '../rollout/protocol.ts';
 import type { Captured, Played, SchedulerCommand } from '../scheduler/protocol.ts';
-import type { Arrived, Refused, TicketsCommand } from './protocol.ts';
+import type { Arrived, Refused, TicketsCommand, WeightsCommand } from './protocol.ts';
 
 export interface TicketsInit {
   readonly broker: Broker;
   /** Groups played here at once; 0: all go to workers. */
   readonly localGroups: number;
   readonly vocabSize: number;
+  /** Check of the episodes of results; see `episodeCheck`. */
+  readonly check: (trajectories: readonly Trajectory[]) => string | undefined;
+  /** Verifier of results that looks at a share of them; see `TicketIssuer`. */
+  readonly verify?: ((result: GroupResult) => Promise<string | undefined> | undefined) | undefined;
+  readonly watch: ClusterWatch;
+  readonly onNotice: (text: string) => void;
   /** Digest of this run's weights of a version. */
   readonly digestOf: (version: number) => string | undefined;
   readonly start: { readonly nextEpisode: number; readonly envSteps: number; readonly episodes: number };
-  readonly paths: { readonly scheduler: string; readonly rollout: string };
+  readonly paths: { readonly scheduler: string; readonly rollout: string; readonly weights: string };
 }
 
 export function ticketsActor(init: TicketsInit): BehaviorFactory<TicketsCommand> {
@@ -51,6 +58,9 @@ export function ticketsActor(init: TicketsInit): BehaviorFactory<TicketsCommand>
   };
 }
 
+/** Milliseconds between two questions how loaded the broker is. */
+const LOAD_MS = 2000;
+
 class Tickets {
   readonly #ctx: Context<TicketsCommand>;
   readonly #init: TicketsInit;
@@ -66,10 +76,12 @@ class Tickets {
   /** Episodes are numbered as they finish: every machine counts its own from 0. */
   #nextEpisode: number;
   readonly #training = new Set<number>();
+  readonly #endReports: () => void;
   #running = 0;
+  #stopped = false;
 
   constructor(ctx: Context<TicketsCommand>, init: TicketsInit) {
-    const { broker, vocabSize, digestOf, start } = init;
+    const { broker, vocabSize, digestOf, check, verify, watch, start } = init;
     this.#ctx = ctx;
     this.#init = init;
     this.#nextEpisode = start.nextEpisode;
@@ -81,11 +93,17 @@ class Tickets {
       clock: ctx.clock,
       vocabSize,
       digestOf,
+      check,
+      verify,
+      onShutOut: (worker, why) => this.#shutOut(worker, why),
       onResult: (result) => self({ type: 'arrived', ticket: result.ticket, result }),
       onRefused: (ticket, worker, why) => self({ type: 'refused', ticket, worker, why }),
       onError: (error) => self({ type: 'broke', error }),
     });
     this.#issuer.start();
+    watch.counts = () => this.#issuer.counts;
+    this.#endReports = broker.onReport((name, bytes) => watch.workers.heard(name, bytes, ctx.clock.now()));
+    void this.#watchLoad();
   }
 
   play(groups: readonly GroupTicket[]): void {
@@ -171,6 +189,7 @@ class Tickets {
   }
 
   refused({ ticket, worker, why }: Refused): void {
+    if (worker !== undefined) this.#init.watch.workers.refused(worker);
     const message = `the result of ${worker ?? 'a worker'} for group ${ticket.group} cannot be believed: ${why}`;
     const failed = attempts(ticket, ticket.size, { cause: 'worker', where: this.#ctx.path, message });
     this.#tellScheduler({ type: 'played', groups: [], gaveUp: [], failed, totals: this.#totals });
@@ -181,7 +200,23 @@ class Tickets {
   }
 
   stop(): void {
+    this.#stopped = true;
+    this.#endReports();
     this.#issuer.stop();
+  }
+
+  #shutOut(worker: string, why: string): void {
+    this.#init.onNotice(`${worker}: several results in a row cannot be believed (${why}); nothing more is taken of it`);
+    void this.#ctx.resolve<WeightsCommand>(this.#init.paths.weights).tell({ type: 'shutOut', worker });
+  }
+
+  /** Asks the broker now and then how loaded it is; for the eye only. */
+  async #watchLoad(): Promise<void> {
+    const { broker, watch } = this.#init;
+    while (!this.#stopped) {
+      watch.load = await broker.load().catch(() => undefined);
+      await new Promise<void>((resolve) => this.#ctx.clock.after(LOAD_MS, resolve));
+    }
   }
 
   get #totals(): RolloutTotals {
@@ -207,9 +242,10 @@ class Tickets {
 /** Attempts at a group's episodes that failed: those its worker tells of, and all that were lost with earlier workers. */
 function failedAttempts({ ticket, delivery, failed, gaveUp }: GroupResult, where: string): FailedAttempt[] {
   const told = failed.map((failure) => ({ group: ticket.group, failure }));
-  // A group that is given up because nobody lived to tell counts its own last attempt in `gaveUp`.
-  const lost = (delivery - 1) * ticket.size;
-  if (lost === 0 || gaveUp?.failure.cause === 'worker') return told;
+  // A group that is given up because nobody lived to tell counts the last of those attempts in `gaveUp`.
+  const counted = gaveUp?.failure.cause === 'worker' && gaveUp.attempts > 1 ? 1 : 0;
+  const lost = Math.max(0, delivery - 1 - counted) * ticket.size;
+  if (lost === 0) return told;
   const message = `a worker that had group ${ticket.group} went away`;
   return [...attempts(ticket, lost, { cause: 'worker', where, message }), ...told];
 }

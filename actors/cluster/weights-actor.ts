@@ -43,6 +43,7 @@ export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
     return {
       handlers: {
         publish: (publish) => weights.publish(publish),
+        shutOut: ({ worker }) => weights.shutOut(worker),
         look: async () => {
           await weights.look();
           ctx.after(LOOK_MS, { type: 'look' });
@@ -63,6 +64,7 @@ class AnnouncedWeights {
   #revision = 0;
   /** Version that an earlier process has announced, and that the learner is about to make again. */
   #ahead = -1;
+  readonly #shutOut: string[] = [];
   #stopped = false;
 
   constructor(ctx: Context<Internal>, init: WeightsInit) {
@@ -90,6 +92,12 @@ class AnnouncedWeights {
     this.#init.digests.set(publish.version, publish.digest);
     this.#newest = publish;
     if (publish.version > this.#ahead) await this.#quietly(() => this.#store(publish));
+  }
+
+  async shutOut(worker: string): Promise<void> {
+    this.#shutOut.push(worker);
+    if (this.#newest.version < this.#ahead) return; // the next announcement says so
+    await this.#quietly(() => this.#announce(this.#announcement(this.#newest)));
   }
 
   /** Stores and announces again what a broker has forgotten. */
@@ -131,7 +139,8 @@ class AnnouncedWeights {
 
   #announcement({ version, digest, bytes }: Omit<Publish, 'type'>): Announcement {
     const { identity, config } = this.#init;
-    return { format: 1, identity, config, life: this.#life, version, digest, bytes: bytes.length, ended: false };
+    const named = { format: 1, identity, config, life: this.#life, shutOut: this.#shutOut } as const;
+    return { ...named, version, digest, bytes: bytes.length, ended: false };
   }
 
   /** @throws {LongplayError} STALLED where another learner has taken the run over */

@@ -8,9 +8,11 @@ import {
 } from '../../src/cluster/identity.ts';
 import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
+import { encodeReport, REPORT_MS } from '../../src/cluster/worker-report.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { decodeWeights, digestOf } from '../../src/learner/weights-file.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { RolloutTotals } from '../../src/record/run-status.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
 import type { Play } from '../rollout/protocol.ts';
@@ -37,6 +39,8 @@ export interface WorkerInit {
 /** Milliseconds between two looks at the announcement, should a hint get lost; and at whether what is held is finished. */
 const LOOK_MS = 2000;
 const FINISHED_MS = 20;
+/** Reports that rates are taken over. */
+const RATE_SAMPLES = 6;
 /** Deliveries of a ticket that is given up: it may be what ends the workers. */
 const MAX_DELIVERIES = 5;
 
@@ -46,7 +50,7 @@ export function workerActor(init: WorkerInit): BehaviorFactory<WorkerCommand> {
     return {
       handlers: {
         played: (played) => worker.played(played),
-        progressed() {},
+        progressed: ({ totals }) => worker.progressed(totals),
         captured() {}, // nothing of an episode in flight is kept: another plays it anew
         weights: ({ replyTo }) => ctx.reply(replyTo, worker.params),
         broke: ({ error }) => {
@@ -65,6 +69,7 @@ class Worker {
   readonly #taker: TicketTaker;
   readonly #endHints: () => void;
   #announced: Announcement;
+  #tokens = 0;
   #stopped = false;
   /** Wakes the loop that follows announcements. */
   #wake = () => {};
@@ -90,12 +95,19 @@ class Worker {
     this.#taker.loaded(first.announcement.version, first.announcement.digest);
     this.#taker.start();
     this.#endHints = broker.onAnnounced(() => this.#wake());
-    this.#follow().catch((thrown) => {
-      if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
-    });
+    for (const loop of [() => this.#follow(), () => this.#report()]) {
+      loop().catch((thrown) => {
+        if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
+      });
+    }
   }
 
-  played({ groups, gaveUp, failed }: Played): void {
+  progressed({ tokens }: RolloutTotals): void {
+    this.#tokens = tokens;
+  }
+
+  played({ groups, gaveUp, failed, totals }: Played): void {
+    this.progressed(totals);
     for (const { group, failure } of failed) this.#taker.failed(group, failure);
     for (const { group, trajectories } of groups) void this.#taker.played(group, { trajectories });
     for (const { group, failure, attempts } of gaveUp) {
@@ -123,11 +135,36 @@ class Worker {
     }
   }
 
+  /** Says once a second how this worker is; rates are over the last seconds. */
+  async #report(): Promise<void> {
+    const { broker, name, slots } = this.#init;
+    const samples: { readonly at: number; readonly finished: number; readonly tokens: number }[] = [];
+    while (!this.#stopped) {
+      const { finished, size: held, waiting } = this.#taker;
+      const now = { at: this.#ctx.clock.now(), finished, tokens: this.#tokens };
+      samples.push(now);
+      if (samples.length > RATE_SAMPLES) samples.shift();
+      const seconds = Math.max(1e-3, now.at - samples[0]!.at) / 1000;
+      const groupsPerSecond = (finished - samples[0]!.finished) / seconds;
+      const tokensPerSecond = Math.max(0, now.tokens - samples[0]!.tokens) / seconds;
+      const { version } = this.#announced;
+      const rates = { groupsPerSecond, tokensPerSecond };
+      broker.report(name, encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version }));
+      await this.#sleep(REPORT_MS);
+    }
+  }
+
   async #heard(announcement: Announcement): Promise<void> {
     const { run, identity, onEnd } = this.#init;
     const before = this.#announced;
     const { life, version, digest } = announcement;
     if (life < before.life) return;
+    if (announcement.shutOut?.includes(this.#init.name)) {
+      throw new LongplayError(
+        'REMOTE_FAILED',
+        `the learner of run '${run}' could not believe several results of this worker in a row, and takes no more; its notices say why`,
+      );
+    }
     if (life > before.life) checkIdentity(run, announcement.identity, identity);
     if (announcement.ended) {
       this.#taker.leave();

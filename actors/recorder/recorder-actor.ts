@@ -6,6 +6,7 @@
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ClusterFacts } from '../../src/cluster/watch.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
@@ -36,6 +37,8 @@ export interface RecorderInit extends Pick<RunConfig, 'trace'> {
   readonly sinks: readonly MetricSink[];
   /** Env hosts replaced so far. */
   readonly hostsReplaced: () => number;
+  /** Facts of the cluster that plays, at a moment of the clock. */
+  readonly cluster: ((now: number) => ClusterFacts) | undefined;
   /** Called with every finished group, traced or not. */
   readonly onEpisodes: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
   /** Called with every metrics row. */
@@ -167,7 +170,8 @@ class Recorder {
   #rowOf({ report, status, consumed }: UpdateRecorded): MetricsRow {
     const actors = { actors: this.#ctx.system.stats(), hostsReplaced: this.#init.hostsReplaced() };
     this.#earlier = earlierRows(this.#earlier, status.elapsedMs);
-    const row = updateRow(report, consumed, status, actors, this.#earlier[0]);
+    const cluster = this.#init.cluster?.(this.#ctx.clock.now());
+    const row = updateRow(report, consumed, status, actors, this.#earlier[0], cluster);
     this.#earlier.push({ rollout: status, actors });
     return row;
   }

@@ -3,17 +3,18 @@
  * are played again under the rules that give this opening; where none does (a server's episode), what was told is drawn.
  */
 import type { Draw, Drawing, ListPanel, TextPanel } from '../../src/core/draw.ts';
-import type { First } from '../../src/core/env.ts';
+import type { EnvOptions, First } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
 import { type Rules, SciWorld, type SciWorldSession } from './env.ts';
 import { after, begin, type Memory } from './memory.ts';
+import { rulesOf } from './options.ts';
 import { cursory } from './text.ts';
 import type { Thing } from './thing.ts';
 
 const MAX_LINES = 40;
 
-export const draw: Draw = (task, first, turns) => {
-  const session = sameOpening(task, first);
+export const draw: Draw = (task, first, turns, options = {}) => {
+  const session = sameOpening(task, first, options);
   if (!session) {
     let memory = begin(first);
     for (const turn of turns) memory = after(memory, turn);
@@ -39,19 +40,14 @@ export const draw: Draw = (task, first, turns) => {
   };
 };
 
-/** Rules that an episode may have been played by, as far as its opening tells them apart: fidelity does not show. */
+/** Rules of other runs whose openings tell them apart: an episode may be drawn without its options. */
 const RULES: readonly Rules[] = (['agentgym', 'scienceworld'] as const).flatMap((tasks) =>
-  ([[], ['easy']] as const).map((simplifications) => ({
-    fidelity: 'corrected',
-    failure: 'keeps',
-    tasks,
-    simplifications,
-  })),
+  ([[], ['easy']] as const).map((simplifications) => rulesOf({ tasks, simplifications })),
 );
 
-/** A session that opens in the same words. */
-function sameOpening(task: Task, first: First): SciWorldSession | undefined {
-  for (const rules of RULES) {
+/** Session that opens in the same words: under the run's options, else under what the words tell of. */
+function sameOpening(task: Task, first: First, options: EnvOptions): SciWorldSession | undefined {
+  for (const rules of [rulesOf(options), ...RULES]) {
     const env = new SciWorld(rules);
     if (task.index >= env.tasks.count) continue;
     const session = env.open(task);

@@ -35,7 +35,7 @@ export interface Memory {
 
 /** Texts of what could not be done. */
 const REFUSED =
-  /^(?:No known action|Unknown action|The .* (?:is not|is already|can't|isn't|could not|doesn't|appears)|It's not|Its not|I'm not sure|You can't|That can't|That is already|Mixing the contents .* does not|There is only one|That container is empty|Connections must|You must disconnect|Something can't|That thing doesn't)|is already connected|is not flammable/;
+  /^(?:No known action|Unknown action|The .* (?:is not|is already|is empty|can't|isn't|aren't able|could not|doesn't|does not|appears)|It's not|Its not|I'm not sure|You can't|That can't|That is already|Mixing the contents .* does not|There is only one|That container is empty|Connections must|You must disconnect|Something can't|That thing doesn't)|is already connected|is not flammable/;
 
 /** Memory after the opening, which states the task. */
 export function begin({ observation }: First): Memory {
@@ -157,5 +157,5 @@ export function showsTarget({ target }: Asked, look: string): boolean {
   if (target === '') return false;
   const name = stateless(target).replace(/[^a-z0-9 ]/g, '.');
   const told = look.toLowerCase().replace(STATES, '');
-  return new RegExp(`(?:\\ban? |called |[(,] ?|\t)${name}(?=[,.)\n]| \\(| titled|$)`, 'm').test(told);
+  return new RegExp(`(?:\\ban? |called |containing | is: |[(,] ?|\t)${name}(?=[,.)\n]| \\(| titled|$)`, 'm').test(told);
 }

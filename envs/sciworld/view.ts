@@ -27,7 +27,7 @@ const OWN_WORDS = `goal target at place boxes box above below conductive noncond
 const known = new Set([...WORDS, ...OWN_WORDS.split(/\s+/)]);
 
 export const view: AppendView<Memory> = {
-  id: 'sciworld/parts@1',
+  id: 'sciworld/parts@2',
   mode: 'append',
   lexicon: LEXICON,
   words: [...known, MORE],

@@ -33,6 +33,12 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
   worker: [
     'worker nats://127.0.0.1:4222 --run run',
     'worker nats://127.0.0.1:4222 --run mine --slots 4 --env ./my/env.mjs',
+    'worker nats://learner.lan:4222 --run run --creds worker.creds',
+  ],
+  cluster: [
+    'cluster init --host learner.lan',
+    'cluster status nats://127.0.0.1:4222',
+    'cluster status nats://learner.lan:4222 --creds observer.creds --json',
   ],
   doctor: ['doctor', 'doctor --json', 'doctor --model /models/base --quantize int8'],
 };

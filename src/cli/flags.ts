@@ -1,9 +1,11 @@
 /** Flag parsers. */
 
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { closest } from 'fastest-levenshtein';
+import { parse } from 'yaml';
 import { MAX_MS } from '../config/ranges.ts';
-import { UserError } from '../core/errors.ts';
+import type { EnvOptions } from '../core/env.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 
 /** Upper bounds of flags, far above what is of use and below what breaks (as src/config/ranges.ts for configurations). */
 export const MOST = {
@@ -33,8 +35,9 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
   };
 }
 
+export const MOST_PORT = 65_535;
 /** Parser of ports: 0 picks a free one. */
-export const port = wholeNumber(0, 65_535);
+export const port = wholeNumber(0, MOST_PORT);
 
 /** Parser of numbers of at least `least`; `least` itself is left out with `above`. */
 export function number(least: number, above = false): (text: string) => number {
@@ -87,4 +90,38 @@ export function again(value: string, before: readonly string[] = []): readonly s
 /** Parser of whole numbers of at least 1, several between commas, that may be given again. */
 export function counts(text: string, before: readonly number[] = []): readonly number[] {
   return [...before, ...text.split(',').map(wholeNumber(1))];
+}
+
+/** Adds the flag for options of a world, to commands that take a world and no configuration. */
+export function withEnvOptions(command: Command): Command {
+  return command
+    .option('--option <key=value>', 'an option of the world, e.g. fidelity=original; give it once for each', again, [])
+    .addOption(new Option('--set <env.key=value>').argParser(again).hideHelp());
+}
+
+/** Flags of a command that takes options of a world. */
+export interface EnvOptionFlags {
+  readonly option: readonly string[];
+  /** The same as a configuration names them: `env.order=agenttraj`, `env.options.order=agenttraj`. */
+  readonly set?: readonly string[];
+}
+
+/** Options of a world as flags give them. @throws {UserError} BAD_ARGUMENT for one that is not `key=value` */
+export function envOptionsOf({ option, set = [] }: EnvOptionFlags): EnvOptions {
+  const keyed = set.map((text) => {
+    const [, rest] = /^env\.(?:options\.)?([^.=]+=.*)$/s.exec(text) ?? [];
+    if (rest !== undefined) return keyValue(rest, '--set');
+    throw new UserError('BAD_ARGUMENT', `--set ${text}: expected env.<option>=<value>, e.g. env.fidelity=original`);
+  });
+  return Object.fromEntries([...option.map((text) => keyValue(text, '--option')), ...keyed]);
+}
+
+function keyValue(text: string, flag: string): [string, unknown] {
+  const cut = text.indexOf('=');
+  if (cut < 1) throw new UserError('BAD_ARGUMENT', `${flag} ${text}: expected key=value`);
+  try {
+    return [text.slice(0, cut), parse(text.slice(cut + 1))];
+  } catch (thrown) {
+    throw new UserError('BAD_ARGUMENT', `${flag} ${text}: ${messageOf(thrown).split('\n')[0]}`);
+  }
 }

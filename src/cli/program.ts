@@ -24,6 +24,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   'new-env': async () => (await import('./commands/new-env.ts')).newEnv,
   index: async () => (await import('./commands/index-corpus.ts')).indexCorpus,
   worker: async () => (await import('./commands/worker.ts')).worker,
+  cluster: async () => (await import('./commands/cluster.ts')).cluster,
   'serve-env': async () => (await import('./commands/serve-env.ts')).serveEnv,
   'serve-policy': async () => (await import('./commands/serve-policy.ts')).servePolicy,
   'serve-retriever': async () => (await import('./commands/serve-retriever.ts')).serveRetriever,

@@ -85,7 +85,26 @@ export interface Broker {
   /** Weights of a name. @param size of all parts, in bytes. @returns undefined where they are not there (any more) */
   weights(name: string, size: number): Promise<Uint8Array | undefined>;
   removeWeights(name: string): Promise<void>;
+  /** Says how a worker is, to whoever listens now; nothing keeps it. @param name of the worker: letters, digits, `_`, `-` */
+  report(name: string, bytes: Uint8Array): void;
+  /** Calls `heard` with workers' reports. @returns ends it */
+  onReport(heard: (name: string, bytes: Uint8Array) => void): () => void;
+  load(): Promise<BrokerLoad>;
+  /** Most bytes of one result. */
+  readonly mostResultBytes: number;
   close(): Promise<void>;
+}
+
+/** Load of a run at its broker. */
+export interface BrokerLoad {
+  /** Tickets that nobody has fetched, and those that workers hold. */
+  readonly queued: number;
+  readonly held: number;
+  /** Results that the learner has not taken, and their bytes. */
+  readonly results: number;
+  readonly resultBytes: number;
+  /** Milliseconds from a question to its answer. */
+  readonly roundTripMs: number;
 }
 
 /** Milliseconds after which a ticket that nobody works on goes to others. */

@@ -38,6 +38,8 @@ export interface Announcement {
   readonly bytes: number;
   /** True once training has ended for good. */
   readonly ended: boolean;
+  /** Names of workers of which nothing is taken any more. */
+  readonly shutOut?: readonly string[] | undefined;
 }
 
 const count = z.int().min(0);
@@ -50,6 +52,7 @@ const announcementSchema = z.looseObject({
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   bytes: count.max(2 ** 31),
   ended: z.boolean(),
+  shutOut: z.array(z.string()).optional(),
 });
 
 export function encodeAnnouncement(announcement: Announcement): Uint8Array {

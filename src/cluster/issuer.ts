@@ -5,6 +5,7 @@
 import type { Clock } from '../core/clock.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import type { GroupTicket } from '../core/ticket.ts';
+import type { Trajectory } from '../core/trajectory.ts';
 import type { Broker, StoredResult } from './broker.ts';
 import { decodeResult, encodeTicket, type GroupResult } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
@@ -17,6 +18,12 @@ export interface IssuerOptions {
   readonly digestOf: (version: number) => string | undefined;
   /** Called with each result that counts. */
   readonly onResult: (result: GroupResult) => void;
+  /** Says what is wrong with the episodes of a result (`episodeCheck`); undefined where nothing is. */
+  readonly check?: ((trajectories: readonly Trajectory[]) => string | undefined) | undefined;
+  /** Says what is wrong with a result that looks right, where this one is to be played again here; undefined where it is not. */
+  readonly verify?: ((result: GroupResult) => Promise<string | undefined> | undefined) | undefined;
+  /** Called with a worker that has sent too many results in a row that cannot be believed: nothing of it is taken any more. */
+  readonly onShutOut?: ((worker: string, why: string) => void) | undefined;
   /** Called for a ticket whose result cannot be believed; it is played again. */
   readonly onRefused: (ticket: GroupTicket, worker: string | undefined, why: string) => void;
   /** Called with the error that ends it. */
@@ -33,6 +40,8 @@ export interface IssuerCounts {
   readonly issuedAgain: number;
   /** Results that could not be believed. */
   readonly refused: number;
+  /** Results that were played again here, to see whether they are true. */
+  readonly verified: number;
 }
 
 interface Outstanding {
@@ -42,17 +51,24 @@ interface Outstanding {
   isSent: boolean;
   /** True when the last look found it nowhere. */
   isMissed: boolean;
+  /** True while its result is verified; another one is a duplicate. */
+  isVerified: boolean;
 }
 
 /** Milliseconds that a take waits, between two looks for lost tickets, and between two looks for tickets to send. */
 const TAKE_MS = 1000;
 const LOOK_MS = 2000;
 const SEND_MS = 5;
+/** Results in a row that cannot be believed, after which nothing of a worker is taken. Names come from outside, hence a bound. */
+const MOST_REFUSED = 3;
+const MOST_WORKERS = 10_000;
 
 export class TicketIssuer {
   readonly #of: IssuerOptions;
   readonly #outstanding = new Map<number, Outstanding>();
-  readonly #counts = { results: 0, duplicates: 0, issuedAgain: 0, refused: 0 };
+  readonly #counts = { results: 0, duplicates: 0, issuedAgain: 0, refused: 0, verified: 0 };
+  /** Results in a row of each worker that could not be believed. */
+  readonly #refusedInARow = new Map<string, number>();
   #tries = 0;
   #isClearing = false;
   #stopped = false;
@@ -97,7 +113,7 @@ export class TicketIssuer {
   }
 
   #put(ticket: GroupTicket, name: string): void {
-    this.#outstanding.set(ticket.group, { ticket, name, isSent: false, isMissed: false });
+    this.#outstanding.set(ticket.group, { ticket, name, isSent: false, isMissed: false, isVerified: false });
   }
 
   async #send(): Promise<void> {
@@ -150,9 +166,8 @@ export class TicketIssuer {
   }
 
   #taken({ name, bytes }: StoredResult): void {
-    const group = Number.parseInt(name, 10);
-    const one = this.#outstanding.get(group);
-    if (!one) {
+    const one = this.#outstanding.get(Number.parseInt(name, 10));
+    if (!one || one.isVerified) {
       this.#counts.duplicates++;
       return;
     }
@@ -160,15 +175,52 @@ export class TicketIssuer {
     try {
       const result = decodeResult(bytes, one.ticket, this.#of.vocabSize);
       worker = result.worker;
+      this.#checkWorker(worker);
       this.#checkLineage(result);
-      this.#outstanding.delete(group);
-      this.#counts.results++;
-      this.#of.onResult(result);
+      const why = this.#of.check?.(result.trajectories);
+      if (why !== undefined) throw new LongplayError('REMOTE_FAILED', why);
+      const verdict = this.#of.verify?.(result);
+      if (verdict) this.#verified(one, result, verdict);
+      else this.#accept(result);
     } catch (thrown) {
       if (!(thrown instanceof LongplayError)) throw thrown;
-      this.#counts.refused++;
-      this.#of.onRefused(one.ticket, worker, messageOf(thrown));
-      this.#put(one.ticket, `${group}-${++this.#tries}`); // the name is taken as long as the result is stored
+      this.#refused(one, worker, messageOf(thrown));
+    }
+  }
+
+  #accept(result: GroupResult): void {
+    this.#refusedInARow.delete(result.worker);
+    this.#outstanding.delete(result.ticket.group);
+    this.#counts.results++;
+    this.#of.onResult(result);
+  }
+
+  /** Holds a result back until it is known to be true. */
+  #verified(one: Outstanding, result: GroupResult, verdict: Promise<string | undefined>): void {
+    one.isVerified = true;
+    const settle = (why: string | undefined) => {
+      if (this.#stopped || this.#outstanding.get(one.ticket.group) !== one) return; // withdrawn meanwhile
+      this.#counts.verified++;
+      if (why === undefined) this.#accept(result);
+      else this.#refused(one, result.worker, why);
+    };
+    verdict.then(settle, (thrown) => settle(`it could not be verified: ${messageOf(thrown)}`));
+  }
+
+  #refused({ ticket }: Outstanding, worker: string | undefined, why: string): void {
+    this.#counts.refused++;
+    this.#of.onRefused(ticket, worker, why);
+    this.#put(ticket, `${ticket.group}-${++this.#tries}`); // the name is taken as long as the result is stored
+    if (worker === undefined || this.#refusedInARow.size >= MOST_WORKERS) return;
+    const inARow = (this.#refusedInARow.get(worker) ?? 0) + 1;
+    this.#refusedInARow.set(worker, inARow);
+    if (inARow === MOST_REFUSED) this.#of.onShutOut?.(worker, why);
+  }
+
+  #checkWorker(worker: string): void {
+    const inARow = this.#refusedInARow.get(worker) ?? 0;
+    if (inARow >= MOST_REFUSED) {
+      throw new LongplayError('REMOTE_FAILED', `${inARow} of its results in a row could not be believed`);
     }
   }
 

@@ -10,6 +10,7 @@ import {
   type Broker,
   BrokerAway,
   BrokerConflict,
+  type BrokerLoad,
   type FetchedTicket,
   type StoredResult,
 } from './broker.ts';
@@ -64,6 +65,7 @@ export class MemoryServer {
   announcement: Announced | undefined;
   weights = new Map<string, Uint8Array>();
   readonly announcedTo = new Set<() => void>();
+  readonly reportedTo = new Set<(name: string, bytes: Uint8Array) => void>();
   /** Clock until which it cannot be reached. */
   awayUntil = 0;
 
@@ -186,6 +188,28 @@ export class MemoryBroker implements Broker {
   removeWeights(name: string): Promise<void> {
     return this.#call(() => void this.#server.weights.delete(name));
   }
+
+  report(name: string, bytes: Uint8Array): void {
+    const server = this.#server;
+    if (this.#isCut || server.chance(server.faults.lost)) return;
+    for (const heard of server.reportedTo) heard(name, bytes);
+  }
+
+  onReport(heard: (name: string, bytes: Uint8Array) => void): () => void {
+    this.#server.reportedTo.add(heard);
+    return () => this.#server.reportedTo.delete(heard);
+  }
+
+  load(): Promise<BrokerLoad> {
+    return this.#call(() => {
+      const { tickets, results, clock } = this.#server;
+      const held = [...tickets.values()].filter(({ until }) => until > clock.now()).length;
+      const resultBytes = results.reduce((sum, { bytes }) => sum + bytes.length, 0);
+      return { queued: tickets.size - held, held, results: results.length, resultBytes, roundTripMs: 0 };
+    });
+  }
+
+  readonly mostResultBytes = 8 * 2 ** 20;
 
   async close(): Promise<void> {
     this.#closed = true;

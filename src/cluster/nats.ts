@@ -18,10 +18,13 @@ import {
   type Broker,
   BrokerAway,
   BrokerConflict,
+  type BrokerLoad,
   type FetchedTicket,
   isRunName,
   type StoredResult,
 } from './broker.ts';
+import type { Credentials } from './credentials.ts';
+import { inboxOf, type RunNames, runNames, WORKERS } from './roles.ts';
 
 /** Options of a connection. */
 export interface NatsOptions {
@@ -29,6 +32,8 @@ export interface NatsOptions {
   readonly url: string;
   /** Name of the run, as `isRunName` has it. */
   readonly run: string;
+  /** Key and certificate. Without them the server is one of this machine's own. */
+  readonly credentials?: Credentials | undefined;
   /** Milliseconds that a worker may be silent before its tickets go to others. Default 10000. */
   readonly leaseMs?: number | undefined;
   /** Most bytes of results that wait for the learner; workers wait beyond that. Default 1 GiB. */
@@ -56,22 +61,12 @@ type Client = ReturnType<JetStream['jetstream']>;
 type Admin = Awaited<ReturnType<JetStream['jetstreamManager']>>;
 type Consumer = Awaited<ReturnType<Client['consumers']['get']>>;
 
-interface Names {
-  readonly tickets: string;
-  readonly results: string;
-  readonly state: string;
-  readonly subject: (kind: string, name: string) => string;
-}
-
-const namesOf = (run: string): Names => ({
-  tickets: `LP_${run}_TICKETS`,
-  results: `LP_${run}_RESULTS`,
-  state: `LP_${run}_STATE`,
-  subject: (kind, name) => `lp.${run}.${kind}.${name}`,
-});
-
-/** Address of a server. @throws {UserError} BAD_ARGUMENT for what is none, and for one that is not this machine's own */
-export function checkNatsUrl(text: string): URL {
+/**
+ * Address of a server.
+ * @param secured true where the connection is encrypted and authenticated
+ * @throws {UserError} BAD_ARGUMENT for what is none, and for one of another machine that is not secured
+ */
+export function checkNatsUrl(text: string, secured = false): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'nats:' || url.hostname === '') {
     throw new UserError(
@@ -79,49 +74,83 @@ export function checkNatsUrl(text: string): URL {
       `expected the address of a NATS server, nats://host:4222, got '${redacted(text)}'`,
     );
   }
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  if (host !== 'localhost' && host !== '::1' && !/^127(\.\d{1,3}){3}$/.test(host)) {
+  if (!secured && !isLoopback(url)) {
     throw new UserError(
       'BAD_ARGUMENT',
-      `${url.host} is another machine: connections are neither encrypted nor authenticated yet, so only loopback is taken; forward its port: ssh -L 4222:127.0.0.1:4222 ${host}`,
+      `${url.host} is another machine: that takes TLS and a key; longplay cluster init makes them for the server, then give --creds <role>.creds here`,
     );
   }
   return url;
 }
 
+/** True for an address of this machine alone. */
+export function isLoopback({ hostname }: URL): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
 /**
  * Connects.
- * @throws {UserError} BAD_ARGUMENT for an address or a name that cannot be; {LongplayError} REMOTE_FAILED where no server with
- *   JetStream answers within 3 s
+ * @throws {UserError} BAD_ARGUMENT for an address, a name or credentials that cannot be; {LongplayError} REMOTE_FAILED where no
+ *   server with JetStream answers within 3 s
  */
 export async function connectNats(options: NatsOptions): Promise<Broker> {
-  const { host } = checkNatsUrl(options.url);
   if (!isRunName(options.run)) {
     throw new UserError(
       'BAD_ARGUMENT',
       `run '${options.run}': at a broker a name has letters, digits, '-' and '_', 64 at most; choose another (--name)`,
     );
   }
-  const { connect } = await import('@nats-io/transport-node');
+  const { connection, js, admin } = await connectServer(options);
+  return new NatsBroker(connection, js, js.jetstream(connection, { timeout: CALL_MS }), admin, options);
+}
+
+/** Names of the runs that a server has. @throws as `connectNats` */
+export async function listRuns(options: Pick<NatsOptions, 'url' | 'credentials'>): Promise<readonly string[]> {
+  const { connection, admin } = await connectServer(options);
+  try {
+    const names: string[] = [];
+    for await (const name of admin.streams.names()) {
+      const run = /^LP_(.+)_STATE$/.exec(name)?.[1];
+      if (run !== undefined) names.push(run);
+    }
+    return names.sort();
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Key of a user: its seed, which is secret, and its public half for the server. */
+export async function createUserKey(): Promise<{ readonly seed: string; readonly publicKey: string }> {
+  const { nkeys } = await import('@nats-io/transport-node');
+  const key = nkeys.createUser();
+  return { seed: Buffer.from(key.getSeed()).toString('ascii'), publicKey: key.getPublicKey() };
+}
+
+async function connectServer({ url, credentials }: Pick<NatsOptions, 'url' | 'credentials'>) {
+  const { host } = checkNatsUrl(url, credentials !== undefined);
+  const { connect, nkeyAuthenticator } = await import('@nats-io/transport-node');
   const js = await import('@nats-io/jetstream');
   const how: ConnectionOptions = {
     servers: host,
     maxReconnectAttempts: -1,
     reconnectTimeWait: RECONNECT_MS,
     timeout: CONNECT_MS,
+    ...(credentials && {
+      tls: credentials.ca === undefined ? {} : { ca: credentials.ca },
+      authenticator: nkeyAuthenticator(Buffer.from(credentials.seed)),
+      inboxPrefix: inboxOf(credentials.role),
+    }),
   };
   let connection: NatsConnection;
   try {
     connection = await connect(how);
   } catch (thrown) {
-    throw new LongplayError(
-      'REMOTE_FAILED',
-      `no NATS server answers at ${host}: ${messageOf(thrown)}; start one: nats-server -js`,
-    );
+    throw refusal(host, credentials, thrown);
   }
   try {
     const admin = await js.jetstreamManager(connection, { timeout: CONNECT_MS });
-    return new NatsBroker(connection, js, js.jetstream(connection, { timeout: CALL_MS }), admin, options);
+    return { connection, js, admin };
   } catch (thrown) {
     await connection.close();
     throw new LongplayError(
@@ -131,12 +160,37 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
   }
 }
 
+/** Error of a server that does not let us in. */
+function refusal(host: string, credentials: Credentials | undefined, thrown: unknown): LongplayError {
+  const words = messageOf(thrown);
+  const isOf = (pattern: RegExp) => pattern.test(`${words} ${messageOf((thrown as Error).cause ?? '')}`);
+  if (isOf(/authorization|authentication/i)) {
+    const why = credentials ? `does not know the key of this ${credentials.role}` : 'takes nobody without a key';
+    return new UserError('BAD_ARGUMENT', `the NATS server at ${host} ${why}; give --creds of its own cluster init`);
+  }
+  if (isOf(/certificate|self.signed|altnames/i)) {
+    const why = credentials ? 'is not the one that the credentials know' : 'shows a certificate of its own';
+    return new UserError(
+      'BAD_ARGUMENT',
+      `the NATS server at ${host} ${why} (${words}); give --creds of its cluster init`,
+    );
+  }
+  if (credentials && isOf(/tls/i)) {
+    return new UserError(
+      'BAD_ARGUMENT',
+      `the NATS server at ${host} does not encrypt (${words}); start it with -c server.conf of longplay cluster init`,
+    );
+  }
+  return new LongplayError('REMOTE_FAILED', `no NATS server answers at ${host}: ${words}; start one: nats-server -js`);
+}
+
 class NatsBroker implements Broker {
   readonly #connection: NatsConnection;
   readonly #js: JetStream;
   readonly #client: Client;
   readonly #admin: Admin;
-  readonly #names: Names;
+  readonly #run: string;
+  readonly #names: RunNames;
   readonly #leaseMs: number;
   readonly #maxResultBytes: number;
   #workers: Consumer | undefined;
@@ -150,7 +204,8 @@ class NatsBroker implements Broker {
     this.#js = js;
     this.#client = client;
     this.#admin = admin;
-    this.#names = namesOf(run);
+    this.#run = run;
+    this.#names = runNames(run);
     this.#leaseMs = leaseMs;
     this.#maxResultBytes = maxResultBytes;
   }
@@ -322,6 +377,36 @@ class NatsBroker implements Broker {
     return this.#said(async () => void (await this.#admin.streams.purge(this.#names.state, { filter })));
   }
 
+  report(name: string, bytes: Uint8Array): void {
+    if (!this.#connection.isClosed()) this.#connection.publish(this.#names.subject('worker', name), bytes);
+  }
+
+  onReport(heard: (name: string, bytes: Uint8Array) => void): () => void {
+    const subscription = this.#connection.subscribe(this.#names.subject('worker', '*'), {
+      callback: (error, message) => {
+        if (!error) heard(nameIn(message.subject), message.data);
+      },
+    });
+    return () => subscription.unsubscribe();
+  }
+
+  load(): Promise<BrokerLoad> {
+    return this.#said(async () => {
+      const { streams, consumers } = this.#admin;
+      const [tickets, results] = [this.#names.tickets, this.#names.results];
+      const asked = performance.now();
+      const { num_pending, num_ack_pending } = await consumers.info(tickets, WORKERS);
+      const roundTripMs = performance.now() - asked;
+      const { state } = await streams.info(results);
+      const { messages, bytes } = state;
+      return { queued: num_pending, held: num_ack_pending, results: messages, resultBytes: bytes, roundTripMs };
+    });
+  }
+
+  get mostResultBytes(): number {
+    return this.#connection.info?.max_payload ?? PART_BYTES;
+  }
+
   async close(): Promise<void> {
     await this.#connection.close();
   }
@@ -352,6 +437,10 @@ class NatsBroker implements Broker {
       return await say();
     } catch (thrown) {
       if (thrown instanceof LongplayError) throw thrown;
+      if (/^Permissions Violation/i.test(messageOf(thrown))) {
+        const why = `the credentials do not let us do that to run '${this.#run}'`;
+        throw new UserError('BAD_ARGUMENT', `${why}: ${messageOf(thrown)}; they are for another role or other runs`);
+      }
       const code = codeOf(thrown);
       if (code >= 10_000 && !AGAIN.has(code)) {
         throw new LongplayError('REMOTE_FAILED', `the NATS server refuses: ${messageOf(thrown)}`, { cause: thrown });
@@ -360,9 +449,6 @@ class NatsBroker implements Broker {
     }
   }
 }
-
-/** Name of the workers' consumer. */
-const WORKERS = 'workers';
 
 /** Name at the end of a subject. */
 function nameIn(subject: string): string {

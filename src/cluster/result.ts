@@ -3,7 +3,7 @@
  * against the ticket that it answers.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { deflateSync, inflateSync } from 'node:zlib';
 import { z } from 'zod';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
@@ -32,7 +32,7 @@ export interface GroupResult {
 /** Most deliveries that are believed: each counts `size` episodes as failed. */
 const MOST_DELIVERIES = 1000;
 /** Most bytes of a result, deflated and inflated. */
-const MOST_BYTES = 8 * 2 ** 20;
+export const MOST_RESULT_BYTES = 8 * 2 ** 20;
 const MOST_TEXT = 256 * 2 ** 20;
 /** Fastest: level 1 takes a group to a ninth, and more levels to hardly less. */
 const LEVEL = 1;
@@ -45,7 +45,7 @@ const failure = z.looseObject({
 });
 const resultSchema = z.looseObject({
   ticket: ticketSchema,
-  worker: z.string().min(1).max(200),
+  worker: z.string().regex(/^[A-Za-z0-9_-]{1,200}$/),
   delivery: count.min(1).max(MOST_DELIVERIES),
   digests: z.record(z.string().regex(/^\d{1,10}$/), z.string().max(128)),
   failed: z.array(failure).max(100_000),
@@ -64,7 +64,7 @@ export function decodeTicket(bytes: Uint8Array): GroupTicket {
 
 export function encodeResult(result: GroupResult): Uint8Array {
   const plain = { ...result, trajectories: result.trajectories.map(plainTrajectory) };
-  return deflateRawSync(JSON.stringify(plain), { level: LEVEL });
+  return deflateSync(JSON.stringify(plain), { level: LEVEL });
 }
 
 /**
@@ -73,10 +73,11 @@ export function encodeResult(result: GroupResult): Uint8Array {
  * @throws {LongplayError} REMOTE_FAILED saying what cannot be believed
  */
 export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: number): GroupResult {
-  if (bytes.length > MOST_BYTES) throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_BYTES}`);
+  if (bytes.length > MOST_RESULT_BYTES)
+    throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_RESULT_BYTES}`);
   let text: string;
   try {
-    text = inflateRawSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');
+    text = inflateSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');
   } catch (thrown) {
     throw unbelievable(`its bytes: ${messageOf(thrown)}`);
   }

@@ -9,7 +9,7 @@ import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, versionRuns } from '../core/trajectory.ts';
 import { WaitingTickets } from '../schedule/waiting-tickets.ts';
 import type { Broker, FetchedTicket } from './broker.ts';
-import { decodeTicket, encodeResult, type GroupResult } from './result.ts';
+import { decodeTicket, encodeResult, type GroupResult, MOST_RESULT_BYTES } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
 
 export interface TakerOptions {
@@ -67,6 +67,11 @@ export class TicketTaker {
     return this.#held.size;
   }
 
+  /** Number of those that wait for their weights. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   start(): void {
     for (const loop of [() => this.#fetch(), () => this.#beat()]) {
       loop().catch((thrown) => {
@@ -109,7 +114,7 @@ export class TicketTaker {
     const { ticket, failed, fetched } = held;
     const digests = this.#digestsOf(outcome.trajectories);
     const result: GroupResult = { ticket, worker, delivery: fetched.delivery, digests, failed, ...outcome };
-    const bytes = encodeResult(result);
+    const bytes = this.#fitting(result);
     try {
       await sayAgain(
         clock,
@@ -123,6 +128,17 @@ export class TicketTaker {
     held.fetched.done();
     if (this.#held.get(group) === held) this.#held.delete(group);
     this.finished++;
+  }
+
+  /** Result as bytes. One that is larger than the server takes would never get there: its group is given up, and it says why. */
+  #fitting(result: GroupResult): Uint8Array {
+    const bytes = encodeResult(result);
+    const most = Math.min(this.#of.broker.mostResultBytes, MOST_RESULT_BYTES);
+    if (bytes.length <= most) return bytes;
+    const message = `its result has ${bytes.length} bytes, expected at most ${most}: raise max_payload in the server's configuration (8 MB is the most), or lower rollout.groupSize`;
+    this.#of.onNotice(`group ${result.ticket.group}: ${message}`);
+    const failure: Failure = { cause: 'worker', where: this.#of.worker, message };
+    return encodeResult({ ...result, trajectories: [], gaveUp: { failure, attempts: 1 } });
   }
 
   async #fetch(): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import type { Observable } from 'rxjs';
+import type { ClusterFacts } from '../cluster/watch.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { frame } from './frame.ts';
@@ -30,6 +31,8 @@ export interface RunConsole {
   progress(progress: Progress): void;
   /** Watches the actors: `actors` is called before each repaint. */
   watch(actors: () => readonly ActorLine[]): void;
+  /** Watches a cluster: `facts` is called before each repaint. */
+  watchCluster(facts: () => ClusterFacts | undefined): void;
   /** Shows a notice for a person, one line. */
   notice(text: string): void;
   /** Closes the display and restores the terminal; notices shown on it are kept. Closing twice does no harm. */
@@ -50,6 +53,7 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
   const painter = new Painter(out, color);
   let state = startState(config, name);
   let actors: (() => readonly ActorLine[]) | undefined;
+  let cluster: (() => ClusterFacts | undefined) | undefined;
   let closed = false;
   let shown: MetricsRow | undefined;
   let kept: string[] = [];
@@ -58,6 +62,8 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     if (closed) return;
     if (live) {
       if (actors) state = reduce(state, { type: 'actors', actors: actors(), at: clock.now() });
+      const facts = cluster?.();
+      if (facts) state = reduce(state, { type: 'cluster', facts });
       painter.paint(frame(state, { width: out.columns, height: out.rows, cores }));
     } else writeLine();
     cancel = clock.after(live ? REPAINT_MS : LINE_MS, tick);
@@ -91,6 +97,9 @@ export function openConsole(metrics$: Observable<MetricsRow>, options: ConsoleOp
     },
     watch(source) {
       actors = source;
+    },
+    watchCluster(source) {
+      cluster = source;
     },
     notice,
     close() {

@@ -1,6 +1,7 @@
 /**
  * Frames of a run's screen: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen.
  */
+import { type ClusterFacts, clusterWarnings } from '../cluster/watch.ts';
 import { failedTotal, unaccounted } from '../core/failure.ts';
 import type { MetricsRow, PlainName } from '../record/metrics.ts';
 import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
@@ -26,7 +27,7 @@ const BASE_HEIGHT = 24;
 export function frame(state: ConsoleState, { width, height, cores }: FrameSize): Line[] {
   const extra = Math.max(0, height - BASE_HEIGHT);
   const tasks = 4 + Math.floor(extra / 3);
-  const alarms = warnings(state.rows);
+  const alarms = [...clusterAlarms(state), ...warnings(state.rows)];
   const actorRows = extra >= 2 ? 8 : 4;
   const gap: Line[] = [[]];
   const blocks: Line[][] = [
@@ -38,7 +39,8 @@ export function frame(state: ConsoleState, { width, height, cores }: FrameSize):
     gap,
     [...timeBlock(state, width, cores)],
     gap,
-    actors(state, actorRows, width),
+    actors(state, state.cluster ? Math.max(2, actorRows - 2) : actorRows, width),
+    ...(state.cluster ? [workers(state.cluster, 2 + Math.floor(extra / 3), state, width)] : []),
     [accounting(state, width)],
   ];
   const used = blocks.reduce((sum, block) => sum + block.length, 0);
@@ -360,6 +362,60 @@ function actors(state: ConsoleState, most: number, width: number): Line[] {
       span(trouble, 'red'),
     ];
   });
+}
+
+function clusterAlarms(state: ConsoleState): string[] {
+  const { cluster, config } = state;
+  if (!cluster) return [];
+  const { maxLag, groupsPerUpdate } = config.learner;
+  return clusterWarnings(cluster, { version: versionOf(state), maxLag, groups: (maxLag + 1) * groupsPerUpdate });
+}
+
+function versionOf(state: ConsoleState): number {
+  const { row, progress } = newest(state);
+  return progress?.version ?? row.update ?? 0;
+}
+
+/** Workers of a cluster, one a row, and what is out. @param most rows of workers */
+function workers(
+  { workers: all, counts, load }: ClusterFacts,
+  most: number,
+  state: ConsoleState,
+  width: number,
+): Line[] {
+  const here = all.filter((one) => one.state === 'here').length;
+  const fact = (name: string, value: number | undefined): Span[] => [
+    span(compact(value), 'bold'),
+    span(` ${name}  `, 'dim'),
+  ];
+  const totals = asManyAsFit(
+    [
+      [span('WORKERS  ', 'dim'), span(`${here} here  `, 'bold')],
+      fact('tickets out', counts.outstanding),
+      fact('results waiting', load?.results),
+      fact('duplicates', counts.duplicates),
+      fact('issued again', counts.issuedAgain),
+      fact('lost episodes', newest(state).progress?.accounting.failed.worker ?? 0),
+    ],
+    width,
+  );
+  const shown = [...all].sort((a, b) => Number(b.state === 'here') - Number(a.state === 'here')).slice(0, most);
+  const room = Math.max(8, Math.min(28, width - 56));
+  const rows = shown.map((one): Line => {
+    const style: Style = one.state === 'here' ? 'plain' : 'dim';
+    const lag = versionOf(state) - one.version;
+    const seen = one.state === 'here' ? '' : `${one.state}, last seen ${duration10(one.silentMs)} ago`;
+    return [
+      span(`${pad(cut(one.name, room - 1), room)}`, style),
+      span(pad(`${whole(one.held)}/${whole(one.slots)}`, 7, 'start'), style),
+      span(pad(`${compact(one.groupsPerSecond)} groups/s`, 15, 'start'), one.state === 'here' ? 'bold' : 'dim'),
+      span(pad(`${compact(Math.round(one.tokensPerSecond))} tok/s`, 13, 'start'), style),
+      span(pad(`lag ${whole(lag)}`, 8, 'start'), lag > state.config.learner.maxLag ? 'red' : style),
+      span(`  ${seen}${one.refused > 0 ? `${whole(one.refused)} refused` : ''}`, one.refused > 0 ? 'red' : 'dim'),
+    ];
+  });
+  const more = all.length - shown.length;
+  return [totals, ...rows, ...(more > 0 ? [[span(`and ${more} more`, 'dim')]] : [])];
 }
 
 function nameOf(path: string): string {

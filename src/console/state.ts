@@ -1,4 +1,5 @@
 /** State of the console, and the change that each event makes to it. Pure: the clock comes in with the events. */
+import type { ClusterFacts } from '../cluster/watch.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { type TimeShares, timeShares } from '../record/slot-time.ts';
@@ -53,6 +54,7 @@ export type ConsoleEvent =
   | { readonly type: 'row'; readonly row: MetricsRow }
   | { readonly type: 'progress'; readonly progress: Progress }
   | { readonly type: 'actors'; readonly actors: readonly ActorLine[]; readonly at: number }
+  | { readonly type: 'cluster'; readonly facts: ClusterFacts }
   | { readonly type: 'notice'; readonly text: string };
 
 /** Rates and shares over the last seconds. */
@@ -74,6 +76,8 @@ export interface ConsoleState {
   readonly rates: Rates | undefined;
   readonly actors: readonly (ActorLine & { readonly busy: number })[];
   readonly actorsAt: number | undefined;
+  /** Workers, tickets and results of the cluster that plays. */
+  readonly cluster?: ClusterFacts | undefined;
   readonly notices: readonly string[];
 }
 
@@ -95,6 +99,8 @@ export function reduce(state: ConsoleState, event: ConsoleEvent): ConsoleState {
       return withProgress(state, event.progress);
     case 'actors':
       return withActors(state, event.actors, event.at);
+    case 'cluster':
+      return { ...state, cluster: event.facts };
     case 'notice':
       return { ...state, notices: [...state.notices, event.text].slice(-MAX_NOTICES) };
   }

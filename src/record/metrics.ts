@@ -4,13 +4,13 @@
  */
 
 /** Dimension that a metric is split by. */
-export type SplitBy = 'label' | 'horizon' | 'part' | 'actor';
+export type SplitBy = 'label' | 'horizon' | 'part' | 'actor' | 'worker';
 
 export interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly meaning: string;
-  /** Split of a metric that has one value per sub-task label, horizon, part of the time, or actor. */
+  /** Split of a metric that has one value per sub-task label, horizon, part of the time, actor or worker. */
   readonly by?: SplitBy;
   /** True for a total of the run so far, which only grows: a counter to Prometheus; others are gauges. */
   readonly total?: boolean;
@@ -129,6 +129,39 @@ export const metricTable = [
   },
   { name: 'failed', unit: 'episodes', total: true, meaning: 'episodes that failed; never a reward' },
   { name: 'inFlight', unit: 'episodes', meaning: 'episodes running, or finished and waiting for an update' },
+  { name: 'clusterWorkers', unit: 'workers', meaning: 'workers of the cluster that were heard within the last 3 s' },
+  { name: 'clusterSlots', unit: 'groups', meaning: 'groups that those workers play at once' },
+  {
+    name: 'clusterOutstanding',
+    unit: 'groups',
+    meaning: 'groups with workers: tickets whose results have not counted',
+  },
+  { name: 'clusterResults', unit: 'results', meaning: 'results at the server that the learner has not taken' },
+  { name: 'clusterRoundTrip', unit: 's', meaning: 'time from a question to the server to its answer' },
+  {
+    name: 'clusterDuplicates',
+    unit: 'results',
+    total: true,
+    meaning: 'results of groups that were not outstanding any more, by this process',
+  },
+  {
+    name: 'clusterIssuedAgain',
+    unit: 'groups',
+    total: true,
+    meaning: 'tickets that the server had lost, issued again by this process',
+  },
+  { name: 'clusterRefused', unit: 'results', total: true, meaning: 'results that could not be believed' },
+  { name: 'clusterVerified', unit: 'results', total: true, meaning: 'results played again here (`--verify`)' },
+  {
+    name: 'clusterLost',
+    unit: 'episodes',
+    total: true,
+    meaning: 'episodes that failed with their worker: it went away, or sent what cannot be believed',
+  },
+  { name: 'workerGroupsPerSecond', unit: '1/s', by: 'worker', meaning: 'groups that a worker finished per second' },
+  { name: 'workerTokensPerSecond', unit: '1/s', by: 'worker', meaning: 'tokens its policy computed per second' },
+  { name: 'workerHeld', unit: 'groups', by: 'worker', meaning: 'tickets that it holds' },
+  { name: 'workerLag', unit: 'updates', by: 'worker', meaning: 'update minus the version of its weights' },
 ] as const satisfies readonly Metric[];
 
 type Entry = (typeof metricTable)[number];
@@ -143,7 +176,7 @@ export type MetricsRow = Readonly<
 /** Point: one number of a row. */
 export interface Point {
   readonly metric: Metric;
-  /** Key of a split metric: label, horizon, part or actor. */
+  /** Key of a split metric: label, horizon, part, actor or worker. */
   readonly key: string | undefined;
   readonly value: number;
 }

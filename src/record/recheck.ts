@@ -8,23 +8,25 @@ import type { Trajectory } from '../core/trajectory.ts';
 export interface Difference {
   /** Turn, 0 for the opening, else the number of the action. */
   readonly turn: number;
-  readonly what: 'observation' | 'reward' | 'end' | 'success' | 'answer';
+  readonly what: 'observation' | 'actions' | 'reward' | 'end' | 'success' | 'answer';
   readonly recorded: string;
   readonly now: string;
 }
 
 /**
  * Plays an episode again.
+ * @param listed true to compare the actions that were listed, too
  * @returns the first difference, or `undefined` when the env gives the very same episode; an env that throws differs
  */
-export async function recheck(env: Env, trajectory: Trajectory): Promise<Difference | undefined> {
+export async function recheck(env: Env, trajectory: Trajectory, listed = false): Promise<Difference | undefined> {
   let turn = 0;
   try {
     const session = await env.open(trajectory.task);
     try {
-      return await compared(session, trajectory, (at) => {
+      const onTurn = (at: number) => {
         turn = at;
-      });
+      };
+      return await compared(session, trajectory, listed, onTurn);
     } finally {
       await session.close();
     }
@@ -36,15 +38,19 @@ export async function recheck(env: Env, trajectory: Trajectory): Promise<Differe
 /** @param onTurn told before each action, by its number */
 async function compared(
   session: Session,
-  { turns, finalObservation, horizon, end, success }: Trajectory,
+  { turns, finalObservation, horizon, end, success, actionTable }: Trajectory,
+  listed: boolean,
   onTurn: (turn: number) => void,
 ): Promise<Difference | undefined> {
   const first = turns[0]?.observation ?? finalObservation;
   const opening = differs(0, 'observation', first, session.first.observation);
   if (opening) return opening;
   let used = 0;
-  for (const [t, { action, reward, partial }] of turns.entries()) {
+  for (const [t, { action, actions, reward, partial }] of turns.entries()) {
     onTurn(t + 1);
+    const offered = Array.from(actions, (index) => actionTable[index]!);
+    const strayed = listed && differs(t + 1, 'actions', lines(offered), lines(session.actions()));
+    if (strayed) return strayed;
     if (!partial) used++;
     const step = withHorizon(await session.step(action), used, horizon);
     const last = t === turns.length - 1;
@@ -59,6 +65,10 @@ async function compared(
     if (difference) return difference;
   }
   return undefined;
+}
+
+function lines(texts: readonly string[]): string {
+  return texts.join('\n');
 }
 
 function differs(turn: number, what: Difference['what'], recorded: string, now: string): Difference | undefined {

@@ -1,4 +1,6 @@
 /** Row of metrics of one update. Pure. */
+import type { ClusterFacts } from '../cluster/watch.ts';
+import type { WorkerRow } from '../cluster/worker-report.ts';
 import { failedTotal } from '../core/failure.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
 import type { MetricsRow, PlainName, SplitName } from './metrics.ts';
@@ -73,6 +75,7 @@ type Row = { [name in PlainName]?: number } & { [name in SplitName]?: Record<str
 /**
  * Makes the row of an update.
  * @param before start of the rates; `undefined` for the first row of a process, which has none
+ * @param cluster that plays for the run
  */
 export function updateRow(
   update: UpdateFacts,
@@ -80,6 +83,7 @@ export function updateRow(
   rollout: RolloutFacts,
   actors: ActorFacts,
   before: RowBefore | undefined,
+  cluster?: ClusterFacts,
 ): MetricsRow {
   const row: Row = {
     update: update.version,
@@ -100,6 +104,7 @@ export function updateRow(
   addOutcomes(row, consumed);
   addRates(row, rollout, before?.rollout);
   addActors(row, rollout, actors, before);
+  if (cluster) addCluster(row, update.version, rollout, cluster);
   return row;
 }
 
@@ -185,6 +190,28 @@ function addActors(row: Row, rollout: RolloutFacts, now: ActorFacts, before: Row
   row.actorBusy = keyed(now, ({ path, busyMs }) =>
     Math.min(1, Math.max(0, busyMs - (earlier[actorName(path)] ?? 0)) / ms),
   );
+}
+
+function addCluster(row: Row, version: number, rollout: RolloutFacts, { workers, counts, load }: ClusterFacts): void {
+  const here = workers.filter(({ state }) => state === 'here');
+  row.clusterWorkers = here.length;
+  row.clusterSlots = here.reduce((sum, { slots }) => sum + slots, 0);
+  row.clusterOutstanding = counts.outstanding;
+  row.clusterDuplicates = counts.duplicates;
+  row.clusterIssuedAgain = counts.issuedAgain;
+  row.clusterRefused = counts.refused;
+  row.clusterVerified = counts.verified;
+  row.clusterLost = rollout.accounting.failed.worker ?? 0;
+  if (load) {
+    row.clusterResults = load.results;
+    row.clusterRoundTrip = load.roundTripMs / 1000;
+  }
+  const each = (value: (worker: WorkerRow) => number) =>
+    Object.fromEntries(here.map((worker) => [worker.name, value(worker)]));
+  row.workerGroupsPerSecond = each((worker) => worker.groupsPerSecond);
+  row.workerTokensPerSecond = each((worker) => worker.tokensPerSecond);
+  row.workerHeld = each((worker) => worker.held);
+  row.workerLag = each((worker) => version - worker.version);
 }
 
 type OneActor = ActorFacts['actors'][number];

@@ -1,6 +1,7 @@
 /** Worlds over HTTP: env hosts and the server in front of them. */
 import { openEnvSessions } from '../../actors/tree.ts';
 import { systemClock } from '../core/clock.ts';
+import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { readSecret } from '../core/secrets.ts';
 import { type EnvServer, originalId, serveEnvs } from '../serve/env-server.ts';
@@ -24,6 +25,8 @@ export interface EnvServerSettings {
   readonly rate?: number;
   /** Seconds that one action may take. Default 10. */
   readonly stepSeconds?: number;
+  /** Options of the world, where one is served. */
+  readonly options?: EnvOptions;
 }
 
 /**
@@ -33,12 +36,19 @@ export interface EnvServerSettings {
  */
 export async function startEnvServer(ids: readonly string[], settings: EnvServerSettings = {}): Promise<EnvServer> {
   if (new Set(ids).size < ids.length) throw new UserError('BAD_ARGUMENT', 'serve-env: a world is named twice');
-  const worlds = await Promise.all(ids.map((id) => findWorld(id)));
+  const options = settings.options ?? {};
+  if (ids.length > 1 && Object.keys(options).length > 0) {
+    throw new UserError(
+      'BAD_ARGUMENT',
+      `serve-env: options are for one world, got ${ids.join(', ')}; start a server for each`,
+    );
+  }
+  const worlds = await Promise.all(ids.map((id) => findWorld(id, options)));
   const stepDeadlineMs = 1000 * (settings.stepSeconds ?? 10);
   const specs = worlds.flatMap(({ env: { id }, url, world }) => {
     const server = world.agentgym?.server;
-    const served = server ? [{ id: originalId(id), options: server.options }] : [];
-    return [{ id, options: {} }, ...served].map((spec) => ({ ...spec, url, world }));
+    const served = server ? [{ id: originalId(id), options: { ...options, ...server.options } }] : [];
+    return [{ id, options }, ...served].map((spec) => ({ ...spec, url, world }));
   });
   const episodes = await openEnvSessions({
     envs: await Promise.all(

@@ -9,6 +9,8 @@ import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
+import type { Credentials } from '../cluster/credentials.ts';
+import { ClusterWatch } from '../cluster/watch.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -75,8 +77,12 @@ export interface TrainOptions {
 export interface TrainCluster {
   /** NATS server, `nats://host:port`. */
   readonly url: string;
+  /** Key and certificate; without them the server is one of this machine's own. */
+  readonly credentials?: Credentials | undefined;
   /** Groups played here at once, besides those of workers. Default 0. */
   readonly localGroups?: number | undefined;
+  /** Share of workers' results that are played again here, in [0, 1]: else they are trusted with rewards. Default 0. */
+  readonly verify?: number | undefined;
 }
 
 /** Outcome of a training run: why it ended, and its evaluations; also in the folder's `results.json`. */
@@ -295,10 +301,14 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
 }
 
 /** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */
-async function joinCluster({ url, localGroups = 0 }: TrainCluster, dir: string): Promise<ClusterOptions> {
+async function joinCluster(
+  { url, credentials, localGroups = 0, verify = 0 }: TrainCluster,
+  dir: string,
+): Promise<ClusterOptions> {
   const { connectNats } = await import('../cluster/nats.ts');
   const run = basename(resolve(dir));
-  return { broker: await connectNats({ url, run, leaseMs: LEASE_MS }), run, localGroups };
+  const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
+  return { broker, run, localGroups, verify, watch: new ClusterWatch() };
 }
 
 /** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */

@@ -1,7 +1,8 @@
 /** Work for a run on another machine: takes its tickets until it ends. */
 import { hostname } from 'node:os';
 import { startWorker } from '../../actors/tree.ts';
-import { type Broker, LEASE_MS } from '../cluster/broker.ts';
+import { type Broker, BrokerAway, LEASE_MS } from '../cluster/broker.ts';
+import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { checkRunConfig } from '../config/load.ts';
 import { UserError } from '../core/errors.ts';
@@ -13,6 +14,8 @@ export interface WorkOptions {
   readonly url: string;
   /** Name of the run: its folder's. */
   readonly run: string;
+  /** Key and certificate; without them the server is one of this machine's own. */
+  readonly credentials?: Credentials | undefined;
   /** Groups at once, ≥ 1. Default: `rollout.concurrentGroups` of the run. */
   readonly slots?: number | undefined;
   /** Path of the world's module on this machine, where the run has a user's own. */
@@ -27,9 +30,9 @@ export interface WorkOptions {
  * @throws {UserError} UNKNOWN_RUN for a run that is not announced; BAD_CONFIG for one that this machine cannot play
  */
 export async function work(options: WorkOptions): Promise<void> {
-  const { url, run, interrupt, onNotice = () => {} } = options;
+  const { url, run, credentials, interrupt, onNotice = () => {} } = options;
   const { connectNats } = await import('../cluster/nats.ts');
-  const broker = await connectNats({ url, run, leaseMs: LEASE_MS });
+  const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
   try {
     const announcement = await announcementOf(broker, options);
     const config = configOf(announcement, options);
@@ -63,7 +66,7 @@ export async function work(options: WorkOptions): Promise<void> {
 }
 
 async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
-  const found = await broker.announced().catch(() => undefined); // a server that no learner has prepared has no such place
+  const found = await broker.announced().catch(unprepared);
   if (!found) {
     throw new UserError(
       'UNKNOWN_RUN',
@@ -74,6 +77,11 @@ async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promis
   if (announcement.ended)
     throw new UserError('UNKNOWN_RUN', `run '${run}' at ${url} has ended (update ${announcement.version})`);
   return announcement;
+}
+
+/** Nothing, where no learner has made the place for it. @throws what is something else */
+export function unprepared(thrown: unknown): undefined {
+  if (!(thrown instanceof BrokerAway)) throw thrown;
 }
 
 /** Configuration of the run, with the world as this machine has it. A module's path is never taken from elsewhere. */

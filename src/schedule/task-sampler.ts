@@ -6,15 +6,11 @@ import { LongplayError, UserError } from '../core/errors.ts';
 import { Rng, type RngState, seedFrom } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 
-/** Balance between the labels (sub-tasks) of a table whose labels are of unequal size. */
-interface Balance {
-  /** Draw a label first, each as likely, then a task of it; default false: labels in proportion to their tasks. */
-  readonly balanced?: boolean;
-}
-
 /** Uniform sampling: every draw is independent of the others. */
-export interface UniformSampling extends Balance {
+export interface UniformSampling {
   readonly type: 'uniform';
+  /** Draw a label (sub-task) first, each as likely, then a task of it; default false: labels in proportion to their tasks. */
+  readonly balanced?: boolean;
 }
 
 /** Epoch sampling: every task once per epoch, in an order of the epoch's own. */
@@ -27,8 +23,14 @@ export interface EpochSampling {
  * p + smoothing·(observed − p). A task that always or never succeeds teaches a group-relative method nothing; its floor
  * keeps it coming back to be looked at again. A task not yet seen counts as p = `prior`.
  */
-export interface LearnableSampling extends Balance {
+export interface LearnableSampling {
   readonly type: 'learnable';
+  /**
+   * Draw a label first, then a task of it: `true`, each label as likely; `failing`, in proportion to 1 − p + 0.1, where p is
+   * the mean estimate of its tasks that were observed (0 before the first), so that labels that are learnt leave their
+   * episodes to those that are not. Default false: labels in proportion to their tasks' weights.
+   */
+  readonly balanced?: boolean | 'failing';
   /** In (0, 1]; default 0.3. */
   readonly smoothing?: number;
   /** > 0; default 0.03. */
@@ -90,8 +92,8 @@ export class TaskSampler {
     this.#indices = indices;
     this.#seed = seed;
     this.#sampling = sampling;
-    const balanced = sampling.type !== 'epoch' && sampling.balanced === true;
-    const way = balanced ? `${sampling.type} balanced` : sampling.type;
+    const balanced = sampling.type !== 'epoch' && sampling.balanced;
+    const way = `${sampling.type}${balanced ? ' balanced' : ''}${balanced === 'failing' ? ' failing' : ''}`;
     this.#fits = seedFrom(env, seed, way, indices.join());
     this.#pools = pools(indices, balanced ? labelOf : () => '');
     for (const [at, index] of indices.entries()) this.#position.set(index, at);
@@ -168,8 +170,7 @@ export class TaskSampler {
   #drawPosition(draw: number): number {
     const n = this.#indices.length;
     if (this.#sampling.type === 'epoch') return this.#epochOrder(Math.floor(draw / n))[draw % n]!;
-    // One pool takes no draw, so what is not balanced draws as if there were no pools.
-    const pool = this.#pools[this.#pools.length > 1 ? this.#rng.int(this.#pools.length) : 0]!;
+    const pool = this.#drawPool();
     if (this.#sampling.type === 'uniform') return pool[this.#rng.int(pool.length)]!;
     const { floor = 0.03, prior = 0.5 } = this.#sampling;
     const weight = (p: number): number => {
@@ -187,6 +188,22 @@ export class TaskSampler {
     return pool.at(-1)!;
   }
 
+  /** Draws a label's positions. One pool takes no random number, so what is not balanced draws as if there were no pools. */
+  #drawPool(): readonly number[] {
+    if (this.#pools.length === 1) return this.#pools[0]!;
+    const { type } = this.#sampling;
+    if (type !== 'learnable' || this.#sampling.balanced !== 'failing') {
+      return this.#pools[this.#rng.int(this.#pools.length)]!;
+    }
+    const weights = this.#pools.map((pool) => 1 - meanKnown(pool, this.#estimates) + SOLVED_FLOOR);
+    let left = this.#rng.float() * weights.reduce((sum, weight) => sum + weight, 0);
+    for (const [i, weight] of weights.entries()) {
+      left -= weight;
+      if (left < 0) return this.#pools[i]!;
+    }
+    return this.#pools.at(-1)!;
+  }
+
   /** Positions in the order of an epoch; a function of (seed, epoch), so nothing of it need be saved. */
   #epochOrder(epoch: number): readonly number[] {
     if (this.#order?.epoch !== epoch) {
@@ -195,6 +212,21 @@ export class TaskSampler {
     }
     return this.#order.indices;
   }
+}
+
+/** Weight of a label whose tasks are all solved: it keeps being looked at. */
+const SOLVED_FLOOR = 0.1;
+
+/** Mean estimate of the observed among some positions, 0 where none is. */
+function meanKnown(pool: readonly number[], estimates: Float64Array): number {
+  let [sum, known] = [0, 0];
+  for (const at of pool) {
+    const p = estimates[at]!;
+    if (Number.isNaN(p)) continue;
+    sum += p;
+    known++;
+  }
+  return known === 0 ? 0 : sum / known;
 }
 
 /** Positions of the indices by label, labels in the order of their first index. */

@@ -37,6 +37,18 @@ describe('longplay play', { timeout: 60_000 }, () => {
     );
   });
 
+  it('plays under options of the world, and says which it has', () => {
+    const easy = play(['sciworld', '--option', 'tasks=scienceworld', '--option', 'simplifications=[easy]'], ['quit']);
+    expect(easy.stdout).toMatch(/A door to the kitchen \(that is open\)/);
+    const set = play(['textcraft', '--task', '31', '--set', 'env.order=agenttraj'], ['quit']);
+    const option = play(['textcraft', '--task', '31', '--option', 'order=agenttraj'], ['quit']);
+    expect([option.status, set.stdout]).toEqual([0, option.stdout]);
+    expect(set.stdout).not.toEqual(play(['textcraft', '--task', '31'], ['quit']).stdout);
+    expect(play(['sciworld', '--option', 'topk=3'], []).status).toBe(2);
+    expect(play(['sciworld', '--option', 'topk'], []).status).toBe(2);
+    expect(play(['sciworld', '--set', 'rollout.x=1'], []).status).toBe(2);
+  });
+
   it('says why there is no advice', () => {
     const { stdout } = play(['babyai', '--task', '4'], ['turn left', 'hint', 'quit']);
     expect(stdout).toMatch(/no advice once it is not followed/);

@@ -67,8 +67,9 @@ describe('an address', () => {
     expect(checkNatsUrl('nats://127.0.0.1:4222').port).toBe('4222');
     expect(checkNatsUrl('nats://[::1]:4222').hostname).toBe('[::1]');
     expect(() => checkNatsUrl('http://localhost')).toThrow(/expected the address of a NATS server/);
-    expect(() => checkNatsUrl('nats://10.0.0.1:4222')).toThrow(/only loopback is taken; forward its port/);
-    expect(() => checkNatsUrl('nats://127.evil.example:4222')).toThrow(/only loopback/);
+    expect(() => checkNatsUrl('nats://10.0.0.1:4222')).toThrow(/is another machine: that takes TLS and a key/);
+    expect(checkNatsUrl('nats://10.0.0.1:4222', true).hostname).toBe('10.0.0.1');
+    expect(() => checkNatsUrl('nats://127.evil.example:4222')).toThrow(/another machine/);
   });
 
   it('without a server behind it is told within seconds', async () => {

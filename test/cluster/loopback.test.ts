@@ -6,13 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import type { Role } from '../../src/cluster/roles.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { unaccounted } from '../../src/core/failure.ts';
 import { digestsOf, readJournal } from '../../src/record/journal.ts';
+import type { ClusterStatus } from '../../src/run/cluster-status.ts';
 import type { TrainOutcome } from '../../src/run/train.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
-import { type NatsServer, noServer, startNats } from '../support/nats-server.ts';
+import { freePort, type NatsServer, noServer, startNats } from '../support/nats-server.ts';
 import { smallConfig, temporaryFolder } from '../support/small-run.ts';
 
 const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
@@ -71,13 +73,23 @@ function exact(run: string): TrainOutcome {
 interface Cluster {
   readonly folder: string;
   readonly server: NatsServer;
+  /** Flags with a role's credentials, where the server asks for them. */
+  readonly creds: (role: Role) => readonly string[];
   /** Starts a command of longplay. */
   readonly begin: (...args: string[]) => Command;
 }
 
-async function inCluster(body: (cluster: Cluster) => Promise<void>): Promise<void> {
+/** @param secured true for a server that `cluster init` has set up */
+async function inCluster(secured: boolean, body: (cluster: Cluster) => Promise<void>): Promise<void> {
   const folder = temporaryFolder('cluster');
-  const server = await startNats(join(folder, 'store'));
+  const port = await freePort();
+  const dir = join(folder, 'cluster');
+  if (secured) expect(longplay('cluster', 'init', '--dir', dir, '--port', String(port)).status).toBe(0);
+  const server = await startNats(
+    join(folder, 'store'),
+    secured ? { config: join(dir, 'server.conf'), port } : undefined,
+  );
+  const creds = (role: Role) => (secured ? ['--creds', join(dir, `${role}.creds`)] : []);
   const started: Command[] = [];
   const begin = (...args: string[]) => {
     const command = start(...args);
@@ -85,7 +97,7 @@ async function inCluster(body: (cluster: Cluster) => Promise<void>): Promise<voi
     return command;
   };
   try {
-    await body({ folder, server, begin });
+    await body({ folder, server, creds, begin });
   } finally {
     for (const { child } of started) child.kill('SIGKILL');
     await server.kill();
@@ -97,7 +109,7 @@ describe.skipIf(noServer)('a learner and workers', () => {
   it(
     'train together; a worker that is killed in the middle is replaced, and every episode is accounted for',
     () =>
-      inCluster(async ({ folder, server, begin }) => {
+      inCluster(true, async ({ folder, server, creds, begin }) => {
         const run = join(folder, 'runs', 'pair');
         writeFileSync(
           join(folder, 'pair.yaml'),
@@ -110,14 +122,22 @@ describe.skipIf(noServer)('a learner and workers', () => {
           join(folder, 'runs'),
           '--cluster',
           server.url,
+          ...creds('learner'),
         );
         await until('checkpoint 0', () => existsSync(join(run, 'journal')));
         await sleep(1000);
-        const first = begin('worker', server.url, '--run', 'pair', '--slots', '4');
+        const first = begin('worker', server.url, '--run', 'pair', '--slots', '4', ...creds('worker'));
+        const look = () => longplay('cluster', 'status', server.url, '--json', ...creds('observer'));
         await until('two updates', () => updatesOf(run) >= 2);
+        learner.child.kill('SIGSTOP'); // or it would be through before it was looked at
+        const { runs } = JSON.parse(look().stdout) as { runs: readonly ClusterStatus[] };
+        expect(runs).toMatchObject([{ run: 'pair', world: 'textcraft', ended: false, maxLag: 1 }]);
+        expect(runs[0]!.workers).toMatchObject([{ state: 'here', slots: 4 }]);
+        expect(runs[0]!.workers[0]!.finished).toBeGreaterThan(0);
+        learner.child.kill('SIGCONT');
         first.child.kill('SIGKILL');
         await first.ended;
-        const second = begin('worker', server.url, '--run', 'pair', '--slots', '4');
+        const second = begin('worker', server.url, '--run', 'pair', '--slots', '4', ...creds('worker'));
         expect(await learner.ended, learner.stderr()).toBe(0);
         expect(await second.ended, second.stderr()).toBe(0);
         const { ended, evaluations } = exact(run);
@@ -125,10 +145,10 @@ describe.skipIf(noServer)('a learner and workers', () => {
         expect(evaluations[0]!.all.episodes).toBe(1);
         expect(second.stderr()).toMatch(/plays up to 4 groups of run 'pair' \(update \d+\)/);
         // The run has ended, and says so to whoever comes too late.
-        const late = longplay('worker', server.url, '--run', 'pair');
+        const late = longplay('worker', server.url, '--run', 'pair', ...creds('worker'));
         expect(late.status).toBe(2);
         expect(late.stderr).toMatch(/run 'pair' at nats:.* has ended \(update 4\)/);
-        const other = longplay('worker', server.url, '--run', 'other');
+        const other = longplay('worker', server.url, '--run', 'other', ...creds('worker'));
         expect(other.status).toBe(2);
         expect(other.stderr).toMatch(/no run 'other' is announced at/);
       }),
@@ -138,7 +158,7 @@ describe.skipIf(noServer)('a learner and workers', () => {
   it(
     'train beside rollouts of the learner, which is killed, and whose server is: each update has one digest',
     () =>
-      inCluster(async ({ folder, server, begin }) => {
+      inCluster(false, async ({ folder, server, begin }) => {
         const run = join(folder, 'runs', 'both');
         writeFileSync(
           join(folder, 'both.yaml'),

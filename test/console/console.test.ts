@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import type { WorkerRow } from '../../src/cluster/worker-report.ts';
 import { openConsole } from '../../src/console/console.ts';
 import { advise, warnings } from '../../src/console/diagnose.ts';
 import { frame } from '../../src/console/frame.ts';
@@ -58,6 +59,23 @@ function rolledOut(): ConsoleState {
   }, start);
 }
 
+/** A run whose groups three workers play, one of them gone. */
+function clustered(): ConsoleState {
+  const worker = (name: string, over: Partial<WorkerRow>): WorkerRow => {
+    const rates = { groupsPerSecond: 5.7, tokensPerSecond: 2310 };
+    const counts = { slots: 16, held: 12, waiting: 0, finished: 400, version: 160 };
+    return { format: 1, name, state: 'here', silentMs: 300, refused: 0, ...counts, ...rates, ...over };
+  };
+  const workers = [
+    worker('rack-1-4711', {}),
+    worker('rack-2-813', { version: 157, refused: 2 }),
+    worker('rack-3-99', { state: 'silent', silentMs: 7400, groupsPerSecond: 0, tokensPerSecond: 0 }),
+  ];
+  const counts = { outstanding: 24, results: 900, duplicates: 3, issuedAgain: 1, refused: 2, verified: 9 };
+  const load = { queued: 4, held: 20, results: 2, resultBytes: 9000, roundTripMs: 140 };
+  return reduce(played(), { type: 'cluster', facts: { workers, counts, load } });
+}
+
 /** Compares with a kept screen; `UPDATE_FIXTURES=1` writes it anew, to be looked at. */
 function expectFixture(name: string, screen: string): void {
   const file = new URL(`${name}.txt`, fixtures);
@@ -74,10 +92,18 @@ describe('a frame', () => {
   it('of a collapsed policy', () => expectFixture('collapsed-80x24', text(played(160, 'collapsed'), 80, 24)));
   it('before anything has run', () => expectFixture('start-80x24', text(startState(sceneConfig, 'scene'), 80, 24)));
 
+  it('of a cluster, a row a worker, and what is wrong with it', () => {
+    expectFixture('cluster-120x40', text(clustered(), 120, 40));
+    const small = text(clustered(), 80, 24);
+    expect(small).toMatch(/rack-1-4711 +12\/16/);
+    expect(small).toContain('2 workers have 32 slots');
+  });
+
   it('of a rollout with a model behind a server', () => expectFixture('rollout-80x24', text(rolledOut(), 80, 24)));
 
   it('never leaves its size, whatever it is', () => {
-    const state = played(30, 'collapsed');
+    const { cluster } = clustered();
+    const state = reduce(played(30, 'collapsed'), { type: 'cluster', facts: cluster! });
     fc.assert(
       fc.property(fc.integer({ min: 20, max: 300 }), fc.integer({ min: 1, max: 80 }), (width, height) => {
         const lines = frame(state, { width, height, cores: 2 });

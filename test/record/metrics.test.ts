@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
+import type { WorkerRow } from '../../src/cluster/worker-report.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { consumedFacts, groupFacts } from '../../src/record/group-facts.ts';
 import { type MetricsRow, metricsPage, metricTable, points } from '../../src/record/metrics.ts';
@@ -49,8 +50,8 @@ describe('the table of metrics', () => {
     expect([...emitted].filter((name) => !metricTable.some((metric) => metric.name === name))).toEqual([]);
     // Rates need a second of training, which so short a run may not have; the pure test below covers them.
     const rates = ['stepsPerSecond', 'episodesPerSecond', 'tokensPerSecond', 'batchSize', 'time', 'actorBusy'];
-    // Only a policy behind a generation server has it.
-    const absent = [...rates, 'behaviourGap'];
+    // Only a policy behind a generation server has the first, only the learner of a cluster the others.
+    const absent = [...rates, 'behaviourGap', ...metricTable.map(({ name }) => name).filter(ofCluster)];
     const silent = metricTable.map(({ name }) => name).filter((name) => !emitted.has(name) && !absent.includes(name));
     expect(silent).toEqual([]);
   });
@@ -105,6 +106,15 @@ describe('a row', () => {
   });
 });
 
+describe('a cluster', () => {
+  it('is told by those of its workers that are there', () => {
+    const row = fullRow();
+    expect(row).toMatchObject({ clusterWorkers: 1, clusterSlots: 4, clusterOutstanding: 7, clusterRoundTrip: 0.02 });
+    expect(row.workerLag).toEqual({ a: 1 });
+    expect(row.workerHeld).toEqual({ a: 2 });
+  });
+});
+
 describe('where the time went', () => {
   const zero: SlotTime = {
     runningMs: 0,
@@ -143,6 +153,16 @@ describe('where the time went', () => {
     expect(timeShares(zero, zero)).toBeUndefined();
   });
 });
+
+function ofCluster(name: string): boolean {
+  return /^(cluster|worker)/.test(name);
+}
+
+function workerRow(name: string, over: Partial<WorkerRow>): WorkerRow {
+  const rates = { groupsPerSecond: 1.5, tokensPerSecond: 700 };
+  const counts = { slots: 4, held: 2, waiting: 0, finished: 9, version: 1 };
+  return { format: 1, name, state: 'here', silentMs: 100, refused: 0, ...counts, ...rates, ...over };
+}
 
 function fourEpisodes() {
   const good = trajectoryOf({ group: 1, horizon: 8, actions: ['wait', 'go'], success: true });
@@ -192,6 +212,11 @@ function fullRow(consumed = fourEpisodes()): MetricsRow {
     rollout({ elapsedMs: 3000, envSteps: 20, episodes: 5, tokens: 100, calls: 4, decidedTurns: 20, runningMs: 50 }),
     actors(1500),
     { rollout: rollout({ elapsedMs: 1000 }), actors: actors(500) },
+    {
+      workers: [workerRow('a', {}), workerRow('gone', { state: 'gone' })],
+      counts: { outstanding: 7, results: 9, duplicates: 2, issuedAgain: 1, refused: 3, verified: 4 },
+      load: { queued: 3, held: 4, results: 5, resultBytes: 50, roundTripMs: 20 },
+    },
   );
 }
 

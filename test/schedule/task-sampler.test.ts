@@ -8,6 +8,7 @@ const anySampling: fc.Arbitrary<TaskSampling> = fc.constantFrom(
   { type: 'epoch' },
   { type: 'learnable' },
   { type: 'learnable', balanced: true },
+  { type: 'learnable', balanced: 'failing' },
   { type: 'learnable', smoothing: 1, floor: 0.001, prior: 0.9 },
 );
 
@@ -64,6 +65,28 @@ describe('task sampler', () => {
     expect(Math.abs(learnable.get(21)! - 4000)).toBeLessThan(180);
     const share = 0.03 / (0.03 + 3 * 0.28);
     expect(Math.abs(learnable.get(3)! - 4000 * share)).toBeLessThan(50);
+  });
+
+  it('balanced by what fails: labels in proportion to what is not solved of them, as far as it was tried', () => {
+    const labelOf = (index: number) => (index < 8 ? 'solved' : index < 21 ? 'half' : 'untried');
+    const sampling = { type: 'learnable', smoothing: 1, balanced: 'failing' } as const;
+    const sampler = new TaskSampler('w', indices, 1, sampling, labelOf);
+    const share = (seen: Map<number, number>, ...of: number[]) =>
+      of.reduce((sum, index) => sum + (seen.get(index) ?? 0), 0) / 9000;
+    const before = counts(sampler, 9000);
+    for (const of of [[3, 5], [8, 13], [21]]) expect(Math.abs(share(before, ...of) - 1 / 3)).toBeLessThan(0.02);
+
+    sampler.observe(3, 1);
+    for (const [index, success] of [
+      [8, 1],
+      [13, 0],
+    ] as const)
+      sampler.observe(index, success);
+    const seen = counts(sampler, 9000);
+    const [solved, half, untried] = [0.1, 0.6, 1.1].map((weight) => weight / 1.8);
+    expect(Math.abs(share(seen, 3, 5) - solved!)).toBeLessThan(0.01);
+    expect(Math.abs(share(seen, 8, 13) - half!)).toBeLessThan(0.02);
+    expect(Math.abs(share(seen, 21) - untried!)).toBeLessThan(0.02);
   });
 
   it('balanced without labels draws as it does unbalanced', () => {

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { openEnvSessions } from '../../actors/env/sessions.ts';
 import { agentgym } from '../../envs/textcraft/agentgym.ts';
 import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
+import type { EnvOptions } from '../../src/core/env.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
 import { readExposition } from '../support/exposition.ts';
@@ -14,8 +15,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function textcraft(): Promise<EnvServer> {
-  const server = await startEnvServer(['textcraft']);
+async function textcraft(options: EnvOptions = {}): Promise<EnvServer> {
+  const server = await startEnvServer(['textcraft'], { options });
   closing.push(() => server.close());
   return server;
 }
@@ -136,6 +137,29 @@ describe('the uniform protocol', () => {
     const failed = await call(url, 'POST', '/textcraft/step', { id: body.id, action: 'throw' });
     expect(failed.status).toBe(500);
     expect(failed.body).toMatchObject({ cause: 'threw' });
+  });
+});
+
+describe('options of the world', () => {
+  it('hold under our protocol and under AgentGym’s', async () => {
+    const opened = async (options: EnvOptions) => {
+      const { url } = await textcraft(options);
+      const own = await call(url, 'POST', '/v1/sessions', { env: 'textcraft', index: 31 });
+      const { body } = await call(url, 'POST', '/textcraft/create', {});
+      const original = await call(url, 'POST', '/textcraft/reset', { id: body.id, data_idx: 31 });
+      return [own.body.step.observation, original.body.observation].map((text) => /Goal: .*/.exec(text)?.[0]);
+    };
+    const [sorted, published] = [await opened({}), await opened({ order: 'agenttraj' })];
+    expect(published[0]).toBeDefined();
+    expect(published[0]).not.toBe(sorted[0]);
+    expect(published[1]).not.toBe(sorted[1]);
+  });
+
+  it('are for one world', async () => {
+    await expect(startEnvServer(['textcraft', 'babyai'], { options: { order: 'sorted' } })).rejects.toThrow(
+      /one world/,
+    );
+    await expect(startEnvServer(['textcraft'], { options: { order: 'x' } })).rejects.toThrow(/order must be/);
   });
 });
 

@@ -15,7 +15,7 @@ for (const event of scene(160, (process.argv[2] ?? 'learning') as Mood)) {
   if (event.type === 'row') metrics$.next(event.row);
   else if (event.type === 'progress') display.progress(event.progress);
   else if (event.type === 'notice') display.notice(event.text);
-  else clock.advance(event.at - clock.now());
+  else if (event.type === 'actors') clock.advance(event.at - clock.now());
 }
 clock.advance(250);
 process.stdout.on('resize', () => clock.advance(250));

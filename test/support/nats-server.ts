@@ -16,13 +16,19 @@ export interface NatsServer {
   start(): Promise<void>;
 }
 
-/** Starts a server; `kill` ends it. */
-export async function startNats(dir: string): Promise<NatsServer> {
+/**
+ * Starts a server; `kill` ends it.
+ * @param of its configuration and the port that it names; by default anyone on this machine may do anything
+ */
+export async function startNats(
+  dir: string,
+  of?: { readonly config: string; readonly port: number },
+): Promise<NatsServer> {
   mkdirSync(dir, { recursive: true });
-  const port = await freePort();
+  const port = of?.port ?? (await freePort());
   let child: ChildProcess | undefined;
   const start = async () => {
-    const args = ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', dir];
+    const args = of ? ['-c', of.config] : ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', dir];
     const started = spawn('nats-server', args, { stdio: ['ignore', 'ignore', 'pipe'] });
     child = started;
     await new Promise<void>((resolve, reject) => {
@@ -51,7 +57,7 @@ export async function startNats(dir: string): Promise<NatsServer> {
 }
 
 /** A port of the loopback address that is free now. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };

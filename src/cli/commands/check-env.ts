@@ -2,28 +2,25 @@
  * Command `longplay check-env`: checks a world against the laws, measures its costs and the success of simple agents.
  */
 import type { Command } from 'commander';
-import { parse } from 'yaml';
 import { reportLines } from '../../conformance/report.ts';
 import { checkWatched } from '../../conformance/watch.ts';
 import { out } from '../../console/terminal.ts';
-import { UserError } from '../../core/errors.ts';
 import { worldUrl } from '../../run/find-world.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST, wholeNumber } from '../flags.ts';
+import { type EnvOptionFlags, envOptionsOf, MOST, wholeNumber, withEnvOptions } from '../flags.ts';
 
-interface CheckFlags {
+interface CheckFlags extends EnvOptionFlags {
   readonly cases: number;
   readonly seed: number;
   readonly episodes: number;
   readonly horizon: number;
   readonly deadline: number;
-  readonly option: readonly string[];
   readonly json?: boolean;
 }
 
 /** Adds the command. */
 export function checkEnv(program: Command): void {
-  program
+  const command = program
     .command('check-env')
     .description('check that an environment keeps the laws every environment must keep, and what it costs')
     .argument('<module|id>', 'a JavaScript module that exports createEnv, or a world of this package')
@@ -36,24 +33,18 @@ export function checkEnv(program: Command): void {
       'longest time for one case before the env counts as hanging',
       wholeNumber(1, MOST.seconds),
       30,
-    )
-    .option('--option <key=value>', 'an option of the env, e.g. fidelity=original; give it once for each', again, [])
+    );
+  withEnvOptions(command)
     .option('--json', 'one JSON object')
     .action((target: string, flags: CheckFlags) => runCommand(() => checkCommand(target, flags)));
 }
 
 async function checkCommand(target: string, flags: CheckFlags): Promise<void> {
   const { cases, seed, episodes, horizon } = flags;
-  const options = Object.fromEntries(flags.option.map(keyValue));
+  const options = envOptionsOf(flags);
   const url = worldUrl(target, options).href;
   const report = await checkWatched({ url, options, cases, seed, episodes, horizon }, flags.deadline * 1000);
   if (flags.json) out.json(report);
   else out.line(reportLines(report).join('\n'));
   if (!report.ok) process.exitCode = 1;
-}
-
-function keyValue(text: string): [string, unknown] {
-  const cut = text.indexOf('=');
-  if (cut < 1) throw new UserError('BAD_ARGUMENT', `--option ${text}: expected key=value`);
-  return [text.slice(0, cut), parse(text.slice(cut + 1))];
 }

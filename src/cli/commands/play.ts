@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { drawingLines } from '../../console/drawing.ts';
 import { out } from '../../console/terminal.ts';
+import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
 import { withHorizon } from '../../core/horizon.ts';
 import type { Task } from '../../core/task.ts';
@@ -10,9 +11,9 @@ import type { SeenTurn } from '../../core/view.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
-import { wholeNumber } from '../flags.ts';
+import { type EnvOptionFlags, envOptionsOf, wholeNumber, withEnvOptions } from '../flags.ts';
 
-interface PlayFlags {
+interface PlayFlags extends EnvOptionFlags {
   readonly task?: number;
   readonly seed?: number;
   readonly horizon: number;
@@ -22,40 +23,41 @@ const HOW = 'type an action or its number; ? lists what can be done, hint asks t
 
 /** Adds the command. */
 export function play(program: Command): void {
-  program
+  const command = program
     .command('play')
     .description(`play a world yourself: ${HOW}`)
     .argument('<env>', 'world to play, or the path of a module')
     .option('--task <index>', 'task index', wholeNumber(0))
     .option('--seed <seed>', "seed of the task; by default the evaluation's", wholeNumber(0))
-    .option('--horizon <turns>', 'turns you may take', wholeNumber(1), 30)
-    .action((env: string, flags: PlayFlags) => runCommand(() => playCommand(env, flags)));
+    .option('--horizon <turns>', 'turns you may take', wholeNumber(1), 30);
+  withEnvOptions(command).action((env: string, flags: PlayFlags) => runCommand(() => playCommand(env, flags)));
 }
 
 async function playCommand(id: string, flags: PlayFlags): Promise<void> {
-  const { env, world } = await findWorld(id);
+  const options = envOptionsOf(flags);
+  const { env, world } = await findWorld(id, options);
   const index = flags.task ?? env.tasks.split('test')[0]!;
   if (index >= env.tasks.count) {
     throw new UserError('BAD_ARGUMENT', `play: --task ${index}: ${id} has tasks 0 to ${env.tasks.count - 1}`);
   }
   const task = { env: env.id, index, seed: flags.seed ?? env.tasks.evalSeed };
-  const opened = await openWorld(world, id, {}, 'play');
+  const opened = await openWorld(world, id, options, 'play');
   try {
-    await playTask(opened, task, flags);
+    await playTask(opened, task, flags, options);
   } finally {
     await opened.dispose();
   }
 }
 
-async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags): Promise<void> {
+async function playTask({ world, env }: OpenWorld, task: Task, flags: PlayFlags, options: EnvOptions): Promise<void> {
   const session = await env.open(task);
-  const oracle = world.createOracle?.()(task);
+  const oracle = world.createOracle?.(options)(task);
   const typing = createInterface({ input: process.stdin, terminal: false });
   const lines = typing[Symbol.asyncIterator]();
   const turns: SeenTurn[] = [];
   let used = 0;
   const picture = () => {
-    if (world.draw) out.styled(drawingLines(world.draw(task, session.first, turns, {})));
+    if (world.draw) out.styled(drawingLines(world.draw(task, session.first, turns, options)));
   };
   out.line(
     `${env.id} task ${task.index} (${env.tasks.label(task.index)}), ${flags.horizon} turns; ${HOW}\n\n${session.first.observation}`,

@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { type EnvServerSettings, startEnvServer } from '../../run/serve-worlds.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, port, wholeNumber } from '../flags.ts';
+import { type EnvOptionFlags, envOptionsOf, MOST, port, wholeNumber, withEnvOptions } from '../flags.ts';
 import { untilSignal } from '../interrupt.ts';
 
 /** Adds the command. */
 export function serveEnv(program: Command): void {
-  program
+  const command = program
     .command('serve-env')
     .description(
       'serve worlds over HTTP: AgentGym’s protocol under /<env>/, OpenEnv’s under /openenv/<env>/, ours under /v1/',
@@ -26,13 +26,13 @@ export function serveEnv(program: Command): void {
     )
     .option('--max-body <bytes>', 'largest request body', wholeNumber(1, MOST.bytes), 1024 * 1024)
     .option('--rate <n>', 'requests per second of one client address', wholeNumber(1, MOST.repeats), 100_000)
-    .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1, MOST.seconds), 10)
-    .action((envs: string[], flags: EnvServerSettings) =>
-      runCommand(async () => {
-        const started = await startEnvServer(envs, flags);
-        out.line(`serving ${envs.join(', ')} on ${started.url}`);
-        await untilSignal();
-        await started.close();
-      }),
-    );
+    .option('--step-seconds <n>', 'deadline of one action', wholeNumber(1, MOST.seconds), 10);
+  withEnvOptions(command).action((envs: string[], flags: EnvServerSettings & EnvOptionFlags) =>
+    runCommand(async () => {
+      const started = await startEnvServer(envs, { ...flags, options: envOptionsOf(flags) });
+      out.line(`serving ${envs.join(', ')} on ${started.url}`);
+      await untilSignal();
+      await started.close();
+    }),
+  );
 }

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import { Subject } from 'rxjs';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
+import { findCredentials } from '../../cluster/credentials.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { openConsole } from '../../console/console.ts';
 import { err, out } from '../../console/terminal.ts';
@@ -17,7 +18,7 @@ import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST, refuseFlags, wholeNumber } from '../flags.ts';
+import { again, MOST, refuseFlags, share, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -31,6 +32,8 @@ interface TrainFlags {
   readonly journal?: boolean;
   readonly cluster?: string;
   readonly localRollouts?: number;
+  readonly creds?: string;
+  readonly verify?: number;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -56,6 +59,8 @@ export function trainCommand(program: Command): void {
     .option('--journal', 'keep every result on disk as it comes: a kill costs no update')
     .option('--cluster <url>', 'have workers play: NATS server, nats://127.0.0.1:4222; see longplay worker')
     .option('--local-rollouts <n>', 'with --cluster: groups played here at once besides (0)', wholeNumber(0, MOST.held))
+    .option('--verify <share>', "with --cluster: share of workers' groups played again here (0)", share)
+    .option('--creds <file>', 'with --cluster: credentials of it (learner.creds of longplay cluster init)')
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
     .addOption(new Option('--record-schedule <file>').hideHelp())
@@ -128,8 +133,11 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
   }
 }
 
-function clusterOf({ cluster: url, localRollouts: localGroups }: TrainFlags): TrainCluster | undefined {
-  if (url !== undefined) return { url, localGroups };
+function clusterOf({ cluster: url, localRollouts: localGroups, creds, verify }: TrainFlags): TrainCluster | undefined {
+  if (url !== undefined) return { url, localGroups, verify, credentials: findCredentials(creds) };
+  if (verify !== undefined)
+    throw new UserError('BAD_ARGUMENT', '--verify needs --cluster: what is played here is true');
+  if (creds !== undefined) throw new UserError('BAD_ARGUMENT', '--creds needs --cluster: nothing else asks for a key');
   if (localGroups === undefined) return undefined;
   throw new UserError('BAD_ARGUMENT', '--local-rollouts needs --cluster: without it every group is played here');
 }
@@ -183,7 +191,10 @@ export async function trainAndReport(request: {
         status = latest;
         display.progress(latest);
       },
-      onStarted: (started) => display.watch(() => actorLines(started, status, request.config.rollout.envThreads)),
+      onStarted: (started) => {
+        display.watch(() => actorLines(started, status, request.config.rollout.envThreads));
+        if (request.cluster) display.watchCluster(() => started.cluster());
+      },
     });
     const outcome = await run.done;
     display.close();

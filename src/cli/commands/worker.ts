@@ -1,5 +1,6 @@
 /** Command `longplay worker`. */
 import type { Command } from 'commander';
+import { findCredentials } from '../../cluster/credentials.ts';
 import { err } from '../../console/terminal.ts';
 import { work } from '../../run/worker.ts';
 import { runCommand } from '../fail.ts';
@@ -10,6 +11,7 @@ interface WorkerFlags {
   readonly run: string;
   readonly slots?: number;
   readonly env?: string;
+  readonly creds?: string;
 }
 
 /** Adds the command. */
@@ -21,11 +23,13 @@ export function worker(program: Command): void {
     .requiredOption('--run <name>', "the run's name: that of its folder")
     .option('--slots <n>', "groups at once; by default the run's rollout.concurrentGroups", wholeNumber(1, MOST.held))
     .option('--env <path>', "the world's module on this machine, where the run has its user's own")
-    .action((url: string, flags: WorkerFlags) =>
+    .option('--creds <file>', 'credentials of the cluster (worker.creds of longplay cluster init)')
+    .action((url: string, { creds, ...flags }: WorkerFlags) =>
       runCommand(async () => {
+        const credentials = findCredentials(creds);
         const interrupt = onInterrupt((line) => err.line(line), 'giving back what is played here');
         try {
-          await work({ ...flags, url, interrupt: interrupt.signal, onNotice: (line) => err.line(line) });
+          await work({ ...flags, url, credentials, interrupt: interrupt.signal, onNotice: (line) => err.line(line) });
         } finally {
           interrupt.close();
         }

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { createEnv, draw } from '../../../envs/sciworld/index.ts';
 import type { Drawing, ListPanel, TextPanel } from '../../../src/core/draw.ts';
+import type { EnvOptions } from '../../../src/core/env.ts';
 
 const task = { env: 'sciworld', index: 2936, seed: 0 };
 
@@ -45,6 +46,18 @@ describe('an episode of ours', () => {
     expect(panel<TextPanel>(drawing, 'kitchen').lines.length).toBeGreaterThan(5);
     expect(panel<ListPanel>(drawing, 'Inventory').items).toEqual([{ name: 'orange' }]);
     expect(panel<TextPanel>(drawing, 'Ways').lines).toContain('A door to the outside (that is closed)');
+  });
+});
+
+describe("an episode under the run's options", () => {
+  it('is drawn by its rules, which its opening need not tell', () => {
+    const session = createEnv().open(task);
+    const teleported = [{ action: 'teleport to kitchen', kind: 'mid', observation: '', reward: 0 }] as never;
+    const at = (given: EnvOptions) => (draw(task, session.first, teleported, given) as Drawing).panels[2]!.title;
+    expect([at({}), at({ simplifications: ['teleportAction'] })]).toEqual([
+      expect.not.stringMatching('kitchen'),
+      'kitchen',
+    ]);
   });
 });
 

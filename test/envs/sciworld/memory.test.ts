@@ -139,6 +139,10 @@ describe('the outcome', () => {
     "That thing doesn't appear to have a temperature that the thermometer can read.",
     'anode on battery is already connected, and must be disconnected before it can be connected to something else',
     'The paper is not flammable.',
+    'The bowl does not contain any liquids to dunk into.',
+    "The liquids in sink aren't able to move.",
+    "The bowl is empty, so there's nothing to pour.",
+    'The paper does not have any text on it.',
   ])('of "%s" is a failure', (observation) => {
     expect(turn(start(), 'x', observation).outcome).toBe('fail');
   });
@@ -192,6 +196,8 @@ describe('a look', () => {
   it.each([
     ['\tunknown substance B\n', true],
     ['\ta bowl (containing a red apple, unknown substance B)\n', true],
+    ['\ta bowl (containing unknown substance B, a red apple)\n', true],
+    ['\ta table. On the table is: unknown substance B.\n', true],
     ['\ta substance called liquid unknown substance B\n', true],
     ['\tunknown substance C\n', false],
     ['\tunknown substance Bee\n', false],

@@ -1,0 +1,38 @@
+/**
+ * Verifier of workers' results: plays a share of them again in the world, here. What an environment answers is a function of
+ * task and actions, so a worker that makes up observations or rewards is found out by the first group that is looked at.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import type { GroupResult } from '../../src/cluster/result.ts';
+import type { Env } from '../../src/core/env.ts';
+import { recheck } from '../../src/record/recheck.ts';
+
+/**
+ * Verifier of a share of groups. Which ones cannot be foreseen by a worker, who knows the run's seed.
+ * @param share of groups, in [0, 1]
+ * @param env opened when it is first needed
+ * @returns says what is wrong with a result, or that it is not looked at (undefined)
+ */
+export function verifierOf(
+  share: number,
+  env: () => Promise<Env>,
+): (result: GroupResult) => Promise<string | undefined> | undefined {
+  const secret = randomBytes(32);
+  const isChosen = (group: number) =>
+    createHash('sha256').update(secret).update(String(group)).digest().readUInt32BE(0) < share * 2 ** 32;
+  let opened: Promise<Env> | undefined;
+  return ({ ticket, trajectories }) => {
+    if (trajectories.length === 0 || !isChosen(ticket.group)) return undefined;
+    opened ??= env();
+    return opened.then(async (world) => {
+      for (const one of trajectories) {
+        const found = await recheck(world, one, true);
+        if (!found) continue;
+        const { turn, what, recorded, now } = found;
+        const cut = (text: string) => JSON.stringify(text.slice(0, 80));
+        return `played again here, turn ${turn} has another ${what}: ${cut(recorded)}, here ${cut(now)}`;
+      }
+      return undefined;
+    });
+  };
+}

@@ -1,0 +1,291 @@
+/**
+ * Results from a stranger: honest ones of a real run, mutated. None may crash the learner's side or be trained on. What no
+ * check can see is left out of the mutations: the policy's own numbers (log-probability, value, version within the lag),
+ * times, counts of attempts, and the worker's name. Lies about the world are found by playing again (`--verify`).
+ */
+import { rmSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import { deflateRawSync, deflateSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifierOf } from '../../actors/cluster/verifier.ts';
+import { startRun } from '../../actors/tree.ts';
+import { episodeCheck } from '../../src/cluster/episode-check.ts';
+import { TicketIssuer } from '../../src/cluster/issuer.ts';
+import { MemoryServer } from '../../src/cluster/memory-broker.ts';
+import { decodeResult, encodeResult, type GroupResult } from '../../src/cluster/result.ts';
+import { SimulatedClock } from '../../src/core/clock.ts';
+import type { Env } from '../../src/core/env.ts';
+import { LongplayError } from '../../src/core/errors.ts';
+import { Rng } from '../../src/core/rng.ts';
+import type { GroupTicket } from '../../src/core/ticket.ts';
+import type { Trajectory } from '../../src/core/trajectory.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
+import { plainTrajectory } from '../../src/record/trace.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
+import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
+
+const folder = temporaryFolder('hostile');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Honest {
+  readonly result: GroupResult;
+  readonly vocabSize: number;
+  readonly check: (trajectories: readonly Trajectory[]) => string | undefined;
+  readonly env: Env;
+}
+let honest: Honest[];
+
+beforeAll(async () => {
+  const config = smallConfig({ rollout: { groupSize: 2, concurrentGroups: 4, maxBatch: 16 } });
+  const groups = new Map<number, readonly Trajectory[]>();
+  const run = await startRun({
+    config,
+    dir: folder,
+    mode: 'serial',
+    envModule: textcraftUrl,
+    learn: true,
+    onEpisodes: (trajectories) => groups.set(trajectories[0]!.group, trajectories),
+  });
+  await run.train();
+  await run.stop();
+  const world = await loadWorld(textcraftUrl);
+  const { codec, model } = setUpLocalPolicy(config, world.view, undefined);
+  const env = world.createEnv!(config.env.options);
+  const check = episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder: 'choice' });
+  honest = [...groups.values()].slice(0, 6).map((trajectories) => {
+    const { group, task, horizon } = trajectories[0]!;
+    const purpose = { name: 'train', temperature: 1, seed: 1 };
+    const ticket: GroupTicket = { group, task, horizon, size: trajectories.length, purpose, version: 0 };
+    const digests = Object.fromEntries([0, 1, 2, 3, 4, 5].map((version) => [version, 'd'.repeat(64)]));
+    const result = { ticket, worker: 'w', delivery: 1, digests, failed: [], trajectories };
+    return { result, vocabSize: model.vocabSize, check, env };
+  });
+}, 120_000);
+
+/** Says why a result is refused, as the issuer does; undefined where it counts. @throws what would crash the learner */
+async function refusal({ result, vocabSize, check, env }: Honest, bytes: Uint8Array): Promise<string | undefined> {
+  try {
+    const decoded = decodeResult(bytes, result.ticket, vocabSize);
+    return check(decoded.trajectories) ?? (await verifierOf(1, async () => env)(decoded));
+  } catch (thrown) {
+    if (thrown instanceof LongplayError) return thrown.message;
+    throw thrown;
+  }
+}
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** Keys whose values nobody can check: the policy's own numbers, times and counts, and what the learner numbers anew. */
+const UNSEEN: ReadonlySet<string> = new Set([
+  ...['logprob', 'value', 'likeliest', 'actMs', 'envMs', 'stages', 'attempt', 'episode', 'view'],
+  ...['worker', 'delivery', 'digests', 'failed', 'version'],
+]);
+
+/** Places of a value, as chains of keys. */
+function placesOf(value: Json, path: readonly string[] = []): (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return [path];
+  return [
+    path,
+    ...Object.keys(value).flatMap((key) =>
+      UNSEEN.has(key) ? [] : placesOf((value as Record<string, Json>)[key]!, [...path, key]),
+    ),
+  ];
+}
+
+const STRANGE: readonly (string | number | boolean | null | object)[] = [
+  ...[null, true, false, '', 'x', '__proto__', -1, 0.5, 2 ** 31, 2 ** 53, 1e308, [], {}, [[]], '\u0000', '\ud800'],
+  { __proto__: null, constructor: 1 },
+];
+
+/** One change somewhere in the JSON; undefined where it changed nothing. */
+function mutatedJson(text: string, places: readonly (readonly string[])[], rng: Rng): string {
+  const whole = JSON.parse(text) as Json;
+  const path = places[1 + rng.int(places.length - 1)]!;
+  let at = whole as Record<string, Json>;
+  for (const key of path.slice(0, -1)) at = at[key] as Record<string, Json>;
+  const key = path.at(-1)!;
+  const now = at[key]!;
+  const kinds = [
+    () => (Array.isArray(at) ? at.splice(Number(key), 1) : delete at[key]),
+    () => {
+      at[key] = STRANGE[rng.int(STRANGE.length)] as Json;
+    },
+    () => {
+      if (typeof now === 'number') at[key] = now + [1, -1, 0.25, 1e9, -1e9][rng.int(5)]!;
+      else if (typeof now === 'string') at[key] = rng.int(2) === 0 ? `${now}.` : now.slice(1);
+      else if (typeof now === 'boolean') at[key] = !now;
+      else if (Array.isArray(now) && now.length > 0) {
+        if (rng.int(2) === 0) now.push(now[rng.int(now.length)]!);
+        else now.reverse();
+      }
+    },
+  ];
+  kinds[rng.int(kinds.length)]!();
+  const changed = JSON.stringify(whole);
+  // Numbers that JSON can write and no computer hold.
+  return rng.int(50) === 0 ? changed.replace(/"reward":-?[\d.]+/, '"reward":1e999') : changed;
+}
+
+function mutatedBytes(bytes: Uint8Array, rng: Rng): Uint8Array {
+  const copy = Buffer.from(bytes);
+  const at = rng.int(copy.length);
+  switch (rng.int(4)) {
+    case 0:
+      copy[at]! ^= 1 + rng.int(255);
+      return copy;
+    case 1:
+      return copy.subarray(0, at);
+    case 2:
+      return Buffer.concat([copy.subarray(0, at), Buffer.from([rng.int(256)]), copy.subarray(at)]);
+    default:
+      return Buffer.concat([copy.subarray(0, at), copy.subarray(Math.min(copy.length, at + 1 + rng.int(20)))]);
+  }
+}
+
+/** Where two texts begin to differ. */
+function changeOf(before: string, after: string): string {
+  let at = 0;
+  while (before[at] === after[at] && at < before.length) at++;
+  const around = (text: string) => text.slice(Math.max(0, at - 200), at + 60);
+  return `${around(before)} >>> ${around(after)}`;
+}
+
+/** What of a result is trained on, or changes a book. The members of a group have no order, nor has the table of actions. */
+function essence({ ticket, gaveUp, trajectories }: GroupResult): unknown {
+  const episodes = trajectories.map(({ turns, actionTable, ...one }) => {
+    const read = turns.map(({ actions, ...turn }) => ({
+      ...turn,
+      texts: Array.from(actions, (at) => actionTable[at]),
+    }));
+    return JSON.stringify({ ...plainTrajectory({ ...one, actionTable: [], turns: [] }), read }, (key, value) =>
+      UNSEEN.has(key) ? undefined : value,
+    );
+  });
+  return { ticket, gaveUp, episodes: episodes.sort() };
+}
+
+describe('a result from a stranger', () => {
+  it('that is honest counts', async () => {
+    expect(honest.length).toBeGreaterThan(3);
+    for (const one of honest) expect(await refusal(one, encodeResult(one.result))).toBeUndefined();
+  });
+
+  const count = process.env.LONGPLAY_LONG === '1' ? 100_000 : 2000;
+  it(`that was changed does not, nor does it harm: ${count} mutations`, async () => {
+    const rng = Rng.fromSeed(Number(process.env.LONGPLAY_ATTACK_SEED ?? 1));
+    const tally = { refused: 0, same: 0, reasons: new Map<string, number>() };
+    const texts = honest.map(({ result }) =>
+      JSON.stringify({ ...result, trajectories: result.trajectories.map(plainTrajectory) }),
+    );
+    const encoded = honest.map(({ result }) => encodeResult(result));
+    const places = texts.map((text) => placesOf(JSON.parse(text) as Json));
+    for (let n = 0; n < count; n++) {
+      const which = rng.int(honest.length);
+      const one = honest[which]!;
+      const byBytes = rng.int(3) === 0;
+      const text = byBytes ? undefined : mutatedJson(texts[which]!, places[which]!, rng);
+      const bytes = text === undefined ? mutatedBytes(encoded[which]!, rng) : deflateSync(text, { level: 1 });
+      const why = await refusal(one, bytes);
+      if (why === undefined) {
+        // Nothing of what counts may differ.
+        const decoded = decodeResult(bytes, one.result.ticket, one.vocabSize);
+        if (!isDeepStrictEqual(essence(decoded), essence(one.result))) {
+          throw new Error(`mutation ${n} counts: ${text === undefined ? 'bytes' : changeOf(texts[which]!, text)}`);
+        }
+        tally.same++;
+      } else {
+        tally.refused++;
+        const kind = why.replace(/[\d.]+/g, 'n').slice(0, 40);
+        tally.reasons.set(kind, (tally.reasons.get(kind) ?? 0) + 1);
+      }
+    }
+    console.log(
+      `${count} hostile results: ${tally.refused} refused for ${tally.reasons.size} reasons, ${tally.same} the same as before, 0 trained`,
+    );
+    expect(tally.refused).toBeGreaterThan(0.9 * count);
+    expect(tally.reasons.size).toBeGreaterThan(40);
+  }, 1_200_000);
+
+  it('that is a bomb, or no bytes of ours, is refused before it is large', async () => {
+    const one = honest[0]!;
+    const bomb = deflateSync(Buffer.alloc(300 * 2 ** 20), { level: 1 });
+    expect(bomb.length).toBeLessThan(2 ** 22);
+    expect(await refusal(one, bomb)).toMatch(/its bytes/);
+    expect(await refusal(one, new Uint8Array(9 * 2 ** 20))).toMatch(/expected at most 8388608/);
+    expect(await refusal(one, deflateRawSync('{}'))).toMatch(/its bytes/);
+    expect(await refusal(one, deflateSync('['.repeat(1_000_000)))).toMatch(/not JSON/);
+  });
+
+  const lies: readonly (readonly [string, (one: Trajectory) => Trajectory, RegExp])[] = [
+    ['a reward', (one) => withLast(one, (turn) => ({ ...turn, reward: turn.reward === 0 ? 1 : 0 })), /another reward/],
+    ['an observation', (one) => ({ ...one, finalObservation: `${one.finalObservation}!` }), /another observation/],
+    [
+      'the end',
+      (one) => ({ ...one, end: one.end === 'truncated' ? 'terminated' : 'truncated' }),
+      /another end|cut after/,
+    ],
+    ['success', (one) => ({ ...one, success: !one.success }), /success/],
+  ];
+  for (const [what, lie, pattern] of lies) {
+    it(`that lies about ${what} is found out by playing again`, async () => {
+      const one = honest[0]!;
+      const [first, ...rest] = one.result.trajectories;
+      const bytes = encodeResult({ ...one.result, trajectories: [lie(first!), ...rest] });
+      expect(await refusal(one, bytes)).toMatch(pattern);
+    });
+  }
+});
+
+function withLast(
+  one: Trajectory,
+  change: (turn: Trajectory['turns'][number]) => Trajectory['turns'][number],
+): Trajectory {
+  return { ...one, turns: one.turns.map((turn, t) => (t === one.turns.length - 1 ? change(turn) : turn)) };
+}
+
+describe('a worker that sends what cannot be believed', () => {
+  it('three times in a row is shut out, is told so once, and honest ones go on', async () => {
+    const clock = new SimulatedClock();
+    const server = new MemoryServer(clock, Rng.fromSeed(1), 1000);
+    const { result, vocabSize } = honest[0]!;
+    const heard = { results: [] as string[], refused: [] as string[], shutOut: [] as string[] };
+    const issuer = new TicketIssuer({
+      broker: server.connect(),
+      clock,
+      vocabSize,
+      digestOf: () => undefined,
+      verify: ({ worker }) => Promise.resolve(worker === 'liar' ? 'a lie' : undefined),
+      onResult: ({ worker }) => heard.results.push(worker),
+      onRefused: (_, worker, why) => heard.refused.push(`${worker}: ${why}`),
+      onShutOut: (worker) => heard.shutOut.push(worker),
+      onError: (thrown) => {
+        throw thrown;
+      },
+    });
+    issuer.issue([result.ticket]);
+    issuer.start();
+    const pass = async () => {
+      for (let n = 0; n < 300; n++) {
+        for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+        clock.advance(clock.untilNext ?? 1);
+      }
+    };
+    const worker = server.connect();
+    for (let n = 0; n < 5; n++) {
+      await pass();
+      const [name] = await worker.tickets().then((names) => [...names].slice(-1));
+      await worker.putResult(name!, encodeResult({ ...result, worker: 'liar' }));
+      await pass();
+    }
+    expect(heard.refused.length).toBe(5);
+    expect(heard.refused[2]).toBe('liar: a lie');
+    expect(heard.refused[4]).toMatch(/results in a row could not be believed/);
+    expect(heard.shutOut).toEqual(['liar']);
+    const [name] = await worker.tickets().then((names) => [...names].slice(-1));
+    await worker.putResult(name!, encodeResult({ ...result, worker: 'honest' }));
+    await pass();
+    expect(heard.results).toEqual(['honest']);
+    expect(issuer.counts).toMatchObject({ outstanding: 0, refused: 5, results: 1 });
+    issuer.stop();
+  }, 60_000);
+});
