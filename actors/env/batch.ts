@@ -4,6 +4,7 @@
  * one plain array instead: cloning a typed array costs as much as the rest of a small message.
  */
 import type { EnvStep, First } from '../../src/core/env.ts';
+import { FAILURE_CAUSES } from '../../src/core/failure.ts';
 import type { Close, EnvCommand, EnvEvent, Failed, Open, Step } from './protocol.ts';
 
 /** Batch of commands to a host, in order. */
@@ -178,35 +179,110 @@ export function unpackEvents(batch: EventBatch): EnvEvent[] {
   return out;
 }
 
+/** Characters of observations and new actions up to which events travel as one message. */
+const CHARS_PER_MESSAGE = 2 ** 22;
+/** Most events of one message. */
+const EVENTS_PER_MESSAGE = 2 ** 14;
+
+/** Cuts events, in order, into messages of a size that `readEvents` takes. One long event is a message of its own. */
+export function* portions(events: readonly EnvEvent[]): Generator<readonly EnvEvent[]> {
+  let from = 0;
+  let chars = 0;
+  for (let i = 0; i < events.length; i++) {
+    const event = events[i]!;
+    if (event.type === 'observed') {
+      chars += event.step.observation.length;
+      for (const text of event.newActions) chars += text.length;
+    }
+    if (chars < CHARS_PER_MESSAGE && i - from < EVENTS_PER_MESSAGE - 1) continue;
+    yield events.slice(from, i + 1);
+    from = i + 1;
+    chars = 0;
+  }
+  if (from === 0) yield events;
+  else if (from < events.length) yield events.slice(from);
+}
+
 /**
- * Reads a batch that came out of a host, trusting nothing: env code shares its process.
+ * Reads a batch that came out of a host, trusting nothing: env code shares its process. What an event means for its
+ * episode (bounds of the world, indices into the table of actions) is checked where the episode is known.
  * @returns undefined for anything but a batch of well-formed events
  */
 export function readEvents(batch: unknown): EnvEvent[] | undefined {
   try {
-    const events = unpackEvents(batch as EventBatch);
-    return events.every(isEvent) ? events : undefined;
+    if (!isBatch(batch)) return undefined;
+    const events = unpackEvents(batch);
+    return events.every(isEvent) ? events.map(plain) : undefined;
   } catch {
     return undefined;
   }
 }
 
-function isEvent(event: EnvEvent): boolean {
-  if (!Number.isInteger(event.episode)) return false;
-  if (event.type === 'failed') {
-    const { cause, where, message } = event.failure;
-    return typeof cause === 'string' && typeof where === 'string' && typeof message === 'string';
+/** Checks sizes before anything is made of them: an array may state a length of four billion and hold nothing. */
+function isBatch(batch: unknown): batch is EventBatch {
+  if (Array.isArray(batch)) {
+    if (batch.length === 0 || batch.length % 6 !== 0 || batch.length > 6 * FEW) return false;
+    return batch.every((kind, at) => at % 6 !== 0 || (isKind(kind) && kind !== FAILED));
   }
-  const { turn, step, envMs, actions, newActions } = event;
+  const { heads, numbers, observations, actions, newActions, failures } = batch as EventColumns;
+  if (!(heads instanceof Int32Array && numbers instanceof Float64Array && actions instanceof Int32Array)) return false;
+  const count = heads.length / 5;
+  if (!Number.isInteger(count) || count > EVENTS_PER_MESSAGE || numbers.length !== 2 * count) return false;
+  if (!(isDense(failures, 'object') && isDense(observations, 'string') && isDense(newActions, 'string'))) return false;
+  let [failed, listed, added] = [0, 0, 0];
+  for (let at = 0; at < heads.length; at += 5) {
+    if (!isKind(heads[at])) return false;
+    if (heads[at] === FAILED) {
+      failed++;
+      continue;
+    }
+    const [some, more] = [heads[at + 3]!, heads[at + 4]!];
+    if (some < 0 || more < 0) return false;
+    listed += some;
+    added += more;
+  }
+  if (failures.length !== failed || observations.length !== count - failed) return false;
+  return listed === actions.length && added === newActions.length;
+}
+
+function isKind(kind: unknown): boolean {
+  return typeof kind === 'number' && Number.isInteger(kind) && kind >= FIRST && kind <= PARTIAL;
+}
+
+function isDense(list: readonly unknown[], type: 'string' | 'object'): boolean {
+  if (!Array.isArray(list)) return false;
+  for (let i = 0; i < list.length; i++) if (typeof list[i] !== type) return false; // a hole ends it at once
+  return true;
+}
+
+/** Characters of a failure's message that a host may send; `messageOf` keeps fewer. */
+const MAX_MESSAGE = 10_000;
+
+function isEvent(event: EnvEvent): boolean {
+  if (event.type === 'failed') {
+    const { episode, failure } = event;
+    const { cause, where, message } = failure;
+    const told =
+      typeof where === 'string' && typeof message === 'string' && where.length + message.length < MAX_MESSAGE;
+    return Number.isInteger(episode) && FAILURE_CAUSES.includes(cause) && told;
+  }
+  const { episode, turn, step, envMs } = event;
   return (
     event.type === 'observed' &&
+    Number.isInteger(episode) &&
     Number.isInteger(turn) &&
-    typeof envMs === 'number' &&
+    Number.isFinite(envMs) &&
     typeof step.observation === 'string' &&
-    (step.kind === 'first' || Number.isFinite(step.reward)) &&
-    actions instanceof Int32Array &&
-    newActions.every((text) => typeof text === 'string')
+    (step.kind === 'first' || Number.isFinite(step.reward))
   );
+}
+
+/** Failure without what else the host may have put there. */
+function plain(event: EnvEvent): EnvEvent {
+  if (event.type === 'observed') return event;
+  const { episode, failure } = event;
+  const { cause, where, message } = failure;
+  return { type: 'failed', episode, failure: { cause, where, message } };
 }
 
 function isPlain(batch: CommandBatch | EventBatch): batch is readonly (number | string)[] {

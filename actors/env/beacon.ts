@@ -33,6 +33,7 @@ export function writeShared(shared: Int32Array<SharedArrayBuffer>): Beacon {
       shared[CALLS]!++;
       Atomics.store(shared, CURRENT, episode);
     },
+    show: (episode) => void Atomics.store(shared, CURRENT, episode),
     leave: () => void Atomics.store(shared, CURRENT, -1),
     began: () => void shared[BEGAN]!++,
   };
@@ -80,6 +81,10 @@ export function writeFile(fd: number): Beacon {
     enter(episode) {
       words[CURRENT] = episode;
       words[CALLS]!++;
+      write();
+    },
+    show(episode) {
+      words[CURRENT] = episode;
       write();
     },
     leave() {

@@ -3,7 +3,9 @@
  * with `typeof`, and copied into a plain one; everything behind works on the copy.
  */
 import { ACTION_LIMITS, type Env, type EnvStep, type First, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
+import { messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
+import type { Observed } from './protocol.ts';
 
 /** Breach of the environment's contract, with the cause and message of the failure. */
 export class BrokenContract extends Error {
@@ -35,10 +37,14 @@ export function boundsOf(env: Env): StepBounds {
   return { minReward, maxReward, maxObservationChars };
 }
 
-const KEYS: ReadonlySet<string> = new Set(['kind', 'observation', 'reward', 'success', 'partial']);
+/** True for bounds as `boundsOf` makes them; of any value. */
+export function isBounds(value: unknown): value is StepBounds {
+  const { minReward, maxReward, maxObservationChars } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  return [minReward, maxReward, maxObservationChars].every(Number.isFinite);
+}
 
 /**
- * Copies an env's answer to `open` (`opening`) or to an action.
+ * Copies an env's answer to `open` (`opening`) or to an action. What else the answer holds is not looked at.
  * @throws {BrokenContract} unless it is such an answer
  */
 export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): First | EnvStep {
@@ -49,7 +55,6 @@ export function copyStep(bounds: StepBounds, step: unknown, opening: boolean): F
     const message = `observation has ${observation.length} characters, the env states at most ${bounds.maxObservationChars}`;
     throw new BrokenContract('oversized', message);
   }
-  for (const key in step) if (!KEYS.has(key)) checkClonable(step);
   if (opening ? kind !== 'first' : kind !== 'mid' && kind !== 'terminated') {
     const got = typeof kind === 'string' ? kind.slice(0, 40) : typeof kind;
     throw new BrokenContract('protocol', `an env must not answer ${opening ? 'open' : 'an action'} with ${got}`);
@@ -115,11 +120,36 @@ export function copyActions(listed: unknown): readonly string[] {
   return copy;
 }
 
+/**
+ * Checks an answer once more where its host cannot be believed, which shares its process with env code.
+ * @param listed texts in the episode's action table so far
+ * @param bounds of the env, where it states any
+ * @returns false for an answer that `copyStep` and `copyActions` would not have let pass
+ */
+export function isWithin({ step, actions, newActions }: Observed, listed: number, bounds?: StepBounds): boolean {
+  const texts = listed + newActions.length;
+  if (actions.length > ACTION_LIMITS.count) return false;
+  for (const index of actions) if (!(index >= 0 && index < texts)) return false;
+  for (const { length } of newActions) if (length > ACTION_LIMITS.chars) return false;
+  if (!bounds) return true;
+  const { minReward, maxReward, maxObservationChars } = bounds;
+  if (step.observation.length > maxObservationChars) return false;
+  return step.kind === 'first' || (step.reward >= minReward && step.reward <= maxReward);
+}
+
+/** Failure that something thrown by an env stands for; of any value, and without throwing itself. */
+export function failureOf(thrown: unknown): readonly [cause: FailureCause, message: string] {
+  try {
+    if (thrown instanceof BrokenContract) return [thrown.failureCause, messageOf(thrown)];
+  } catch {} // a proxy need not tell its prototype
+  return ['threw', messageOf(thrown)];
+}
+
 function checkClonable(value: unknown): void {
   try {
     structuredClone(value);
   } catch (error) {
-    throw new BrokenContract('unclonable', (error as Error).message);
+    throw new BrokenContract('unclonable', messageOf(error));
   }
 }
 

@@ -107,6 +107,7 @@ export class Dispatch {
       this.#tryNext(slot);
       return;
     }
+    host?.unwatch?.();
     for (const { record, command } of slot.queue.splice(0)) if (this.#isOpen(record)) this.#askNow(record, command);
   }
 

@@ -2,7 +2,7 @@
  * Env host away from the main thread: the data port carries batches, the control port comlink calls. Where it lives (a
  * piscina thread, a child process) is the business of `env-thread.ts` and `env-process.ts`.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import * as Comlink from 'comlink';
 import { type StepFault, stepFault } from '../../src/chaos/injector.ts';
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
@@ -10,7 +10,8 @@ import type { Env } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world.ts';
-import { type CommandBatch, packEvents, unpackCommands } from './batch.ts';
+import { type CommandBatch, packEvents, portions, unpackCommands } from './batch.ts';
+import { boundsOf, type StepBounds } from './check.ts';
 import { type Beacon, HostCore } from './host-core.ts';
 
 /** Task of a host: everything it is made from; plain data. */
@@ -24,6 +25,8 @@ export interface HostTask {
   readonly listActions: boolean;
   readonly where: string;
   readonly chaos?: HostChaos | undefined;
+  /** True to show in the beacon whose timers and promises run, too: it is to be found whose code ends the hosts. */
+  readonly watchful?: boolean | undefined;
 }
 
 /** Faults that the host performs. */
@@ -37,6 +40,8 @@ export interface HostChaos {
 export interface HostControl {
   /** Resolves once the worlds are started. @throws what a module threw */
   ready(): Promise<readonly EnvFacts[]>;
+  /** Ends the showing of timers and promises in the beacon. */
+  unwatch(): void;
   health(): { readonly episodes: number; readonly calls: number; readonly heapUsed: number };
   /** Closes all sessions, releases what the worlds started, and ends the host. */
   stop(): void;
@@ -46,6 +51,8 @@ export interface HostControl {
 export interface EnvFacts {
   readonly id: string;
   readonly replay: 'exact' | 'never';
+  /** Bounds that the world states; absent where it states none, and breaks its contract when it is opened. */
+  readonly bounds?: StepBounds | undefined;
 }
 
 /**
@@ -67,7 +74,9 @@ export async function runHost(
     listActions: task.listActions,
     where: task.where,
     now: () => performance.now(),
-    emit: (events) => data.postMessage(packEvents(events)),
+    emit(events) {
+      for (const some of portions(events)) data.postMessage(packEvents(some));
+    },
     soon: setImmediate,
     beacon,
     track: (episode, call) => running.run(episode, call),
@@ -81,11 +90,14 @@ export async function runHost(
   process.on('uncaughtException', floating);
   process.on('unhandledRejection', floating);
   blameExits(running, beacon);
+  const watch = watchCallbacks(running, beacon);
+  if (task.watchful) watch.enable();
   const loaded = startWorlds(task.envs, task.where, envs);
   loaded.catch(() => {}); // told through `ready`
   await new Promise<void>((stop) => {
     const api: HostControl = {
       ready: () => loaded.then(({ facts }) => facts),
+      unwatch: () => void watch.disable(),
       health: () => ({ episodes: core.episodes, calls: core.calls, heapUsed: process.memoryUsage().heapUsed }),
       stop,
     };
@@ -107,6 +119,22 @@ function blameExits(running: AsyncLocalStorage<number>, beacon: Beacon): void {
     if (episode !== undefined) beacon.enter(episode);
     return exit(code);
   };
+}
+
+/**
+ * Hook that shows in the beacon the episode whose timer or promise runs, so that one that never returns has a name. It costs
+ * two entries a callback, and so is on only while a culprit is sought.
+ */
+function watchCallbacks(running: AsyncLocalStorage<number>, beacon: Beacon) {
+  return createHook({
+    before() {
+      const episode = running.getStore();
+      if (episode !== undefined) beacon.show(episode);
+    },
+    after() {
+      if (running.getStore() !== undefined) beacon.leave();
+    },
+  });
 }
 
 /** Fault options of a `HostCore` under chaos; none without. */
@@ -147,11 +175,19 @@ export async function startWorlds(
       const one = await openWorld(world, id, { ...options }, where, shared);
       opened.push(one);
       envs.set(id, one.env);
-      facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact' });
+      facts.push({ id, replay: one.env.replay === 'never' ? 'never' : 'exact', bounds: statedBounds(one.env) });
     }
     return { facts, dispose };
   } catch (thrown) {
     await dispose().catch(() => {}); // the first mistake is the one to tell
     throw thrown;
+  }
+}
+
+function statedBounds(env: Env): StepBounds | undefined {
+  try {
+    return boundsOf(env);
+  } catch {
+    return undefined; // told when it is opened
   }
 }

@@ -14,6 +14,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { LongplayError, messageOf } from '../../src/core/errors.ts';
 import type { Failure, FailureCause } from '../../src/core/failure.ts';
+import { isWithin, type StepBounds } from './check.ts';
 import { Dispatch } from './dispatch.ts';
 import { type HostVariables, hostEnvironment } from './host-environment.ts';
 import { HostProcesses } from './host-processes.ts';
@@ -21,7 +22,17 @@ import { HostThreads } from './host-threads.ts';
 import type { Host, HostFactory } from './hosts.ts';
 import { startInlineHost } from './inline-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec, Observed, Open } from './protocol.ts';
-import { deadlineOf, judge, newEpisode, newSlot, type OpenEpisode, type Slot, suspects } from './slot.ts';
+import {
+  awaits,
+  deadlineOf,
+  judge,
+  newEpisode,
+  newSlot,
+  type OpenEpisode,
+  type Slot,
+  suspects,
+  type Verdict,
+} from './slot.ts';
 
 export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' | 'stepDeadlineMs' | 'openDeadlineMs'> {
   readonly envs: readonly EnvSpec[];
@@ -106,6 +117,8 @@ class Pool implements EnvPool {
   readonly #ids: ReadonlySet<string>;
   /** Ids of worlds whose actions must not be repeated. */
   readonly #unrepeatable = new Set<string>();
+  /** Bounds that the worlds state. */
+  readonly #bounds = new Map<string, StepBounds>();
   readonly #failed: Partial<{ [C in FailureCause]: number }> = {};
   readonly #pollMs: number;
   #observed = 0;
@@ -233,13 +246,13 @@ class Pool implements EnvPool {
         // A host that ends by an error has found no episode to blame for it (see `runHost`), and what is no answer may
         // have been sent by any: guessing would be wrong.
         const unknown = cause === 'threw' || cause === 'protocol';
-        const found = unknown ? [] : suspects(slot, host?.beacon(), this.#episodes);
-        this.#replace(slot, found, cause, message);
+        const found = suspects(slot, unknown ? undefined : host?.beacon(), this.#episodes);
+        this.#replace(slot, { ...found, cause, message });
       },
     };
     const where = slot.where;
     const faults = this.#chaos && { spec: this.#chaos.spec, slowMs: SLOW_SHARE * stepDeadlineMs };
-    const made = { envs, listActions, where, chaos: faults };
+    const made = { envs, listActions, where, chaos: faults, watchful: slot.careful > 0 };
     if (this.#factory) host = await this.#factory.start(made, listener, startMs);
     else {
       const deadlineMs = (episode: number) => deadlineOf(this.#episodes.get(episode), this.#options);
@@ -252,10 +265,13 @@ class Pool implements EnvPool {
       return;
     }
     slot.host = host;
-    for (const { id, replay } of host.facts) if (replay === 'never') this.#unrepeatable.add(id);
+    for (const { id, replay, bounds } of host.facts) {
+      if (replay === 'never') this.#unrepeatable.add(id);
+      if (bounds) this.#bounds.set(id, bounds);
+    }
     slot.failedStarts = 0;
-    slot.calls = -1;
-    slot.movedAt = this.#clock.now();
+    slot.calls = slot.began = slot.shown = -1;
+    slot.respondedAt = slot.movedAt = this.#clock.now();
     this.#dispatch.started(slot);
   }
 
@@ -269,14 +285,30 @@ class Pool implements EnvPool {
       } else if (record.slot !== slot || !(record.pending || record.restoring) || !this.#accept(record, event)) {
         const turn = event.type === 'observed' ? ` of turn ${event.turn}` : '';
         const message = `an answer${turn} that episode ${event.episode} did not wait for`;
-        this.#replace(slot, record && isRepeated(record, event) ? [record] : [], 'protocol', message);
+        const culprits = record && isRepeated(record, event) ? [record] : [];
+        this.#replace(slot, { culprits, shown: false, cause: 'protocol', message });
         return;
       }
     }
   }
 
-  /** @returns false for an answer to something else than the command in hand */
+  /** Asks a host for a sign of life. */
+  #call(slot: Slot, host: Host): void {
+    slot.calling = true;
+    const responded = () => {
+      if (slot.host !== host) return;
+      slot.calling = false;
+      slot.respondedAt = this.#clock.now();
+    };
+    if (host.settled) host.settled().then(responded, () => {});
+    else responded();
+  }
+
+  /** @returns false for what cannot be the answer to the command in hand */
   #accept(record: OpenEpisode, event: EnvEvent): boolean {
+    const listed = record.restoring ? 0 : record.listed;
+    const bounds = this.#bounds.get(record.open.task.env);
+    if (event.type === 'observed' && !isWithin(event, listed, bounds)) return false;
     this.#dispatch.answered(record);
     if (event.type === 'failed') {
       this.#fail(record, event.failure);
@@ -294,6 +326,7 @@ class Pool implements EnvPool {
     }
     record.pending = record.step = undefined;
     record.last = event;
+    record.listed += event.newActions.length;
     if (event.turn > 0) this.#chaos?.answered(event.episode);
     if (event.step.kind === 'terminated') this.#drop(record);
     this.#observed++;
@@ -331,9 +364,12 @@ class Pool implements EnvPool {
   }
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
-  #replace(slot: Slot, blamed: readonly OpenEpisode[], cause: FailureCause, message: string): void {
+  #replace(slot: Slot, { culprits: blamed, shown, cause, message }: Verdict): void {
     const tried = slot.trial?.record;
-    const culprits = blamed.length === 0 && tried && slot.episodes.has(tried) ? [tried] : blamed;
+    // One whose code was not shown is cleared, but not again and again: a beacon that lies would end hosts for ever.
+    const cleared = shown && this.#replacedInRow === 0;
+    const onTrial = blamed.length === 0 && !cleared && tried && slot.episodes.has(tried);
+    const culprits = onTrial ? [tried] : blamed;
     // No suspect, or one blamed in vain: from now on one command at a time, so that the next end has one suspect.
     if (culprits.length === 0 || this.#replacedInRow > 0) slot.careful = 2 * slot.episodes.size + 2;
     slot.trial = undefined;
@@ -342,6 +378,7 @@ class Pool implements EnvPool {
     slot.host = undefined;
     slot.replaced++;
     slot.sent = 0;
+    slot.calling = false;
     slot.outbox = [];
     // Restored before the failure is emitted: a listener may open the next episode at once.
     const lost: OpenEpisode[] = [];
@@ -404,7 +441,8 @@ class Pool implements EnvPool {
     this.#dispatch.recount();
     for (const slot of this.#slots) {
       const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, wasBusy);
-      if (found) this.#replace(slot, found.culprits, found.cause, found.message);
+      if (found) this.#replace(slot, found);
+      else if (slot.host && !slot.calling && awaits(slot)) this.#call(slot, slot.host);
     }
     if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#pollMs, () => this.#poll());
   }

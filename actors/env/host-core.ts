@@ -7,13 +7,15 @@ import { misbehave } from '../../src/chaos/misbehave.ts';
 import type { Env, EnvStep, First, MaybePromise, Session } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
-import { BrokenContract, boundsOf, copyActions, copyStep, countPartial, type StepBounds } from './check.ts';
+import { BrokenContract, boundsOf, copyActions, copyStep, countPartial, failureOf, type StepBounds } from './check.ts';
 import type { EnvCommand, EnvEvent, Open, Step } from './protocol.ts';
 
 /** Beacon that shows outside observers where the host is; called before and after every call into an env. */
 export interface Beacon {
   /** Enters a call into the env of `episode`. */
   enter(episode: number): void;
+  /** Shows that code which `episode` started runs again, without a call: a timer, a promise. */
+  show(episode: number): void;
   /** Leaves the call, which has returned (its promise may still be open). */
   leave(): void;
   /** Counts one more command begun. */
@@ -68,7 +70,7 @@ const NONE = new Int32Array(0);
 const NO_TEXTS: readonly string[] = [];
 /** Milliseconds after which the events of a long batch are sent before its end, so that they do not count as late. */
 const FLUSH_MS = 10;
-const noBeacon: Beacon = { enter() {}, leave() {}, began() {} };
+const noBeacon: Beacon = { enter() {}, show() {}, leave() {}, began() {} };
 
 export class HostCore {
   readonly #options: HostOptions;
@@ -152,13 +154,16 @@ export class HostCore {
     this.#episodes.set(number, episode);
     const began = this.#options.now();
     this.#guard(episode, () => {
-      const opened = this.#enter(episode, () => env.open(task));
+      const { opened, slow } = this.#enter(episode, () => {
+        const opened = env.open(task);
+        return { opened, slow: isPromise(opened) };
+      });
       const replay = command.replay ?? [];
-      if (isPromise(opened) || replay.length > 0) return this.#openSlowly(episode, opened, replay, began);
-      episode.session = opened;
+      if (slow || replay.length > 0) return this.#openSlowly(episode, opened, replay, began);
+      episode.session = opened as Session;
       this.#observe(
         episode,
-        this.#enter(episode, () => copyStep(episode.bounds, opened.first, true)),
+        this.#enter(episode, () => copyStep(episode.bounds, (opened as Session).first, true)),
         began,
       );
       return undefined;
@@ -310,8 +315,8 @@ export class HostCore {
 
   #fail(episode: Episode, thrown: unknown): void {
     if (episode.closed) return;
-    const cause = thrown instanceof BrokenContract ? thrown.failureCause : 'threw';
-    this.#push(this.#failed(episode.number, cause, messageOf(thrown)));
+    const [cause, message] = this.#enter(episode, () => failureOf(thrown)); // making a message may run the env's code
+    this.#push(this.#failed(episode.number, cause, message));
     this.#release(episode);
   }
 
@@ -330,8 +335,11 @@ export class HostCore {
     const { session } = episode;
     if (!session) return;
     try {
-      const closing = this.#enter(episode, () => session.close());
-      if (!isPromise(closing)) return;
+      const { closing, slow } = this.#enter(episode, () => {
+        const closing = session.close();
+        return { closing, slow: isPromise(closing) };
+      });
+      if (!slow) return;
       // An error of an env that is let go changes nothing for anybody.
       const closed: Promise<void> = Promise.resolve(closing)
         .catch(() => {})
@@ -357,7 +365,7 @@ export class HostCore {
   }
 }
 
-/** True for a promise, also of another realm or library. */
+/** True for a promise, also of another realm or library. To look may run the env's code (a getter). */
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

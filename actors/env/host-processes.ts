@@ -3,13 +3,14 @@
  * of its own, and the processes that it started end with it. Costs two system calls a step and serialisation instead of
  * shared memory.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { foreignSink } from '../../src/console/terminal.ts';
 import { messageOf } from '../../src/core/errors.ts';
-import { type IpcChannel, ipcPorts } from '../../src/runtime/ipc-ports.ts';
+import { streamPorts } from '../../src/runtime/stream-ports.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { FileBeacon } from './beacon.ts';
 import {
@@ -21,16 +22,19 @@ import {
   hostTask,
   startRemoteHost,
 } from './hosts.ts';
-import { ports, UNCAUGHT } from './process-channel.ts';
+import { CHANNEL_FD, MAX_MESSAGE_BYTES, ports, UNCAUGHT } from './process-channel.ts';
 import { endProcessTree, HAS_GROUPS, HOST_MARK } from './process-tree.ts';
 
-/** Milliseconds after a host's exit in which the last of its stderr may come; a process that got away can hold it open. */
+/** Milliseconds after the end of a host's channel in which it exits by itself, and says why. */
+const EXIT_MS = 1000;
+/** Milliseconds after a host's exit in which its last words may come; a process that got away can hold its pipes open. */
 const LAST_WORDS_MS = 500;
 /** Characters of a child's stderr that are kept for the report of its end. */
 const STDERR_KEPT = 4000;
 /** Mebibytes of a process beside its JavaScript heap: code, stacks, buffers of messages. */
 const BESIDE_HEAP_MB = 256;
 const PAGE_BYTES = 4096;
+const GARBLED: HostEnd = { cause: 'protocol', message: 'the host sent something that is no message' };
 
 export class HostProcesses implements HostFactory {
   readonly #heapMb: number | undefined;
@@ -51,15 +55,24 @@ export class HostProcesses implements HostFactory {
     const beacon = new FileBeacon();
     const heap = this.#heapMb === undefined ? [] : [`--max-old-space-size=${this.#heapMb}`];
     const mark = randomUUID();
-    const child = fork(fileURLToPath(workerUrl(new URL('./env-process.ts', import.meta.url))), {
-      serialization: 'advanced',
-      execArgv: heap,
+    const entry = fileURLToPath(workerUrl(new URL('./env-process.ts', import.meta.url)));
+    const child = spawn(process.execPath, [...heap, entry], {
       env: { ...this.#variables, [HOST_MARK]: mark },
       detached: HAS_GROUPS,
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc', beacon.fd], // stdout is a program's to read: nothing of an env's
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', beacon.fd], // stdout is a program's to read: nothing of an env's
     });
     this.#children.add(child);
-    const [setUp, data, control] = ipcPorts(child as unknown as IpcChannel, ports.count);
+    let garbled = false;
+    const channel = streamPorts(child.stdio[CHANNEL_FD] as Duplex, {
+      count: ports.count,
+      maxBytes: MAX_MESSAGE_BYTES,
+      onEnd(malformed) {
+        garbled = malformed;
+        // One that closed its channel hears nothing any more.
+        setTimeout(() => child.kill('SIGKILL'), malformed ? 0 : EXIT_MS).unref();
+      },
+    });
+    const [setUp, data, control] = channel.ports;
     const said = foreignSink();
     child.stdout!.on('data', (chunk: Uint8Array) => said.take(chunk)).on('end', () => said.end());
     let stderr = '';
@@ -74,13 +87,15 @@ export class HostProcesses implements HostFactory {
       child.on('error', () => {}); // a process that cannot be started or told: its exit says the rest
       child.once('exit', () => {
         endProcessTree(child.pid!, mark); // before `close`, which waits for all that hold its stderr
-        setTimeout(() => child.stderr!.destroy(), LAST_WORDS_MS).unref();
+        setTimeout(() => {
+          for (const stream of child.stdio) stream?.destroy();
+        }, LAST_WORDS_MS);
       });
       child.once('close', (code, signal) => {
         this.#children.delete(child);
         beacon.read(); // the last words
         beacon.close();
-        resolve(endOf(code, signal, uncaught, stderr));
+        resolve(garbled ? GARBLED : endOf(code, signal, uncaught, stderr));
       });
     });
     const envs = options.envs.map(({ shared: _, ...spec }) => spec); // memory is not shared with another process

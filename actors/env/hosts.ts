@@ -6,6 +6,7 @@ import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoi
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { packCommands, readEvents } from './batch.ts';
 import type { BeaconReading } from './beacon.ts';
+import { isBounds } from './check.ts';
 import type { EnvFacts, HostChaos, HostControl, HostTask } from './env-host.ts';
 import type { EnvCommand, EnvEvent, EnvSpec } from './protocol.ts';
 
@@ -25,6 +26,8 @@ export interface Host {
   beacon(): BeaconReading | undefined;
   /** Resolves when its present work is done and it is still alive; absent where it cannot die. */
   settled?(): Promise<void>;
+  /** Ends the showing of whose timers and promises run. */
+  unwatch?(): void;
   /** Ends at once; `died` is not called. */
   kill(): void;
   /** Closes its sessions and ends. */
@@ -38,6 +41,8 @@ export interface HostOptions {
   readonly listActions: boolean;
   readonly where: string;
   readonly chaos?: HostChaos | undefined;
+  /** True to show whose timers and promises run, until `unwatch`. */
+  readonly watchful?: boolean | undefined;
 }
 
 /** Factory of hosts of one kind. */
@@ -68,12 +73,13 @@ export interface Residence {
 /** Milliseconds that a host has to close its sessions and release what it started before it is ended. */
 const CLOSE_MS = 5000;
 
-export function hostTask({ envs, listActions, where, chaos }: HostOptions): HostTask {
+export function hostTask({ envs, listActions, where, chaos, watchful }: HostOptions): HostTask {
   return {
     envs: envs.map((spec) => ({ ...spec, url: workerUrl(spec.url).href })),
     listActions,
     where,
     chaos,
+    watchful,
   };
 }
 
@@ -123,9 +129,12 @@ class RemoteHost implements Host {
       timer = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
     });
     const broke = await Promise.race([
-      this.#control.ready().then((facts) => {
-        this.#facts = facts;
-      }, messageOf),
+      this.#control
+        .ready()
+        .then((facts) => {
+          this.#facts = readFacts(facts);
+        })
+        .catch(messageOf),
       this.#residence.ended.then((end) => end?.message ?? 'the host ended'),
       late,
     ]);
@@ -147,6 +156,10 @@ class RemoteHost implements Host {
 
   async settled(): Promise<void> {
     await this.#control.health();
+  }
+
+  unwatch(): void {
+    this.#control.unwatch().catch(() => {});
   }
 
   overweight(): number {
@@ -172,4 +185,17 @@ class RemoteHost implements Host {
     this.#residence.data.close();
     this.#residence.control.close();
   }
+}
+
+/** Copies what a host tells of its worlds. @throws {LongplayError} ENV_BROKEN for anything else */
+function readFacts(facts: readonly EnvFacts[]): readonly EnvFacts[] {
+  const read = Array.isArray(facts) ? facts.map(readFact) : [undefined];
+  if (read.every((one) => one !== undefined)) return read;
+  throw new LongplayError('ENV_BROKEN', 'it tells no facts about its worlds');
+}
+
+function readFact({ id, replay, bounds }: EnvFacts): EnvFacts | undefined {
+  if (typeof id !== 'string') return undefined;
+  if (bounds !== undefined && !isBounds(bounds)) return undefined;
+  return { id, replay: replay === 'never' ? 'never' : 'exact', bounds };
 }

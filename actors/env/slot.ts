@@ -16,9 +16,15 @@ export interface Slot {
   outbox: EnvCommand[];
   /** Commands sent to the present host. */
   sent: number;
-  /** Calls that the beacon showed when it last moved, and the time of that. */
+  /** Calls and commands that the beacon showed when it last moved, and the time at which the host last showed life. */
   calls: number;
+  began: number;
   movedAt: number;
+  /** Episode whose code the beacon has shown since; −1 for none. */
+  shown: number;
+  /** Time at which the host's thread last responded, and whether a response is awaited. */
+  respondedAt: number;
+  calling: boolean;
   replaced: number;
   failedStarts: number;
   /**
@@ -39,6 +45,8 @@ export interface OpenEpisode {
   readonly actions: string[];
   /** Last answer emitted. */
   last: Observed | undefined;
+  /** Texts in its action table. */
+  listed: number;
   pending: 'open' | 'step' | undefined;
   /** Step in hand. */
   step: Step | undefined;
@@ -57,9 +65,8 @@ export interface Deadlines {
   readonly openDeadlineMs: number;
 }
 
-/** Verdict on a host that must be ended: the reason, and the episodes to blame; none where that cannot be known. */
-export interface Verdict {
-  readonly culprits: readonly OpenEpisode[];
+/** Verdict on a host that must be ended: the reason, and the episodes to blame. */
+export interface Verdict extends Suspicion {
   readonly cause: FailureCause;
   readonly message: string;
 }
@@ -74,7 +81,11 @@ export function newSlot(where: string): Slot {
     outbox: [],
     sent: 0,
     calls: -1,
+    began: -1,
     movedAt: 0,
+    shown: -1,
+    respondedAt: 0,
+    calling: false,
     replaced: 0,
     failedStarts: 0,
     careful: 0,
@@ -89,6 +100,7 @@ export function newEpisode(open: Open, slot: Slot): OpenEpisode {
     slot,
     actions: [...(open.replay ?? [])],
     last: undefined,
+    listed: 0,
     pending: 'open',
     step: undefined,
     ordinal: 0,
@@ -105,18 +117,32 @@ export function deadlineOf(record: OpenEpisode | undefined, { stepDeadlineMs, op
   return stepDeadlineMs;
 }
 
+/** Suspicion for the end of a host. */
+export interface Suspicion {
+  /** Episodes to blame; none where that cannot be known, or where their episode is over already. */
+  readonly culprits: readonly OpenEpisode[];
+  /** True where the beacon shows whose code it was: nobody else is to be suspected. */
+  readonly shown: boolean;
+}
+
+const UNKNOWN: Suspicion = { culprits: [], shown: false };
+
 /**
- * Episodes whose code a dead host was running: the one its beacon shows, else the one that was begun and not answered.
- * None where there are several: a guess would blame an innocent, and one command at a time finds the culprit.
+ * Suspicion for the end of a host: the episode that its beacon shows, else the one that was begun and not answered. None
+ * where there are several: a guess would blame an innocent, and one command at a time finds the culprit.
  */
-export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): readonly OpenEpisode[] {
-  if (!seen) return [];
-  const current = episodes.get(seen.current);
-  if (current) return [current];
+export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): Suspicion {
+  if (!seen) return UNKNOWN;
+  if (seen.current >= 0) return shownBy(seen.current, episodes);
   const begun = [...slot.episodes].filter(
     (record) => (record.pending || record.restoring) && record.ordinal <= seen.began,
   );
-  return begun.length === 1 ? begun : [];
+  return begun.length === 1 ? { culprits: begun, shown: false } : UNKNOWN;
+}
+
+function shownBy(episode: number, episodes: Episodes): Suspicion {
+  const record = episodes.get(episode);
+  return { culprits: record ? [record] : [], shown: true };
 }
 
 /**
@@ -135,33 +161,51 @@ export function judge(
   const seen = host.beacon()!;
   if ((host.overweight?.() ?? 0) > 0) {
     const message = 'the host holds more memory than it may';
-    return { culprits: suspects(slot, seen, episodes), cause: 'out-of-memory', message };
+    return { ...suspects(slot, seen, episodes), cause: 'out-of-memory', message };
   }
-  if (seen.current < 0 || seen.calls !== slot.calls || wasBusy) {
+  const moved = seen.calls !== slot.calls || seen.began !== slot.began || slot.respondedAt > slot.movedAt;
+  if (moved || wasBusy || !awaits(slot)) {
     slot.calls = seen.calls;
+    slot.began = seen.began;
     slot.movedAt = now;
+    slot.shown = -1;
   }
-  if (seen.current < 0) return late(slot, seen.began, deadlines, now, wasBusy);
-  // Inside one call since `movedAt`: the thread is blocked, and only this episode can be blamed.
-  const record = episodes.get(seen.current);
-  const { stepDeadlineMs, openDeadlineMs } = deadlines;
-  const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
+  if (seen.current >= 0) slot.shown = seen.current;
   const heldMs = now - slot.movedAt;
-  if (heldMs <= deadlineMs) return undefined;
-  return { culprits: record ? [record] : [], cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
+  if (slot.shown >= 0) {
+    // Inside one call, timer or promise since `movedAt`: the thread is blocked, and only this episode can be blamed.
+    const { stepDeadlineMs, openDeadlineMs } = deadlines;
+    const record = episodes.get(slot.shown);
+    const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
+    if (heldMs <= deadlineMs) return undefined;
+    return { ...shownBy(slot.shown, episodes), cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
+  }
+  // Something blocks the thread that nobody has been seen to start: a timer, an endless chain of promises, a stop.
+  if (heldMs > deadlines.openDeadlineMs + deadlines.stepDeadlineMs) {
+    const message = `the host has not responded for ${Math.round(heldMs)} ms`;
+    return { ...UNKNOWN, cause: 'timeout', message };
+  }
+  return late(slot, seen.began, deadlines, now, wasBusy);
+}
+
+/** True while an episode of the slot waits for its answer. */
+export function awaits(slot: Slot): boolean {
+  for (const { pending, restoring } of slot.episodes) if (pending || restoring) return true;
+  return false;
 }
 
 /**
- * Judges late episodes. The thread is free, so every late one is late by itself: they fail together, not one deadline
- * after the other.
+ * Judges late episodes. The thread has responded since their time was over, so every one of them is late by itself: they
+ * fail together, not one deadline after the other.
  */
 function late(slot: Slot, began: number, deadlines: Deadlines, now: number, wasBusy: boolean): Verdict | undefined {
   const culprits: OpenEpisode[] = [];
   let lateMs = 0;
   for (const record of slot.episodes) {
     if (!(record.pending || record.restoring) || record.ordinal > began) continue;
+    const deadlineMs = deadlineOf(record, deadlines);
     if (record.begunAt === undefined || wasBusy) record.begunAt = now;
-    else if (now - record.begunAt > deadlineOf(record, deadlines)) {
+    else if (now - record.begunAt > deadlineMs && slot.respondedAt - record.begunAt > deadlineMs) {
       if (record.suspect) {
         culprits.push(record);
         lateMs = Math.max(lateMs, now - record.begunAt);
@@ -170,5 +214,5 @@ function late(slot: Slot, began: number, deadlines: Deadlines, now: number, wasB
     }
   }
   if (culprits.length === 0) return undefined;
-  return { culprits, cause: 'timeout', message: `no answer for ${Math.round(lateMs)} ms` };
+  return { culprits, shown: true, cause: 'timeout', message: `no answer for ${Math.round(lateMs)} ms` };
 }

@@ -117,7 +117,8 @@ export class TerminalWriter {
   }
 
   #clean(text: string): string {
-    return redacted(printableLines(shortened(text, this.#most)));
+    // Struck out first: a cut could leave half a secret.
+    return printableLines(shortened(redacted(text), this.#most));
   }
 
   #put(text: string): void {
@@ -146,6 +147,7 @@ class ForeignText {
     for (;;) {
       const end = this.#rest.indexOf('\n');
       if (end < 0 && this.#rest.length <= FOREIGN_CHARS) return;
+      if (end < 0) this.#rest = redacted(this.#rest); // before it is cut: half a secret would not be known any more
       this.#tell(this.#rest.slice(0, end < 0 ? FOREIGN_CHARS : end));
       this.#rest = this.#rest.slice(end < 0 ? FOREIGN_CHARS : end + 1);
     }

@@ -63,7 +63,7 @@ export const MAX_PARTIAL_STEPS = 4;
 /** Most actions that a world should list at a time; a world with more lists them in stages (`Mid.partial`). */
 export const ACTIONS_PER_STAGE = 64;
 
-/** Bounds of one list of actions; a longer one fails the episode as `protocol`. Lengths in UTF-16 units. */
+/** Bounds of one list of actions; a longer one fails the episode as `oversized`. Lengths in UTF-16 units. */
 export const ACTION_LIMITS = { count: 1024, chars: 4096, totalChars: 65_536 } as const;
 
 /** Session: one running episode. Sessions are independent of each other and of the order in which they are stepped. */

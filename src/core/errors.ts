@@ -3,6 +3,8 @@
  * is data (failure.ts); a broken actor crashes and its supervisor decides.
  */
 
+import { redacted } from './secrets.ts';
+
 /** Code of an error, stable, for programs; the message is for people. */
 export type ErrorCode =
   | 'BAD_CONFIG'
@@ -71,13 +73,13 @@ export class ShapeError extends LongplayError {
 const MESSAGE_CHARS = 4000;
 
 /**
- * Message of anything that was thrown, at most 4000 characters. A value that cannot be made a text (no prototype, a
+ * Message of anything that was thrown, at most 4000 characters, without secrets of this process. A value that cannot be made a text (no prototype, a
  * `message` that throws) is named by its kind; this function never throws.
  */
 export function messageOf(thrown: unknown): string {
   try {
     const message: unknown = thrown instanceof Error ? thrown.message : thrown;
-    const text = String(message);
+    const text = redacted(String(message)); // before it is cut: half a secret would not be known any more
     return text.length > MESSAGE_CHARS ? `${text.slice(0, MESSAGE_CHARS)}…` : text;
   } catch {
     return `something without a message (${typeof thrown})`;

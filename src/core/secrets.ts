@@ -4,6 +4,11 @@
 const SECRET_NAME = /(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
 /** Shorter values are words that occur by themselves. */
 const SECRET_LENGTH = 8;
+/**
+ * Credentials in front of a URL's host, up to the last `@`. It begins at `://`, which it cannot hold itself: one that began
+ * with the scheme took minutes for 80 kB of `a.a.a.`.
+ */
+const CREDENTIALS = /:\/\/[^/?#\s]+@/g;
 /** Variables that were read as secrets, whatever their names look like. */
 const read = new Set<string>();
 
@@ -15,10 +20,16 @@ export function readSecret(name: string): string | undefined {
 
 /** Text without the values of secret variables and without credentials in URLs. */
 export function redacted(text: string, env: Readonly<Record<string, string | undefined>> = process.env): string {
-  let out = text.replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^/?#\s@]+@/gi, '$1[credentials]@');
+  let out = text.replace(CREDENTIALS, '://[credentials]@');
   for (const [name, value] of Object.entries(env)) {
     if (value === undefined || value.length < SECRET_LENGTH || !(SECRET_NAME.test(name) || read.has(name))) continue;
-    out = out.replaceAll(value, '[key]');
+    for (const form of formsOf(value)) out = out.replaceAll(form, '[key]');
   }
   return out;
+}
+
+/** A secret as it is, as a text of JSON, and as a part of a URL. */
+function formsOf(value: string): ReadonlySet<string> {
+  if (/^[\w.-]*$/.test(value)) return new Set([value]);
+  return new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
 }

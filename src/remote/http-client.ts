@@ -5,6 +5,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf, UserError } from '../core/errors.ts';
+import { redacted } from '../core/secrets.ts';
 import { RemoteError, retryAfterMs } from './retry.ts';
 
 export interface HttpClientOptions {
@@ -142,9 +143,12 @@ function read(response: IncomingMessage, maxBytes: number): Promise<string> {
   });
 }
 
-/** Excerpt of an answer, its beginning on one line: it may be a page of HTML, or hold a terminal's commands. */
+/**
+ * Excerpt of an answer, its beginning on one line: it may be a page of HTML, or hold a terminal's commands, or a key of
+ * ours, which must go before the cut that could leave half of it.
+ */
 export function excerpt(text: string, length: number): string {
-  return text
+  return redacted(text)
     .slice(0, length)
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim();

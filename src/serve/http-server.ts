@@ -52,6 +52,8 @@ export interface HttpLimits {
   readonly requestsPerSecond?: number;
   /** Milliseconds that a client has to send a request, its head and its body. Default 30000. */
   readonly receiveMs?: number;
+  /** Milliseconds in which a client may take nothing of an answer that waits for it. Default 30000. */
+  readonly sendMs?: number;
 }
 
 export interface ListenOptions extends HttpLimits {
@@ -98,6 +100,8 @@ const KEEP_ALIVE_MS = 60_000;
 const MAX_AHEAD = 64;
 /** Milliseconds that a client of unreadable bytes gets to read why, while what it still sends is dropped. */
 const LINGER_MS = 500;
+/** Milliseconds in which a client may take nothing of an answer, as a rule. */
+export const SEND_MS = 30_000;
 
 const EMPTY = Buffer.alloc(0);
 
@@ -120,8 +124,8 @@ export async function listen(handler: HttpHandler, options: ListenOptions): Prom
   const counts: HttpCounts = { requests: 0, busyMs: 0, durations, refused: 0, byStatus: new Map() };
   const connections = new Connections(options.maxConnections ?? 1024);
   const access = new Access(host, token, options.requestsPerSecond ?? 100_000);
-  const { maxBodyBytes = 1024 * 1024 } = options;
-  const front = new Front(handler, access, connections, { counts, maxBodyBytes, clock });
+  const { maxBodyBytes = 1024 * 1024, sendMs = SEND_MS } = options;
+  const front = new Front(handler, access, connections, { counts, maxBodyBytes, sendMs, clock });
   const server = createServer({
     noDelay: true,
     maxHeaderSize: MAX_HEAD_BYTES,
@@ -165,19 +169,21 @@ class Front {
   readonly #connections: Connections;
   readonly #counts: HttpCounts;
   readonly #maxBodyBytes: number;
+  readonly #sendMs: number;
   readonly #clock: Clock;
 
   constructor(
     handler: HttpHandler,
     access: Access,
     connections: Connections,
-    { counts, maxBodyBytes, clock }: { counts: HttpCounts; maxBodyBytes: number; clock: Clock },
+    { counts, maxBodyBytes, sendMs, clock }: { counts: HttpCounts; maxBodyBytes: number; sendMs: number; clock: Clock },
   ) {
     this.#handler = handler;
     this.#access = access;
     this.#connections = connections;
     this.#counts = counts;
     this.#maxBodyBytes = maxBodyBytes;
+    this.#sendMs = sendMs;
     this.#clock = clock;
   }
 
@@ -276,8 +282,9 @@ class Front {
       try {
         if (typeof made.body === 'string') {
           writeWhole(response, made, made.body);
+          if (made.body.length > MAX_HEAD_BYTES) limitWait(response, this.#sendMs);
           end();
-        } else writePieces(response, made, made.body).then(end, () => request.socket.destroy());
+        } else writePieces(response, made, made.body, this.#sendMs).then(end, () => request.socket.destroy());
       } catch {
         request.socket.destroy(); // a header that none may be
       }
@@ -413,6 +420,7 @@ async function writePieces(
   response: ServerResponse,
   { status, contentType, headers }: HttpHead,
   body: AsyncIterable<string>,
+  sendMs: number,
 ): Promise<void> {
   if (response.destroyed) return;
   const type = status === 204 || contentType === '' ? {} : { 'content-type': contentType ?? 'application/json' };
@@ -420,18 +428,26 @@ async function writePieces(
   try {
     for await (const piece of body) {
       if (response.destroyed) return;
-      if (piece !== '' && !response.write(piece)) await drained(response);
+      if (piece !== '' && !response.write(piece)) await drained(response, sendMs);
     }
     response.end();
+    limitWait(response, sendMs);
   } catch {
     response.destroy(); // the client sees a broken body, not a whole one
   }
 }
 
-function drained(response: ServerResponse): Promise<void> {
+/** Ends the connection of a client that takes nothing of what waits for it; node takes the limit away with the next request. */
+function limitWait({ socket }: ServerResponse, sendMs: number): void {
+  socket?.setTimeout(sendMs);
+}
+
+function drained(response: ServerResponse, sendMs: number): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();
+    limitWait(response, sendMs);
     const done = () => {
+      response.socket?.setTimeout(0); // the next piece may be long in coming
       response.off('drain', done).off('close', done);
       resolve();
     };

@@ -19,7 +19,7 @@ import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import type { EpisodeAnswer, Episodes } from './episodes.ts';
-import { type HttpAnswer, type HttpRequest, json } from './http-server.ts';
+import { type HttpAnswer, type HttpRequest, json, SEND_MS } from './http-server.ts';
 import { type InstructedEnv, problem } from './uniform.ts';
 
 /** Messages that a client may send ahead of their answers. */
@@ -114,7 +114,7 @@ export class OpenEnvProtocol {
   /** Serves a connection until it closes. */
   accept(socket: WebSocket): void {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) {
-      tellError(socket, new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may'));
+      void sent(socket, errorOf(new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may')));
       socket.close(1013);
       return;
     }
@@ -200,9 +200,9 @@ class Session {
     this.#last = this.#last.then(async () => {
       try {
         const told = await this.#handle(raw.toString());
-        if (told) this.socket.send(JSON.stringify(told));
+        if (told) await sent(this.socket, told);
       } catch (thrown) {
-        tellError(this.socket, thrown);
+        await sent(this.socket, errorOf(thrown));
       }
       this.#ahead--;
       this.usedAt = this.#now();
@@ -291,7 +291,21 @@ function read<T>(schema: z.ZodType<T>, raw: unknown): T {
   throw new Refused('VALIDATION_ERROR', `${path.join('.') || 'message'}: ${text}`);
 }
 
-function tellError(socket: WebSocket, thrown: unknown): void {
+function errorOf(thrown: unknown): object {
   const code: ErrorCode = thrown instanceof Refused ? thrown.code : 'EXECUTION_ERROR';
-  socket.send(JSON.stringify({ type: 'error', data: { message: messageOf(thrown), code } }), () => {});
+  return { type: 'error', data: { message: messageOf(thrown), code } };
+}
+
+/**
+ * Sends a message, and resolves when it has left: a client that reads nothing is answered no further message, and after
+ * a while its connection ends.
+ */
+function sent(socket: WebSocket, value: object): Promise<void> {
+  return new Promise((resolve) => {
+    const late = setTimeout(() => socket.terminate(), SEND_MS);
+    socket.send(JSON.stringify(value), () => {
+      clearTimeout(late);
+      resolve();
+    });
+  });
 }

@@ -1,7 +1,15 @@
 /** Answers of environments at the boundary: what is copied, and what breaks the contract and how it is told. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BrokenContract, boundsOf, copyActions, copyStep, countPartial } from '../../actors/env/check.ts';
+import {
+  BrokenContract,
+  boundsOf,
+  copyActions,
+  copyStep,
+  countPartial,
+  failureOf,
+  isWithin,
+} from '../../actors/env/check.ts';
 import { ACTION_LIMITS, type Env, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 
 const BOUNDS = { minReward: -1, maxReward: 1, maxObservationChars: 10 };
@@ -77,10 +85,23 @@ describe('a step', () => {
     expect(breach(() => copyStep(BOUNDS, step, opening))).toEqual([cause, message]);
   });
 
+  it('is not read beyond its own fields', () => {
+    const step = { kind: 'mid', observation: 'x', reward: 0, tool: () => {} };
+    Object.defineProperty(step, 'extra', {
+      enumerable: true,
+      get() {
+        throw new Error('not to be read');
+      },
+    });
+    const proxy = new Proxy(step, {
+      ownKeys() {
+        throw new Error('not to be listed');
+      },
+    });
+    expect(copyStep(BOUNDS, proxy, false)).toEqual({ kind: 'mid', observation: 'x', reward: 0 });
+  });
+
   it('that cannot be cloned is told as such', () => {
-    expect(breach(() => copyStep(BOUNDS, { kind: 'mid', observation: 'x', reward: 0, tool: () => {} }, false))[0]).toBe(
-      'unclonable',
-    );
     expect(breach(() => copyStep(BOUNDS, { observation: () => {} }, false))[0]).toBe('unclonable');
   });
 
@@ -150,6 +171,50 @@ describe('a list of actions', () => {
     const many = Array(totalChars / chars + 1).fill('x'.repeat(chars));
     expect(breach(() => copyActions(many))[1]).toContain('characters in all');
     expect(copyActions(many.slice(1))).toHaveLength(totalChars / chars);
+  });
+});
+
+describe('an answer whose host cannot be believed', () => {
+  const answer = (change: object) => ({
+    type: 'observed' as const,
+    episode: 1,
+    turn: 1,
+    step: { kind: 'mid' as const, observation: 'x', reward: 0.5 },
+    actions: Int32Array.of(0, 2),
+    newActions: ['c'],
+    envMs: 1,
+    ...change,
+  });
+
+  it('passes as the host would have let it', () => {
+    expect(isWithin(answer({}), 2, BOUNDS)).toBe(true);
+    expect(isWithin(answer({ step: { kind: 'first', observation: 'x' } }), 2, BOUNDS)).toBe(true);
+    expect(isWithin(answer({ step: { kind: 'mid', observation: 'x', reward: 9 } }), 2)).toBe(true); // no bounds stated
+  });
+
+  it.each([
+    [{ step: { kind: 'mid', observation: 'x', reward: 1e6 } }],
+    [{ step: { kind: 'mid', observation: 'x', reward: -1.5 } }],
+    [{ step: { kind: 'mid', observation: 'x'.repeat(11), reward: 0 } }],
+    [{ actions: Int32Array.of(3) }],
+    [{ actions: Int32Array.of(-1) }],
+    [{ actions: new Int32Array(ACTION_LIMITS.count + 1) }],
+    [{ newActions: ['x'.repeat(ACTION_LIMITS.chars + 1)] }],
+  ])('%# does not', (change) => {
+    expect(isWithin(answer(change), 2, BOUNDS)).toBe(false);
+  });
+});
+
+describe('what an env throws', () => {
+  it('has a cause and a message, whatever it is', () => {
+    expect(failureOf(new BrokenContract('oversized', 'long'))).toEqual(['oversized', 'long']);
+    expect(failureOf(new Error('why'))).toEqual(['threw', 'why']);
+    const proxy = new Proxy(new Error('why'), {
+      getPrototypeOf() {
+        throw new Error('no prototype');
+      },
+    });
+    for (const odd of [proxy, Object.create(null), Symbol('x')]) expect(failureOf(odd)[0]).toBe('threw');
   });
 });
 

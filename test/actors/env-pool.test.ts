@@ -125,12 +125,12 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
   it.each([
     ['throw', 'threw', 'the world broke'],
     ['reject', 'threw', 'the world broke later'],
-    ['unclonable', 'unclonable', 'could not be cloned'],
     ['symbol', 'unclonable', 'could not be cloned'],
     ['huge', 'oversized', 'at most 1000'],
     ['nan', 'protocol', 'reward NaN'],
     ['truncate', 'protocol', 'truncated'],
     ['odd', 'threw', 'something without a message'],
+    ['odd-prototype', 'threw', 'something without a message'],
     ['odd-message', 'threw', 'something without a message'],
     ['odd-later', 'threw', 'something without a message'],
     ['pays-null', 'protocol', 'reward must be a number, got null'],
@@ -205,13 +205,14 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
 describe.each(['process', 'thread'] as const)('an env %s that must be ended', (isolation) => {
   it.each([
     ['spin', 'timeout'],
+    ['then-spins', 'timeout'],
     ['hang', 'timeout'],
     ['exit', 'exited'],
     ['oom', 'out-of-memory'],
     ['late-exit', 'exited'],
   ])('%s: the culprit fails as %s, the innocent are restored and go on', async (action, cause) => {
     // On a busy machine the deadline must come first only where it is what ends the host.
-    const waits = action === 'spin' || action === 'hang';
+    const waits = cause === 'timeout';
     const play = await player({ isolation, stepDeadlineMs: waits ? STEP_MS : 20_000 });
     for (const episode of [1, 2, 3, 4]) await play.open(episode);
     await play.step(1, 1, '+1');
@@ -248,6 +249,27 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
       expect(play.pool.stats().hosts).toMatchObject([{ replaced: 0 }]);
     },
   );
+
+  it.each([
+    'timer-spins',
+    'promises-spin',
+    ...(isolation === 'process' ? ['timer-stops'] : []), // a stop of the process would stop all threads
+  ])('finds who blocks its hosts with what it left behind: %s', async (action) => {
+    const play = await player({ isolation, stepDeadlineMs: 1000, openDeadlineMs: 1000 });
+    for (const episode of [1, 2, 3]) await play.open(episode);
+    expect(said(await play.step(1, 1, '+1'))).toBe('task 1: sum 1');
+    expect(said(await play.step(2, 1, action))).toBe('ok'); // answered, and then the host is blocked
+    const failed = play.next(2);
+    let over = false;
+    void failed.then(() => {
+      over = true;
+    });
+    let turns = 1; // the others go on, before it is blocked and after
+    for (; !over; turns++) expect(said(await play.step(1, turns + 1, '+1'))).toBe(`task 1: sum ${turns + 1}`);
+    expect(await failed).toMatchObject({ type: 'failed', episode: 2, failure: { cause: 'timeout' } });
+    expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+    expect(play.pool.stats()).toMatchObject({ open: 2, failed: { timeout: 1 } });
+  });
 
   it('finds who ends its hosts in nobody’s name, by bringing episodes back one at a time', async () => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
@@ -307,11 +329,22 @@ describe('an env that writes to the channel of its process', () => {
     expect(said(await play.step(1, 2, '+1'))).toBe('task 1: sum 1');
   });
 
-  it('fails where it passes for the host', async () => {
-    const play = await player({ isolation: 'process' });
-    await play.open(1);
-    const failed = (await play.step(1, 1, 'send-lies')) as Failed;
-    expect(failed.failure).toMatchObject({ cause: 'protocol', message: 'the host sent something that is no answer' });
+  it.each([
+    ['send-lies', 'protocol', 'the host sent something that is no answer'],
+    ['send-hollow', 'protocol', 'the host sent something that is no answer'],
+    ['send-reward', 'protocol', 'an answer of turn 1 that episode'],
+    ['send-garbage', 'protocol', 'the host sent something that is no message'],
+    ['close-channel', 'exited', 'process'],
+  ])('fails where it passes for the host or garbles it: %s', async (action, cause, message) => {
+    const play = await player({ isolation: 'process', stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
+    for (const episode of [1, 2, 3]) await play.open(episode);
+    const honest = play.step(2, 1, 'slow');
+    const failed = (await play.step(1, 1, action)) as Failed;
+    expect(failed).toMatchObject({ type: 'failed', episode: 1, failure: { cause } });
+    expect(failed.failure.message).toContain(message);
+    expect(said(await honest)).toBe('sum 0 slowly');
+    expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+    expect(play.pool.stats()).toMatchObject({ open: 2, failed: { [cause]: 1 } });
   });
 });
 

@@ -120,6 +120,15 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
     expect(await survivors(pids)).toEqual([]);
   });
 
+  it('do not keep the end of their host waiting where they got away with its pipes', async () => {
+    const [pid] = (await played('process', ['sleep-escapes'])).map(Number);
+    try {
+      expect(lives(pid!)).toBe(true); // or the test shows nothing
+    } finally {
+      process.kill(pid!, 'SIGKILL');
+    }
+  });
+
   it('end with a run that exits without a word, of threads too', () => {
     const script = join(folder, 'exits.mjs');
     const pool = workerUrl(new URL('../../actors/env/env-pool.ts', import.meta.url)).href;

@@ -15,7 +15,7 @@ describe('suspects for the end of a host', () => {
     episodes.set(episode, record);
   }
   const named = (current: number, began: number) =>
-    suspects(slot, { current, began, calls: 9 }, episodes).map(({ open }) => open.episode);
+    suspects(slot, { current, began, calls: 9 }, episodes).culprits.map(({ open }) => open.episode);
 
   it('are the episode whose code ran', () => {
     expect(named(1, 3)).toEqual([1]);
@@ -32,6 +32,10 @@ describe('suspects for the end of a host', () => {
 
   it('are none where nothing was begun, or nothing is known', () => {
     expect(named(-1, 0)).toEqual([]);
-    expect(suspects(slot, undefined, episodes)).toEqual([]);
+    expect(suspects(slot, undefined, episodes)).toEqual({ culprits: [], shown: false });
+  });
+
+  it('are none where the code of an episode ran that is over: nobody else is to be suspected', () => {
+    expect(suspects(slot, { current: 7, began: 1, calls: 9 }, episodes)).toEqual({ culprits: [], shown: true });
   });
 });

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { printable, printableJson, printableLines, shortened } from '../../src/console/printable.ts';
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import { span } from '../../src/console/text.ts';
+import { messageOf } from '../../src/core/errors.ts';
 import { readSecret, redacted } from '../../src/core/secrets.ts';
 
 /** Everything a terminal would obey or hide: C0, DEL, C1, bidi, zero width, tags, lone surrogates, separators. */
@@ -98,6 +99,27 @@ describe('the writer', () => {
       delete process.env.TEST_ODDLY_NAMED;
     }
     expect(redacted('a word', { HF_TOKEN: 'word' })).toBe('a word'); // too short to be a secret
+  });
+  it('strikes out a key that a cut would halve, one in JSON or a URL, and a password with an @', () => {
+    const { writer: terminal, text } = writer(4000);
+    process.env.TEST_API_KEY = 'sk/123"456789';
+    try {
+      for (let at = 2990; at < 3010; at++) terminal.line(`${'x'.repeat(at)}sk/123"456789${'y'.repeat(4000)}`);
+      terminal.line(messageOf(new Error(`${'x'.repeat(3995)}sk/123"456789`)));
+      terminal.json({ heard: 'sk/123"456789' });
+      terminal.line(`Location: http://host/?key=${encodeURIComponent('sk/123"456789')}`);
+      terminal.line('http://me:pa@ss@host/v1');
+      expect(text()).not.toMatch(/sk|123|456|pa@|ss@/);
+      expect(text()).toContain('http://host/?key=[key]');
+    } finally {
+      delete process.env.TEST_API_KEY;
+    }
+  });
+  it('is through with what only begins like a URL, however long', () => {
+    for (const unit of ['a.', '://a', 'http://a:b ', '@', '://']) {
+      const long = unit.repeat(500_000);
+      expect(redacted(long, {})).toBe(long);
+    }
   });
   it('goes on in silence when its reader has gone', async () => {
     const { writer: terminal, stream } = writer();

@@ -197,6 +197,39 @@ describe('a server', () => {
     for (const socket of slow) socket.destroy();
   });
 
+  it.each([
+    ['whole', () => 'x'.repeat(64_000_000)],
+    [
+      'in pieces',
+      async function* () {
+        for (;;) yield 'x'.repeat(100_000);
+      },
+    ],
+  ])('ends the connection of a client that takes nothing of an answer: %s', async (_, body) => {
+    server = await listen(() => ({ status: 200, contentType: 'text/plain', body: body() }), { port: 0, sendMs: 50 });
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+    socket.pause();
+    socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    // It does not read, so only what it writes can tell it that the connection has ended.
+    const written = setInterval(() => socket.write('\r\n'), 10);
+    const error = await new Promise<NodeJS.ErrnoException>((resolve) => socket.on('error', resolve));
+    clearInterval(written);
+    expect(['EPIPE', 'ECONNRESET']).toContain(error.code);
+  });
+
+  it('lets a client wait for the next piece longer than it may wait itself', async () => {
+    const slowly: HttpHandler = () => ({
+      status: 200,
+      body: (async function* () {
+        yield 'x'.repeat(1_000_000);
+        await new Promise((resolve) => setTimeout(resolve, 150));
+        yield 'end';
+      })(),
+    });
+    server = await listen(slowly, { port: 0, sendMs: 50 });
+    expect(await (await fetch(server.url)).text()).toMatch(/xend$/);
+  });
+
   it('lets silent clients have half the room, and none that has asked before', async () => {
     server = await listen(echo, { port: 0, maxConnections: 6 });
     const port = Number(new URL(server.url).port);

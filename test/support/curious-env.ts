@@ -30,6 +30,8 @@ export function createEnv(): Env {
             return mid(sleeper({ stdio: 'ignore', detached: true }));
           case 'sleep-inherits': // holds the host's stderr open
             return mid(sleeper({ stdio: 'inherit', detached: true }));
+          case 'sleep-escapes': // also without the host's mark
+            return mid(sleeper({ stdio: 'inherit', detached: true, env: {} }));
           case 'spin':
             for (;;);
           default:

@@ -2,8 +2,11 @@
  * A world that misbehaves on demand, in every way a host must survive. Otherwise it counts: `+n` adds, `done` ends.
  * Its action texts change with the sum, so that the action table grows.
  */
+import { closeSync } from 'node:fs';
+import { CHANNEL_FD, ports } from '../../actors/env/process-channel.ts';
 import { type Env, type EnvStep, type MaybePromise, mid, type Session, terminated } from '../../src/core/env.ts';
 import type { Task } from '../../src/core/task.ts';
+import { hollow, postPastHost, writePastHost } from './host-channel.ts';
 
 interface State {
   sum: number;
@@ -69,13 +72,52 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
         setTimeout(() => process.exit(3), 5);
         return never;
       case 'send-null':
-        process.send?.(null);
-        process.send?.([7, null]);
-        process.send?.({ length: 2, 0: 1 });
+        postPastHost(ports.setUp, null);
+        postPastHost(ports.control, null);
+        postPastHost(ports.control, { id: {}, type: 'RAW' });
+        process.send?.({ cmd: 'NODE_HANDLE_ACK' });
         return mid('sent');
       case 'send-lies':
-        process.send?.([1, { heads: 'none' }]);
+        postPastHost(ports.data, { heads: 'none' });
         return never;
+      case 'send-hollow':
+        postPastHost(ports.data, hollow());
+        return never;
+      case 'send-reward': // in the name of whoever waits for turn 1
+        for (const episode of [1, 2, 3]) postPastHost(ports.data, [1, episode, 1, 1e6, 0, 'forged']);
+        return never;
+      case 'send-garbage':
+        writePastHost(Buffer.alloc(64, 0xff));
+        return never;
+      case 'close-channel':
+        closeSync(CHANNEL_FD);
+        return never;
+      case 'timer-spins':
+        setTimeout(() => {
+          for (;;);
+        }, 1);
+        return mid('ok');
+      case 'timer-stops':
+        setTimeout(() => process.kill(process.pid, 'SIGSTOP'), 1);
+        return mid('ok');
+      case 'promises-spin':
+        void (async () => {
+          for (;;) await undefined;
+        })();
+        return mid('ok');
+      case 'then-spins':
+        return new Proxy(mid('ok'), {
+          get(step, key) {
+            for (; key === 'then'; );
+            return Reflect.get(step, key);
+          },
+        });
+      case 'odd-prototype':
+        throw new Proxy(new Error(), {
+          getPrototypeOf() {
+            throw new Error('no prototype');
+          },
+        });
       case 'twice-read': {
         let reads = 0;
         return Object.defineProperty({ ...mid('ok') }, 'reward', {

@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
+import { CHANNEL_FD, ports } from '../../actors/env/process-channel.ts';
 import {
   type Env,
   type EnvOptions,
@@ -18,6 +19,7 @@ import {
 } from '../../src/core/env.ts';
 import type { FailureCause } from '../../src/core/failure.ts';
 import { type Task, taskTable } from '../../src/core/task.ts';
+import { hollow, postPastHost, writePastHost } from './host-channel.ts';
 
 export const TASKS = 24;
 export const TURNS = 3;
@@ -34,6 +36,8 @@ export interface Way {
   readonly within?: readonly Isolation[];
   /** True where it ends a host or waits for a deadline. */
   readonly costly?: true;
+  /** True where that takes so long that only the whole campaign has it. */
+  readonly long?: true;
 }
 
 const ANSWER: readonly When[] = ['step'];
@@ -68,11 +72,12 @@ export const WAYS = {
   'thenable-never': late,
   spin: { ...late, within: APART },
   exit: { when: CALL, causes: ['exited'], within: APART, costly: true },
+  'timer-spins': { ...late, within: APART, long: true },
+  'promises-spin': { ...late, within: APART, long: true },
   'late-exit': { when: CALL, causes: ['exited'], within: APART, costly: true },
   nothing: { ...broken, when: CALL, causes: ['protocol', 'threw'] },
   primitive: { ...broken, when: CALL, causes: ['protocol', 'threw'] },
   symbol: { when: ANSWER, causes: ['unclonable'] },
-  'extra-function': { when: ANSWER, causes: ['unclonable'] },
   huge: { when: ANSWER, causes: ['oversized'] },
   kind: broken,
   'kind-first': broken,
@@ -109,9 +114,15 @@ export const WAYS = {
   buffers: { when: CALL, causes: ['out-of-memory', 'timeout'], within: ALONE, costly: true },
   kill: { when: CALL, causes: ['exited'], within: ALONE, costly: true },
   abort: { when: CALL, causes: ['exited'], within: ALONE, costly: true },
+  stops: { ...late, within: ALONE, long: true },
+  'timer-stops': { ...late, within: ALONE, long: true },
+  'close-channel': { when: CALL, causes: ['exited'], within: ALONE, costly: true, long: true },
+  'send-garbage': { when: CALL, causes: ['protocol'], within: ALONE, costly: true, long: true },
+  'send-hollow': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
+  'send-cause': { when: CALL, causes: ['protocol'], within: ALONE, costly: true, long: true },
   'send-null': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
   'send-lies': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
-  'send-columns': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
+  'send-columns': { when: CALL, causes: ['protocol'], within: ALONE, costly: true, long: true },
   'send-reward': { when: CALL, causes: ['protocol'], within: ALONE, costly: true },
   'send-forged': { when: CALL, causes: ['protocol', 'timeout'], within: ALONE, costly: true },
   'send-ports': { when: CALL, causes: ['timeout'], within: ALONE, costly: true },
@@ -121,6 +132,8 @@ export const WAYS = {
   listeners: { ...harmless, within: APART },
   port: { ...harmless, within: APART },
   extra: { when: ANSWER },
+  'extra-function': { when: ANSWER },
+  'extra-throws': { when: ANSWER },
   child: { ...harmless, within: APART }, // those of an inline host are our own
   'getter-reward': { when: ANSWER },
   'getter-kind': { when: ANSWER },
@@ -226,6 +239,7 @@ function throwing(property: string, base: object): never {
 
 function unreadable(property: string, base: object): object {
   return Object.defineProperty(base, property, {
+    enumerable: true,
     get() {
       throw new Error('not to be read');
     },
@@ -272,6 +286,16 @@ function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
     case 'late-exit':
       setTimeout(() => process.exit(3), 1);
       return never;
+    case 'timer-spins':
+      setTimeout(() => {
+        for (;;);
+      }, 1);
+      return never;
+    case 'promises-spin':
+      void (async () => {
+        for (;;) await undefined;
+      })();
+      return never;
     case 'thenable-never':
       // biome-ignore lint/suspicious/noThenProperty: it is what is tried
       return { then() {} } as never;
@@ -299,7 +323,6 @@ function misbehave(what: What, good: EnvStep): MaybePromise<EnvStep> {
 /** Fields of an odd answer to an action, by its way; `undefined` takes a field away. */
 const ODD_FIELDS: Readonly<Partial<Record<What, object>>> = {
   symbol: { observation: Symbol('observation') },
-  'extra-function': { extra: () => 1 },
   huge: { observation: 'x'.repeat(100_000) },
   kind: { kind: 'truncated' },
   'kind-first': { kind: 'first' },
@@ -361,26 +384,52 @@ function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
       process.abort();
       break;
     case 'send-null':
-      process.send?.(null);
-      process.send?.([1, { heads: 'none' }]);
+      postPastHost(ports.data, null);
       return never;
     case 'send-lies':
-      process.send?.([1, null]);
+      postPastHost(ports.data, { heads: 'none' });
       return never;
     case 'send-columns':
-      process.send?.([
-        1,
-        { heads: new Int32Array(50_000), numbers: [], observations: [], actions: [], newActions: [] },
-      ]);
+      postPastHost(ports.data, { heads: new Int32Array(50_000), numbers: [], observations: [], actions: [] });
       return never;
     case 'send-reward': // as a batch of one observation that pays what is no number
-      process.send?.([1, [1, 0, 1, Number.NaN, 0, 'forged']]);
+      postPastHost(ports.data, [1, 0, 1, Number.NaN, 0, 'forged']);
       return never;
     case 'send-forged': // in the name of every other episode
-      for (let episode = 0; episode < 200; episode++) process.send?.([1, [1, episode, 99, 0.25, 0, 'forged']]);
+      for (let episode = 0; episode < 200; episode++) postPastHost(ports.data, [1, episode, 99, 0.25, 0, 'forged']);
       return never;
     case 'send-ports': // nobody waits for any of these
-      for (const port of [0, 2, 3, -1, 1e9, 'x', {}]) process.send?.([port, { id: 'x', type: 'RAW', value: [port] }]);
+      for (const value of [null, 7, { id: 'x', type: 'RAW', value: [] }, { id: {}, type: 'HANDLER' }]) {
+        postPastHost(ports.control, value);
+        postPastHost(ports.setUp, value);
+      }
+      return never;
+    case 'send-garbage':
+      writePastHost(Buffer.alloc(64, 0xff));
+      return never;
+    case 'send-hollow':
+      postPastHost(ports.data, hollow());
+      return never;
+    case 'send-cause': {
+      const failure = { cause: '__proto__', where: 'x', message: 'forged' };
+      postPastHost(ports.data, {
+        heads: Int32Array.of(4, 0, 0, 0, 0),
+        numbers: new Float64Array(2),
+        observations: [],
+        actions: new Int32Array(0),
+        newActions: [],
+        failures: [{ type: 'failed', episode: 0, failure }],
+      });
+      return never;
+    }
+    case 'close-channel':
+      closeSync(CHANNEL_FD);
+      return never;
+    case 'stops':
+      process.kill(process.pid, 'SIGSTOP');
+      return never;
+    case 'timer-stops':
+      setTimeout(() => process.kill(process.pid, 'SIGSTOP'), 1);
       return never;
     case 'noise':
       console.log(`\u001b[2J${'noise '.repeat(100)}`);
@@ -401,6 +450,10 @@ function strain(what: What, good: EnvStep): MaybePromise<EnvStep> {
     case 'port':
       parentPort?.postMessage(null);
       return good;
+    case 'extra-function':
+      return { ...good, ...{ extra: () => 1 } };
+    case 'extra-throws':
+      return unreadable('extra', { ...good }) as EnvStep;
     case 'extra':
       return { ...good, ...{ extra: { deep: [1, 2, 3] } } };
     default:

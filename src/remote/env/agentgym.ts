@@ -19,6 +19,7 @@ import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session,
 import { messageOf, UserError } from '../../core/errors.ts';
 import type { Task } from '../../core/task.ts';
 import type { World } from '../../core/world.ts';
+import { excerpt } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
 import { remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
@@ -186,7 +187,7 @@ function unreadable(path: string, answer: unknown): RemoteError {
 }
 
 function quoted(answer: unknown): string {
-  return JSON.stringify(answer)?.slice(0, 80) ?? 'nothing';
+  return excerpt(JSON.stringify(answer) ?? 'nothing', 80);
 }
 
 function malformed(message: string): RemoteError {

@@ -6,6 +6,7 @@
  */
 import { type Env, type EnvOptions, type EnvStep, type First, mid, type Session, terminated } from '../../core/env.ts';
 import type { Task } from '../../core/task.ts';
+import { excerpt } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
 import { OPEN_SHARE, type RemoteEnvOptions, remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
@@ -117,7 +118,7 @@ function readAnswer(value: unknown, session: string | undefined, turn: number): 
     (turn === 0 || typeof step.reward === 'number') &&
     (step.kind !== 'terminated' || typeof step.success === 'boolean');
   if (!wellFormed)
-    throw new RemoteError('malformed', `not a session's answer: ${JSON.stringify(value)?.slice(0, 120)}`);
+    throw new RemoteError('malformed', `not a session's answer: ${excerpt(JSON.stringify(value) ?? 'nothing', 120)}`);
   if ((session !== undefined && answer.session !== session) || answer.turn !== turn) {
     const got = `session ${answer.session}, turn ${answer.turn}`;
     throw new RemoteError('mismatch', `asked for turn ${turn} of session ${session ?? 'new'}, got ${got}`);

@@ -5,7 +5,7 @@
  * @see https://docs.vllm.ai/en/latest/features/lora.html, https://docs.sglang.ai/advanced_features/lora.html
  */
 import { LongplayError, messageOf } from '../../core/errors.ts';
-import { HttpClient } from '../http-client.ts';
+import { excerpt, HttpClient } from '../http-client.ts';
 import { isTokenId } from '../token-id.ts';
 
 export type GenerationApi = 'vllm' | 'sglang';
@@ -224,7 +224,7 @@ export function parsed(said: string): unknown {
 }
 
 function failed(path: string, status: number, body: unknown): LongplayError {
-  return new LongplayError('REMOTE_FAILED', `${path}: HTTP ${status}: ${text(body).slice(0, 300)}`);
+  return new LongplayError('REMOTE_FAILED', `${path}: HTTP ${status}: ${excerpt(text(body), 300)}`);
 }
 
 function text(body: unknown): string {

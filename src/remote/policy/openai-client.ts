@@ -5,7 +5,7 @@
  *
  * @see https://platform.openai.com/docs/api-reference; `token_ids`, `prompt_token_ids` as vLLM gives them
  */
-import { HttpClient, type HttpClientOptions, parseAnswer } from '../http-client.ts';
+import { excerpt, HttpClient, type HttpClientOptions, parseAnswer } from '../http-client.ts';
 import { RemoteError } from '../retry.ts';
 import { isTokenId } from '../token-id.ts';
 import { isStream, joinStream } from './answer-stream.ts';
@@ -81,7 +81,7 @@ export class OpenAIClient {
 export function readCompletion(api: Api, answer: unknown): Completion {
   const root = record(answer) ?? {};
   const choice = record(Array.isArray(root.choices) ? root.choices[0] : undefined);
-  if (!choice) throw malformed(`an answer without "choices": ${JSON.stringify(answer)?.slice(0, 120)}`);
+  if (!choice) throw malformed(`an answer without "choices": ${excerpt(JSON.stringify(answer) ?? '', 120)}`);
   const said = api === 'completions' ? { text: completionText(choice) } : chatAnswer(choice);
   const usage = record(root.usage) ?? {};
   const tokens = ids(choice.token_ids);

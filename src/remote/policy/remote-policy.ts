@@ -6,6 +6,7 @@ import type { OpenAIConfig } from '../../config/run-config.ts';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Rng } from '../../core/rng.ts';
+import { redacted } from '../../core/secrets.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../../policy/policy.ts';
 import { attempt } from '../attempts.ts';
 import { RemoteError } from '../retry.ts';
@@ -245,7 +246,7 @@ export class RemotePolicy implements Policy {
     const known = this.#misread.get(formatError);
     if (known) known.count++;
     else if (this.#misread.size < MAX_MISREAD)
-      this.#misread.set(formatError, { count: 1, answer: answer.slice(0, 300) });
+      this.#misread.set(formatError, { count: 1, answer: redacted(answer).slice(0, 300) });
   }
 
   #notify(): void {
