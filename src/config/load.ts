@@ -25,6 +25,12 @@ export function loadRunConfig(
   const [error] = document.errors;
   if (error) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${error.message.split('\n')[0]}`);
   const raw = plainValue(document, source) ?? {};
+  if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: it is empty; say at least what is played, for how many turns and how long: env: { id: textcraft }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
+    );
+  }
   if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
   return checkRunConfig(raw, source, onNotice);

@@ -39,6 +39,8 @@ const file = (name: string, text: string | Uint8Array = '') => {
   return path;
 };
 const broken = file('broken.yaml', 'env: [\n');
+const empty = file('empty.yaml', '# nothing yet\n');
+const noEnv = file('no-env.yaml', 'horizon: { type: fixed, rounds: 3 }\nstop: { updates: 1 }\n');
 const binary = file(
   'binary.yaml',
   Uint8Array.from({ length: 400 }, (_, i) => i % 256),
@@ -167,6 +169,14 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /cannot read stop\.updates=2: .*--set/,
   ],
   ['wrong file', () => ['train', broken, '--runs', runs], /broken\.yaml: not valid YAML/],
+  [
+    'wrong file',
+    () => ['train', empty, '--runs', runs],
+    /empty\.yaml: it is empty; say at least .*env: \{ id: textcraft \}/,
+  ],
+  ['absent', () => ['train', noEnv, '--runs', runs], /no-env\.yaml: env: must be given: keys and values \(id, options/],
+  ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
+  ['misspelt', () => ['eval', trained, '--split', 'validation'], /--split.*Expected train or test\.$/],
   ['wrong file', () => ['train', binary, '--runs', runs], /binary\.yaml: /],
   ['wrong file', () => ['train', folder, '--runs', runs], /cannot read .*: EISDIR/],
   ['wrong file', () => ['train', '--resume', folder], /is no run: it has no config\.yaml/],

@@ -239,6 +239,11 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     expect(boxes.length).toBe(8);
     for (const { left, right } of boxes) expect(left >= 0 && right <= 1280).toBe(true);
     expect(new Set(boxes.map(({ top }) => top)).size).toBe(1);
+    // No action sticks out of its member.
+    const wide = page
+      .locator('.members li')
+      .evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length);
+    expect(await wide).toBe(0);
     await page.context().close();
   });
 
