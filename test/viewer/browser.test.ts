@@ -289,6 +289,18 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       const looks = hues.map((hue) => cells.find(({ name }) => name.startsWith(hue))!);
       expect(new Set(looks.map(({ color }) => color)).size).toBe(hues.length);
       expect(new Set(looks.map(({ backgroundColor }) => backgroundColor)).size).toBe(hues.length);
+      // Hues that this level lacks, too: no two of the six are one.
+      const colours = await page
+        .locator('.grid')
+        .first()
+        .evaluate((grid) =>
+          ['red', 'green', 'blue', 'purple', 'yellow', 'grey'].map((hue) => {
+            const cell = grid.appendChild(document.createElement('span'));
+            cell.className = `c-${hue}`;
+            return getComputedStyle(cell).color;
+          }),
+        );
+      expect(new Set(colours).size).toBe(6);
       const walls = cells.filter(({ name }) => name === 'wall');
       expect(walls.length).toBeGreaterThan(10);
       for (const wall of walls) expect([wall.glyph, wall.backgroundColor]).toEqual(['', wall.color]);
