@@ -95,6 +95,7 @@ class Tickets {
       digestOf,
       check,
       verify,
+      onNotice: init.onNotice,
       onShutOut: (worker, why) => this.#shutOut(worker, why),
       onResult: (result) => self({ type: 'arrived', ticket: result.ticket, result }),
       onRefused: (ticket, worker, why) => self({ type: 'refused', ticket, worker, why }),

@@ -11,7 +11,7 @@ import {
 } from '../../src/cluster/identity.ts';
 import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import { LongplayError } from '../../src/core/errors.ts';
+import { LongplayError, UserError } from '../../src/core/errors.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { Publish, WeightsCommand } from './protocol.ts';
 
@@ -75,13 +75,19 @@ class AnnouncedWeights {
 
   /** Announces the run. What an earlier process announced stays, where the journal leads there. */
   async begin(): Promise<void> {
-    const { broker, digests, first } = this.#init;
+    const { broker, run, digests, first } = this.#init;
     await this.#say(() => broker.prepare());
     const found = await this.#say(() => broker.announced());
     const before = found && decodeAnnouncement(found.bytes);
     this.#revision = found?.revision ?? 0;
     this.#life = (before?.life ?? 0) + 1;
     digests.set(first.version, first.digest);
+    if (before && !before.ended && before.version >= first.version && digests.get(before.version) !== before.digest) {
+      throw new UserError(
+        'RUN_EXISTS',
+        `run '${run}' is announced at this broker at update ${before.version}, by weights that this folder does not lead to: another learner trains it, or this is an older copy of its folder; give the run another name (--name, or rename the folder)`,
+      );
+    }
     if (before && before.version > first.version && digests.get(before.version) === before.digest) {
       this.#ahead = before.version;
       await this.#announce({ ...before, life: this.#life, ended: false });

@@ -63,10 +63,7 @@ export function accepts(answer: Answer, given: string): boolean {
     case 'minutes':
       return minutesOf(text) === answer.value;
     case 'yesno':
-      return (
-        new RegExp(`^(${answer.value ? 'yes' : 'no'})\\b`).test(text) &&
-        !new RegExp(`\\b(${answer.value ? 'no' : 'yes'})\\b`).test(text)
-      );
+      return (answer.value ? YES : NO).test(text) && !(answer.value ? /\bno\b/ : /\byes\b/).test(text);
     case 'text':
       return says(text, answer.value.toLowerCase());
     case 'none':
@@ -79,6 +76,10 @@ export function acceptsOriginal(answer: Answer, given: string): boolean {
   if (answer.type === 'none') return cleanAnswer(given) === 'n/a';
   return mustInclude(answerText(answer), given, true) === 1;
 }
+
+const YES = /^yes\b/;
+/** `no`, alone or before a sentence of its own: "no idea" and "no reviews were found" answer nothing. */
+const NO = /^no(?:$|[.,;:!]|\s+[-–—]|\s+(?:it|there|they|he|she|we|you|i|the|this|that|these|those)\b)/;
 
 function only<T>(values: readonly T[]): T | undefined {
   const distinct = new Set(values);

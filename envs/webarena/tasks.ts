@@ -99,6 +99,8 @@ const TEST_COUNT = Object.values(TEST).reduce((sum, names) => sum + names.length
 const range = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
 const train = range(0, TRAIN_COUNT);
 const test = range(TRAIN_COUNT, TEST_COUNT);
+/** Templates that training has. */
+const trained = new Set(train.map((index) => TABLE[index]!.id));
 const heldOut = Object.fromEntries(
   SETS.map((set, i) => [
     set === 'unseen' ? 'unseen' : `more_${set}`,
@@ -120,8 +122,8 @@ export const tasks: TaskTable = {
   split: (split: Split) => (split === 'train' ? train : test),
   sets: {
     ...heldOut,
-    test_seen: test.filter((index) => !TABLE[index]!.unseen),
-    test_unseen: test.filter((index) => TABLE[index]!.unseen),
+    test_seen: test.filter((index) => trained.has(TABLE[index]!.id)),
+    test_unseen: test.filter((index) => !trained.has(TABLE[index]!.id)),
   },
   evalSeed: 0,
 };

@@ -65,6 +65,21 @@ export function oneOf<W extends string>(words: readonly W[]): (text: string) => 
 }
 
 /**
+ * Refuses flags that mean nothing beside another one: a flag that does nothing would mislead.
+ * @param names of the options, as their values are called
+ * @param why they mean nothing, and what to do instead
+ * @throws {UserError} BAD_ARGUMENT naming those that were typed
+ */
+export function refuseFlags(command: Command, names: readonly string[], why: string): void {
+  const typed = command.options.filter((option) => {
+    const name = option.attributeName();
+    return names.includes(name) && command.getOptionValueSource(name) === 'cli';
+  });
+  if (typed.length === 0) return;
+  throw new UserError('BAD_ARGUMENT', `${command.name()}: ${typed.map(({ long }) => long).join(', ')}: ${why}`);
+}
+
+/**
  * Collects a flag that may be given again. Each time it takes one value: a list of values would swallow the argument
  * that comes after it.
  */

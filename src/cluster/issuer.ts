@@ -26,6 +26,8 @@ export interface IssuerOptions {
   readonly onShutOut?: ((worker: string, why: string) => void) | undefined;
   /** Called for a ticket whose result cannot be believed; it is played again. */
   readonly onRefused: (ticket: GroupTicket, worker: string | undefined, why: string) => void;
+  /** Called with lines for a person. */
+  readonly onNotice?: ((text: string) => void) | undefined;
   /** Called with the error that ends it. */
   readonly onError: (error: unknown) => void;
 }
@@ -235,7 +237,12 @@ export class TicketIssuer {
   }
 
   #say<T>(say: () => Promise<T>): Promise<T> {
-    return sayAgain(this.#of.clock, () => this.#stopped, say);
+    return sayAgain(
+      this.#of.clock,
+      () => this.#stopped,
+      say,
+      (text) => this.#of.onNotice?.(text),
+    );
   }
 
   #sleep(ms: number): Promise<void> {

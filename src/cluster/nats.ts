@@ -53,7 +53,13 @@ const RESULTS = 64;
 const WRONG_SEQUENCE = 10071;
 const NOT_FOUND = 10037;
 /** Codes that mean `say it again`: no quorum yet, resources, a full stream, a stream or consumer that is not back yet. */
-const AGAIN: ReadonlySet<number> = new Set([503, 10008, 10014, 10023, 10059, 10077]);
+const AGAIN: ReadonlySet<number> = new Set([503, 10008, 10014, 10023, 10047, 10059, 10077]);
+/** Codes of no room, in words. */
+const FULL: ReadonlyMap<number, string> = new Map([
+  [10023, 'max_file_store of its configuration is reached'],
+  [10047, 'max_file_store of its configuration is reached'],
+  [10077, 'as many results wait as it may hold, for a learner that takes none'],
+]);
 const NS_PER_MS = 1_000_000;
 
 type JetStream = typeof import('@nats-io/jetstream');
@@ -445,7 +451,11 @@ class NatsBroker implements Broker {
       if (code >= 10_000 && !AGAIN.has(code)) {
         throw new LongplayError('REMOTE_FAILED', `the NATS server refuses: ${messageOf(thrown)}`, { cause: thrown });
       }
-      throw new BrokerAway(`the NATS server does not answer: ${messageOf(thrown)}`, { cause: thrown });
+      const full = FULL.get(code);
+      if (full !== undefined) throw new BrokerAway(`the NATS server has no room: ${full}`, { cause: thrown });
+      throw new BrokerAway(`the NATS server does not answer: ${messageOf(thrown)} (busy, away, or its disk is full)`, {
+        cause: thrown,
+      });
     }
   }
 }

@@ -120,6 +120,7 @@ export class TicketTaker {
         clock,
         () => this.#stopped,
         () => broker.putResult(fetched.name, bytes),
+        (text) => this.#of.onNotice(`the result of group ${group} cannot be stored: ${text}`),
       );
     } catch (thrown) {
       if (!(thrown instanceof Stopped)) this.#of.onError(thrown);
@@ -153,6 +154,7 @@ export class TicketTaker {
         clock,
         () => this.#stopped || this.#leaving,
         () => broker.fetchTickets(free, FETCH_MS),
+        (text) => this.#of.onNotice(`no tickets: ${text}`),
       );
       for (const one of fetched) this.#take(one);
     }

@@ -130,9 +130,9 @@ export class TraceStore {
     return stored;
   }
 
-  /** Group of an episode: its members, in order. */
+  /** Group of an episode: its members, in order. @throws {RangeError} for an episode that is not there */
   groupOf(at: number): StoredEpisode[] {
-    const one = this.#episodes[at]!;
+    const one = this.#stored(at);
     return this.#episodes.filter(({ group, purpose }) => group === one.group && purpose === one.purpose);
   }
 

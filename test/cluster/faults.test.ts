@@ -4,7 +4,6 @@
  * doubled or forgotten; workers and the learner die. Whatever the schedule: the run ends, the identity of the accounts
  * holds after every result, no group is trained twice, no version has two weights, no decision is older than the lag allows.
  */
-import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
@@ -14,14 +13,10 @@ import { TicketTaker } from '../../src/cluster/taker.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
-import { groupsToStart } from '../../src/schedule/admission.ts';
-import { trajectory } from '../support/trajectories.ts';
+import { Books, PER_UPDATE, playedBy, SIZE, VOCABULARY } from '../support/cluster-books.ts';
 
-const SIZE = 2;
-const PER_UPDATE = 2;
 const UPDATES = 6;
 const LEASE_MS = 300;
-const VOCABULARY = 10;
 
 interface Schedule {
   readonly seed: number;
@@ -61,82 +56,13 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
   ),
 });
 
-const digest = (...parts: readonly string[]) => createHash('sha256').update(parts.join('|')).digest('hex');
-
-/** The learner's state, folded from its journal alone. */
-class Books {
-  readonly maxLag: number;
-  readonly outstanding = new Map<number, GroupTicket>();
-  readonly trained: number[] = [];
-  readonly account = { launched: 0, trained: 0, stale: 0, failed: 0 };
-  readonly digests: string[] = [digest('initial')];
-  maxSeen = 0;
-  next = 0;
-  waiting: { readonly group: number; readonly oldest: number; readonly made: string }[] = [];
-
-  constructor(maxLag: number) {
-    this.maxLag = maxLag;
-  }
-
-  get version(): number {
-    return this.digests.length - 1;
-  }
-
-  launch(): GroupTicket[] {
-    const { version, maxLag, waiting, outstanding } = this;
-    const accepted = version * PER_UPDATE + waiting.length;
-    const start = groupsToStart({ maxLag, version, groupsPerUpdate: PER_UPDATE, accepted, running: outstanding.size });
-    return Array.from({ length: start }, () => {
-      const group = this.next++;
-      const purpose = { name: 'train', temperature: 1, seed: group };
-      const ticket = { group, task: { env: 'toy', index: 0, seed: 0 }, horizon: 99, size: SIZE, purpose, version };
-      outstanding.set(group, ticket);
-      this.account.launched += SIZE;
-      return ticket;
-    });
-  }
-
-  take({ ticket, delivery, trajectories }: GroupResult): void {
-    if (!this.outstanding.delete(ticket.group)) throw new Error(`group ${ticket.group} counts twice`);
-    this.account.launched += (delivery - 1) * SIZE;
-    this.account.failed += (delivery - 1) * SIZE;
-    const versions = trajectories.flatMap(({ turns }) => turns.map(({ decision }) => decision!.version));
-    const made = digest(String(ticket.group), ...versions.map(String));
-    this.waiting.push({ group: ticket.group, oldest: Math.min(...versions), made });
-    const isLate = ({ oldest }: { readonly oldest: number }) =>
-      this.version - oldest > this.maxLag || oldest > this.version;
-    this.account.stale += this.waiting.filter(isLate).length * SIZE;
-    this.waiting = this.waiting.filter((one) => !isLate(one));
-    if (this.waiting.length >= PER_UPDATE) {
-      const batch = this.waiting.splice(0, PER_UPDATE);
-      for (const { oldest } of batch) this.maxSeen = Math.max(this.maxSeen, this.version - oldest);
-      this.digests.push(digest(this.digests.at(-1)!, ...batch.map((one) => one.made)));
-      this.trained.push(...batch.map(({ group }) => group));
-      this.account.trained += PER_UPDATE * SIZE;
-    }
-    this.check();
-  }
-
-  refused(): void {
-    this.account.launched += SIZE;
-    this.account.failed += SIZE;
-    this.check();
-  }
-
-  check(): void {
-    const { launched, trained, stale, failed } = this.account;
-    const inFlight = (this.outstanding.size + this.waiting.length) * SIZE;
-    if (launched !== trained + stale + failed + inFlight)
-      throw new Error(`unaccounted: ${JSON.stringify(this.account)} ${inFlight}`);
-  }
-}
-
 type Entry = GroupResult | 'refused';
 
 /** A run under a schedule; ends when it has made its updates. */
 class Lab {
   readonly clock = new SimulatedClock();
   readonly rng: Rng;
+  readonly #updates: number;
   readonly server: MemoryServer;
   /** The learner's disk: tickets of each launch by the entries before it, and the entries. */
   readonly journal: Entry[] = [];
@@ -152,7 +78,8 @@ class Lab {
   readonly #connections: MemoryBroker[] = [];
 
   /** @param breaks a planted bug */
-  constructor(of: Schedule, breaks?: 'order' | 'twice' | 'stale') {
+  constructor(of: Schedule, breaks: 'order' | 'twice' | 'stale' | undefined, updates: number) {
+    this.#updates = updates;
     this.#schedule = of;
     this.#breaks = breaks;
     this.rng = Rng.fromSeed(of.seed);
@@ -165,10 +92,10 @@ class Lab {
     this.#startLearner();
     for (let n = 0; n < 2; n++) this.#startWorker(n);
     for (const { at, type } of this.#schedule.strikes) this.clock.after(at, () => this.#strike(type));
-    for (let quiet = 0; this.books.version < UPDATES && this.error === undefined; ) {
+    for (let quiet = 0; this.books.version < this.#updates && this.error === undefined; ) {
       for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
       const step = this.clock.untilNext;
-      if (step === undefined || ++quiet > 60_000)
+      if (step === undefined || ++quiet > 10_000 * this.#updates)
         throw new Error(`it does not end: version ${this.books.version}, ${this.clock.now()} ms`);
       this.clock.advance(step);
     }
@@ -208,8 +135,7 @@ class Lab {
   }
 
   #apply(entry: Entry): GroupTicket[] {
-    if (entry === 'refused') this.books.refused();
-    else this.books.take(entry);
+    applyTo(this.books, entry);
     return this.books.launch();
   }
 
@@ -246,7 +172,7 @@ class Lab {
         if (version < ticket.version && this.#breaks !== 'stale') throw new Error('played before its weights came');
         this.clock.after(
           20 + 200 * this.rng.float(),
-          () => void taker.played(ticket.group, { trajectories: played(ticket, version) }),
+          () => void taker.played(ticket.group, { trajectories: playedBy(ticket, version) }),
         );
       },
       onNotice() {},
@@ -295,16 +221,13 @@ class Lab {
   }
 }
 
-function played({ group, task, horizon }: GroupTicket, version: number) {
-  return Array.from({ length: SIZE }, (_, member) => ({
-    ...trajectory({ turns: [{ version }], horizon }, member),
-    group,
-    task,
-  }));
+function applyTo(books: Books, entry: Entry): void {
+  if (entry === 'refused') books.failed(SIZE);
+  else books.take(entry.ticket.group, entry.trajectories, (entry.delivery - 1) * SIZE);
 }
 
-async function holds(of: Schedule, breaks?: 'order' | 'twice' | 'stale') {
-  const lab = new Lab(of, breaks);
+async function holds(of: Schedule, breaks?: 'order' | 'twice' | 'stale', updates = UPDATES) {
+  const lab = new Lab(of, breaks, updates);
   await lab.run();
   const { trained, maxSeen } = lab.books;
   expect(new Set(trained).size).toBe(trained.length);
@@ -314,8 +237,7 @@ async function holds(of: Schedule, breaks?: 'order' | 'twice' | 'stale') {
   const again = new Books(of.maxLag);
   again.launch();
   for (const entry of lab.journal) {
-    if (entry === 'refused') again.refused();
-    else again.take(entry);
+    applyTo(again, entry);
     again.launch();
   }
   expect(again.digests).toEqual(lab.books.digests);
@@ -331,7 +253,8 @@ const forgetful: Schedule = {
 };
 
 describe('tickets and results', () => {
-  const runs = process.env.LONGPLAY_LONG === '1' ? 1000 : 40;
+  const long = process.env.LONGPLAY_LONG === '1';
+  const runs = long ? 1000 : 40;
 
   it(`keep the books exact under ${runs} schedules of loss, doubles, delay, another order, deaths and an empty server`, async () => {
     const sums = { duplicates: 0, again: 0, refused: 0, deaths: 0 };
@@ -347,6 +270,29 @@ describe('tickets and results', () => {
     expect(sums.duplicates).toBeGreaterThan(0);
     expect(sums.again).toBeGreaterThan(0);
   }, 3_600_000);
+
+  const decisions = long ? 100_000 : 1000;
+  for (const maxLag of [0, 1, 4]) {
+    it(`train on ${decisions} decisions under a bound of ${maxLag}, and on none that is older`, async () => {
+      const faults = {
+        lost: 0.05,
+        lostAnswer: 0.05,
+        delayMs: 20,
+        duplicate: 0.01,
+        reorder: 0.5,
+        again: 0.3,
+        ghost: 0.1,
+      };
+      const of: Schedule = { seed: 7, maxLag, faults, strikes: [] };
+      const { books } = await holds(of, undefined, decisions / (PER_UPDATE * SIZE));
+      const { stale } = books.account;
+      console.log(
+        `maxLag ${maxLag}: ${books.decisions} decisions trained on, largest lag ${books.maxSeen}, ${stale} episodes stale`,
+      );
+      expect(books.decisions).toBeGreaterThanOrEqual(decisions);
+      expect(books.maxSeen).toBe(maxLag); // and the bound is met
+    }, 3_600_000);
+  }
 
   const calm: Schedule = {
     seed: 5,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
 import type { TimeStep } from '../../src/core/env.ts';
@@ -109,6 +109,14 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const success = page.getByRole('img', { name: /^Success over updates; .*evaluated: one, h8 sampled 0\.625/ });
     expect(await success.count()).toBe(1);
     expect(await page.getByRole('img', { name: /^Loss over updates; .*evaluated/ }).count()).toBe(0);
+    // Dots of the sampled evaluation (rings are filled with the card's colour), and an interval through each of three marks.
+    const blue = (await drawnBy(page, 'Success')).filter(({ color }) => color === '#3b82d8');
+    expect(blue.filter(({ op }) => op === 'fill').length).toBe(1);
+    const intervals = blue.filter(
+      ({ op, left, right, top, bottom, height }) =>
+        op === 'line' && left === right && bottom - top > 10 && bottom - top < height / 2,
+    );
+    expect(intervals.length).toBe(3);
     await page.context().close();
   });
 
@@ -212,9 +220,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       'messages 1 ms',
       'environment 1 ms',
     ]);
-    const colours = (selector: string) =>
-      page.locator(selector).evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
-    expect(await colours('.time .swatch')).toEqual(await colours('.time .bar span'));
+    const timeBox = page.locator('.time');
+    expect(await coloursOf(timeBox, '.swatch')).toEqual(await coloursOf(timeBox, '.bar span'));
     await visit(page, '#/episodes/0/0/1');
     await page.getByText('Turn 2 of 2: observation').waitFor();
     expect(await page.locator('pre.result').textContent()).toBe('the end');
@@ -290,6 +297,17 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       .getByRole('img', { name: /decode 40 %/ })
       .first()
       .waitFor();
+    const card = page.locator('.card').first();
+    expect((await card.locator('.legend li').allTextContents()).map((text) => text.trim())).toEqual([
+      'environments 2 %',
+      'waiting for a batch 10 %',
+      'prefill 8 %',
+      'decode 40 %',
+      'empty, waiting for the learner 25 %',
+      'waiting for its group 5 %',
+      'messages 10 %',
+    ]);
+    expect(await coloursOf(card, '.legend .swatch')).toEqual(await coloursOf(card, '.bar span'));
     await shot(page, 'time');
     await page.context().close();
   });
@@ -613,6 +631,11 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   }
 });
 
+/** Background colours of the elements that a selector finds. */
+function coloursOf(within: Locator, selector: string): Promise<string[]> {
+  return within.locator(selector).evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+}
+
 /** Text of what has the focus. */
 function focused(page: Page): Promise<string> {
   return page.evaluate(() => {
@@ -623,7 +646,7 @@ function focused(page: Page): Promise<string> {
 
 /** Something that was drawn on a canvas: its box and the canvas' size, in device pixels. */
 interface DrawnThing {
-  readonly op: 'text' | 'line' | 'stroke';
+  readonly op: 'text' | 'line' | 'stroke' | 'fill';
   readonly text: string;
   readonly color: string;
   readonly left: number;
@@ -642,7 +665,7 @@ function drawnBy(page: Page, title: string): Promise<DrawnThing[]> {
     .evaluate((canvas) => (canvas as HTMLCanvasElement & { drawn?: DrawnThing[] }).drawn ?? []);
 }
 
-/** Notes what is drawn on canvases: texts, straight lines, and strokes of paths. Runs in the page, before its own script. */
+/** Notes what is drawn on canvases: texts, straight lines, strokes and fillings of paths. Runs in the page, before its own script. */
 function watchCanvases(): void {
   const prototype = CanvasRenderingContext2D.prototype;
   type Context = CanvasRenderingContext2D & { from?: [number, number]; pending?: number[][] };
@@ -652,7 +675,7 @@ function watchCanvases(): void {
     canvas.drawn ??= [];
     canvas.drawn.push({ text: '', color: '', width: canvas.width, height: canvas.height, ...thing });
   };
-  const { fillText, moveTo, lineTo, stroke, beginPath, clearRect } = prototype;
+  const { fill, fillText, moveTo, lineTo, stroke, beginPath, clearRect } = prototype;
   prototype.clearRect = function (this: Context, ...box) {
     (this.canvas as Canvas).drawn = [];
     return clearRect.apply(this, box);
@@ -685,6 +708,10 @@ function watchCanvases(): void {
       });
     }
     return stroke.apply(this, path as never);
+  };
+  prototype.fill = function (this: Context, ...path: []) {
+    note(this, { op: 'fill', color: String(this.fillStyle), left: 0, right: 0, top: 0, bottom: 0 });
+    return fill.apply(this, path as never);
   };
   prototype.fillText = function (this: Context, text, x, y, ...rest) {
     const size = this.measureText(text);

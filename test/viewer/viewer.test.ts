@@ -93,6 +93,9 @@ describe('the server', () => {
     expect(await status('/api/runs/7/curves', 'localhost')).toBe(404);
     expect(await status('/api/runs/0/episodes/77', 'localhost')).toBe(404);
     expect(await status('/api/runs/0/episodes/-1', 'localhost')).toBe(404);
+    for (const at of ['77', '-1', '&0']) {
+      expect(await status(`/api/runs/0/episodes/${at}/group`, 'localhost')).toBe(404);
+    }
   });
 
   it('listens on loopback, and says which port is taken', async () => {
