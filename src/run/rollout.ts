@@ -175,7 +175,7 @@ export async function playRollout(
       envModule: worldUrl(config.env.id, config.env.options),
       learn: false,
       onNotice,
-      firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
+      firstEpisode: before.size === 0 ? 0 : 1 + [...before.values()].reduce((most, one) => Math.max(most, one)),
       sinks: await openSinks(config.metrics, dir, onNotice),
       onEpisodes: (trajectories, purpose) => {
         watch.finished(trajectories);

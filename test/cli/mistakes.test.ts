@@ -110,7 +110,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong type', () => train('evaluation.greedy="yes"'), /evaluation\.greedy: .*did you mean true\?/],
   ['wrong type', () => train('seed=seven'), /seed: .*expected number.*got "seven"/],
   ['wrong type', () => train('learner'), /--set learner: expected key=value/],
-  ['wrong type', () => train('learner=[1, 2'), /--set learner=\[1, 2: the value is not valid YAML/],
+  ['wrong type', () => train('learner=[1, 2'), /--set learner=\[1, 2: not valid YAML/],
   ['out of range', () => train('rollout.envThreads=0'), /rollout\.envThreads: .*>=1 \(got 0\)/],
   ['out of range', () => train('rollout.envThreads=1000000'), /rollout\.envThreads: .*<=256 \(got 1000000\)/],
   ['out of range', () => train('horizon={type: fixed, rounds: 0}'), /horizon\.rounds: .*>=1 \(got 0\)/],
