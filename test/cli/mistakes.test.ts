@@ -172,7 +172,7 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   [
     'wrong file',
     () => ['train', empty, '--runs', runs],
-    /empty\.yaml: it is empty; say at least .*env: \{ id: textcraft \}/,
+    /empty\.yaml: it is empty; say at least .*horizon: \{ type: fixed/,
   ],
   ['absent', () => ['train', noEnv, '--runs', runs], /no-env\.yaml: env: must be given: keys and values \(id, options/],
   ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
