@@ -18,7 +18,7 @@ import type { RunOptions } from './run.ts';
 
 /** Identity of a run, for its workers. A user's own world is known by its bytes: where they lie differs by machine. */
 export function clusterIdentity({ identity }: Policy, { env }: RunConfig): ClusterIdentity {
-  const world = pinnedEnv({ ...env, sha256: undefined }).sha256;
+  const world = pinnedEnv(env, '.').sha256;
   const named = world === undefined ? identity : { ...identity, env: 'a module' };
   return { ...named, protocol: PROTOCOL, longplay: longplayVersion(), world };
 }

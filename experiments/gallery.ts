@@ -1,8 +1,9 @@
 /**
  * Question    What do the viewer's pages look like, wide and narrow, light and dark?
  * Command     npm run experiment -- gallery            (then paths, for recorded runs of yours; needs Chromium)
- * Does        Records short runs where none are given (TextCraft under a stretched horizon and under a fixed one, BabyAI), serves
- *             them with the viewer, and photographs every page at 1280 and 375 px in both themes.
+ * Does        Records short runs where none are given (TextCraft under a stretched horizon and under a fixed one, BabyAI, a
+ *             rollout of a scripted stand-in for a language model), serves them with the viewer, and photographs every page at
+ *             1280 and 375 px in both themes.
  * Expected    Pictures and an index page in experiments/results/gallery, at most 2 MB together.
  * Wall-clock  About five minutes on two cores, nearly all of it recording; half a minute for runs that are there.
  */
@@ -13,11 +14,13 @@ import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import type { RunConfigInput } from '../src/config/run-config.ts';
 import { UserError } from '../src/core/errors.ts';
+import { type RolloutOptions, rollout } from '../src/run/rollout.ts';
 import { train } from '../src/run/train.ts';
 import { runSources } from '../src/run/view-runs.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import type { RunSource } from '../src/viewer/run-source.ts';
 import { serveViewer } from '../src/viewer/server.ts';
+import { SCRIPTED_MODEL, serveScriptedModel } from './scripted-model.ts';
 
 /** Most bytes of all pictures together. */
 const MAX_BYTES = 2_000_000;
@@ -35,6 +38,8 @@ interface Shot {
   readonly name: string;
   readonly title: string;
   readonly hash: string;
+  /** Element that the picture begins with, far down the page; the page's top where absent. */
+  readonly from?: string | undefined;
   /** Brings the page into the state that is photographed. */
   readonly prepare?: ((page: Page) => Promise<void>) | undefined;
 }
@@ -88,7 +93,21 @@ export async function recordRuns(root: string): Promise<string[]> {
     await train({ config, dir, onNotice: (line) => process.stdout.write(`  ${line}\n`) }).done;
     dirs.push(dir);
   }
-  return dirs;
+  return [...dirs, await recordConversations(join(root, 'scripted-model'))];
+}
+
+/** Plays a few episodes with a model behind a server: the scripted one. */
+async function recordConversations(dir: string): Promise<string> {
+  process.stdout.write('recording conversations\n');
+  const model = await serveScriptedModel();
+  try {
+    const openai = { baseUrl: model.url, model: SCRIPTED_MODEL, format: 'react' } as const;
+    const config: RolloutOptions['config'] = { env: { id: 'textcraft' }, policy: { kind: 'openai', openai } };
+    await rollout({ config, episodes: 12, horizon: 12, dir }).done;
+  } finally {
+    await model.close();
+  }
+  return dir;
 }
 
 /** Photographs every page of the runs. @param folder emptied first */
@@ -139,10 +158,14 @@ async function photographShow(browser: Browser, { runs, shots }: Show, folder: s
 /** The first run alone, with every page; runs of one world compared; an episode and a group of each other world. */
 async function showsOf(runs: readonly string[]): Promise<Show[]> {
   const sources = runSources(runs);
-  const worlds = [...new Set(sources.map(({ info }) => info.env))];
-  const shows: Show[] = [{ runs: runs.slice(0, 1), shots: await runShots(sources[0]!) }];
+  const told = sources.filter(({ rows }) => rows.every(({ purpose }) => purpose === 'rollout'));
+  const trained = sources.filter((source) => !told.includes(source));
+  const worlds = [...new Set(trained.map(({ info }) => info.env))];
+  const shows: Show[] =
+    trained.length === 0 ? [] : [{ runs: [runs[trained[0]!.info.id]!], shots: await runShots(trained[0]!) }];
+  for (const source of told) shows.push({ runs: [runs[source.info.id]!], shots: await conversationShots(source) });
   for (const world of worlds) {
-    const own = sources.filter(({ info }) => info.env === world);
+    const own = trained.filter(({ info }) => info.env === world);
     const paths = own.map(({ info }) => runs[info.id]!);
     const shots: Shot[] = world === worlds[0] ? [] : await playShots(own[0]!);
     if (own.length > 1) shots.unshift({ name: 'compare', title: 'Runs compared', hash: '#/curves' });
@@ -167,6 +190,24 @@ async function runShots(source: RunSource): Promise<Shot[]> {
     ...(await playShots(source)),
     { name: 'time', title: 'Time', hash: '#/time' },
     { name: 'config', title: 'Configuration', hash: '#/config/0' },
+  ];
+}
+
+/** The conversation of an episode from its first observation on, one with an answer that was not understood where there is one. */
+async function conversationShots(source: RunSource): Promise<Shot[]> {
+  const telling: { readonly at: number; readonly worth: number }[] = [];
+  for (const { at, turns } of source.rows) {
+    const { conversation } = await source.episode(at);
+    if (conversation.length === 0) continue;
+    const misread = conversation.some(({ formatError }) => formatError !== undefined);
+    telling.push({ at, worth: (misread ? 100 : 0) - Math.abs(turns - 4) });
+  }
+  const best = telling.sort((a, b) => b.worth - a.worth)[0];
+  if (best === undefined) return [];
+  const prepare = async (page: Page) => page.getByText(/^whole conversation, /).click();
+  const title = 'Conversation of a language model (a scripted stand-in)';
+  return [
+    { name: 'conversation', title, hash: `#/episodes/0/${best.at}/1`, from: '.conversation li:nth-child(3)', prepare },
   ];
 }
 
@@ -213,14 +254,15 @@ async function series(browser: Browser, url: string, shots: readonly Shot[], ser
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme });
   const page = await context.newPage();
   const devtools = await context.newCDPSession(page);
-  for (const { name, hash, prepare } of shots) {
+  for (const { name, hash, from, prepare } of shots) {
     await page.goto('about:blank'); // so that every picture begins with a fresh page
     await page.goto(url + hash);
     await page.locator('main > *').first().waitFor();
     await prepare?.(page);
     await page.waitForTimeout(400); // curves are drawn in the next frames
     const whole = await page.evaluate(() => document.documentElement.scrollHeight);
-    const clip = { x: 0, y: 0, width, height: Math.min(height, whole), scale: 1 };
+    const top = from === undefined ? 0 : await page.locator(from).first().evaluate(above);
+    const clip = { x: 0, y: top, width, height: Math.min(height, whole - top), scale: 1 };
     // Through the protocol: playwright's own pictures are PNG or JPEG, twice as large.
     const { data } = await devtools.send('Page.captureScreenshot', {
       format: 'webp',
@@ -231,6 +273,11 @@ async function series(browser: Browser, url: string, shots: readonly Shot[], ser
     writeFileSync(join(folder, `${name}-${width}-${theme}.webp`), Buffer.from(data, 'base64'));
   }
   await context.close();
+}
+
+/** Pixels of the page above an element. Runs in the page. */
+function above(element: Element): number {
+  return Math.max(0, Math.round(element.getBoundingClientRect().top + scrollY - 12));
 }
 
 /** Page that shows the pictures, a section for each page of the viewer. */

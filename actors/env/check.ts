@@ -102,8 +102,8 @@ export function copyActions(listed: unknown): readonly string[] {
   if (!Array.isArray(listed)) throw new BrokenContract('protocol', 'actions() must return an array');
   const { length } = listed;
   const { count, chars, totalChars } = ACTION_LIMITS;
-  if (!(typeof length === 'number' && length <= count)) {
-    throw new BrokenContract('oversized', `actions() listed ${length} texts, at most ${count} are taken`);
+  if (!(Number.isInteger(length) && length >= 0 && length <= count)) {
+    throw new BrokenContract('oversized', `actions() listed ${messageOf(length)} texts, at most ${count} are taken`);
   }
   const copy: string[] = new Array(length);
   let total = 0;

@@ -43,7 +43,7 @@ export interface EpisodeRun {
 /** Reopens a saved episode of a resumed run; `observe` resumes it when the env has been restored. */
 export function reopenEpisode(group: GroupRun, saved: SavedEpisode, now: number): EpisodeRun {
   const run = openEpisode(group, saved.member, saved.episode, saved.attempt, now);
-  run.turns.push(...reviveTurns(saved.turns));
+  for (const turn of reviveTurns(saved.turns)) run.turns.push(turn);
   run.restoring = true;
   return run;
 }
@@ -145,7 +145,7 @@ export function observe(
     const message = `taking the ${turn} recorded actions again ended the episode: the env is no function of them`;
     return { broken: { cause: 'protocol', message } };
   }
-  run.actionTable.push(...newActions);
+  for (const text of newActions) run.actionTable.push(text); // too many for a call's arguments after a long replay
   if (step.kind === 'first' || run.restoring) {
     run.restoring = false;
     run.observation = step.observation;

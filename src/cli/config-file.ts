@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
+import { locatedPolicy } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { err } from '../console/terminal.ts';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -21,5 +22,11 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
   }
   const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
-  return { ...config, env: locatedEnv(config.env, dirname(path)) };
+  return located(config, path);
+}
+
+/** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
+export function located(config: RunConfig, path: string): RunConfig {
+  const { env, policy } = config;
+  return { ...config, env: locatedEnv(env, dirname(path)), policy: locatedPolicy(policy, process.cwd()) };
 }

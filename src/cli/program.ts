@@ -87,7 +87,10 @@ export function newProgram(name: string, description: string): Command {
  * @returns exit code: 0 done, 1 failed, 2 a mistake of the caller
  */
 export async function runLongplay(args: readonly string[]): Promise<number> {
-  return runProgram(() => commandLine(args[0]), args);
+  // `help trian` would show the help of everything, as if there were such a command.
+  const [first, of] = args;
+  const asked = first === 'help' && of !== undefined ? [of, ...(Object.hasOwn(commands, of) ? ['--help'] : [])] : args;
+  return runProgram(() => commandLine(asked[0]), asked);
 }
 
 /** Runs a program. @param args without `node` and the program's name @returns exit code, as `runLongplay` */

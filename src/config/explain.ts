@@ -1,6 +1,6 @@
 /** Words for what a configuration has wrong: the key, what was expected, what came, and what was probably meant. */
-import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { nearest } from './nearest.ts';
 import { runConfigSchema } from './run-config.ts';
 import { isWrapper, literalOf } from './union-defaults.ts';
 
@@ -11,10 +11,9 @@ const REPEATED_CHARS = 120;
 export function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
   const at = issue.path.join('.');
   if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(issue.path, raw);
     return issue.keys.map((key) => {
-      const nearest = known.length > 0 ? `; did you mean '${closest(key, known)}'?` : '';
-      return `unknown key '${repeated(`${at ? `${at}.` : ''}${key}`)}'${nearest}`;
+      const full = `${at ? `${at}.` : ''}${key}`;
+      return `unknown key '${repeated(full)}'${meantByKey(issue.path, key, raw)}`;
     });
   }
   const value = valueAt(issue.path, raw);
@@ -29,10 +28,101 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
       `${whole}: expected one of ${kinds.join(', ')} (got ${describe(value)})${meant ? `; did you mean ${form(meant)}?` : ''}`,
     ];
   }
+  const object = bare(schemaAt(issue.path, raw));
+  if (at && value === undefined && issue.code === 'invalid_type') return [notGiven(at, object, issue.expected)];
+  if (at && value !== undefined && object instanceof z.ZodObject) return [notASection(at, object, value)];
   const meant = meantBy(issue, value);
+  const message = expectedOf(issue) ?? lowerFirst(issue.message);
   return [
-    `${repeated(at) || 'the configuration'}: ${lowerFirst(issue.message)} (got ${describe(value)})${meant ? `; did you mean ${meant}?` : ''}`,
+    `${repeated(at) || 'the configuration'}: ${message} (got ${describe(value)})${meant ? `; did you mean ${meant}?` : ''}`,
   ];
+}
+
+/** Words for a key that has no default and is absent. */
+function notGiven(at: string, schema: unknown, expected: string): string {
+  return `${at}: must be given: ${schema instanceof z.ZodObject ? `keys and values (${keysOf(schema)})` : expected}`;
+}
+
+/** Keys of a section, the first of them. */
+function keysOf({ shape }: z.ZodObject): string {
+  const keys = Object.keys(shape);
+  return keys.length > MOST_KEYS ? `${keys.slice(0, MOST_KEYS).join(', ')}, …` : keys.join(', ');
+}
+
+/** Words for a value in the place of keys: the key that it was probably meant for, else all there are. */
+function notASection(at: string, section: z.ZodObject, value: unknown): string {
+  const { shape } = section;
+  const keys = Object.keys(shape);
+  const worded = keys.flatMap((key) => {
+    const inner = bare(shape[key]);
+    const word = inner instanceof z.ZodEnum ? nearest(String(value), inner.options.map(String)) : undefined;
+    return word === undefined ? [] : [{ key, word }];
+  });
+  const best = worded.find(({ word }) => word === value) ?? worded[0];
+  const needed = keys.find((key) => !isWrapper(shape[key]));
+  const fits = needed !== undefined && (shape[needed] as z.ZodType).safeParse(value).success;
+  const meant = best ? `${at}.${best.key}=${best.word}` : fits ? `${at}.${needed}=${String(value)}` : undefined;
+  return `${at}: expected keys and values (${keysOf(section)}), got ${describe(value)}${meant ? `; did you mean ${meant}?` : ''}`;
+}
+
+/** Words for the kinds that a union without a discriminator takes. */
+function expectedOf(issue: z.core.$ZodIssue): string | undefined {
+  if (issue.code !== 'invalid_union') return undefined;
+  const kinds = issue.errors.flatMap(([first]) => {
+    if (first?.code === 'invalid_type') return [first.expected];
+    return first?.code === 'invalid_value' ? first.values.map(String) : [];
+  });
+  return kinds.length > 0 ? `expected ${kinds.join(' or ')}` : undefined;
+}
+
+/** Keys of a section that a message names. */
+const MOST_KEYS = 8;
+
+/** Words for the key that an unknown one was probably meant as: one beside it, one elsewhere, or all there are. */
+function meantByKey(path: readonly PropertyKey[], key: string, raw: unknown): string {
+  const pair = /^(\w+):(.+)$/.exec(key);
+  if (pair) return `; a space belongs after the colon: '${pair[1]}: ${repeated(pair[2]!)}'`;
+  const owner = schemaAt(path, raw);
+  const union = bare(owner);
+  if (union instanceof z.ZodDiscriminatedUnion) {
+    const { discriminator } = union.def;
+    const kinds = kindsOf(union);
+    const value = valueAt([...path, key], raw);
+    if (typeof value === 'string' && nearest(value, kinds) === value) return `; did you mean '${discriminator}'?`;
+    const others = union.options.flatMap((option) =>
+      option instanceof z.ZodObject && Object.hasOwn(option.shape, key)
+        ? [String(literalOf(option, discriminator))]
+        : [],
+    );
+    const at = path.join('.');
+    if (others.length > 0) return `; it belongs to ${at}.${discriminator}=${others.join(' or ')}`;
+  }
+  const beside = nearest(key, keysAt(path, raw));
+  if (beside !== undefined) return `; did you mean '${beside}'?`;
+  const elsewhere = [...new Set(allKeys(runConfigSchema).filter((one) => isSameKey(key, one.split('.').at(-1)!)))];
+  if (elsewhere.length > 0 && elsewhere.length <= 3) return `; did you mean '${elsewhere.join("' or '")}'?`;
+  const known = keysAt(path, raw);
+  return known.length > 0 ? `; known here: ${known.join(', ')}` : '';
+}
+
+/** True for two spellings of a key, or its initials: `learning_rate`, `lr`. */
+function isSameKey(word: string, key: string): boolean {
+  const plain = (text: string) => text.toLowerCase().replace(/[-_ ]/g, '');
+  const initials = key.replace(/(?<=.)[a-z0-9]+/g, '').toLowerCase();
+  return plain(word) === plain(key) || (initials.length > 1 && word.toLowerCase() === initials);
+}
+
+/** Paths of all keys of a schema, those of every kind of a union among them. */
+function allKeys(schema: unknown, path = ''): string[] {
+  const inner = bare(schema);
+  const objects = inner instanceof z.ZodDiscriminatedUnion ? inner.options : [inner];
+  return objects.flatMap((object) => {
+    if (!(object instanceof z.ZodObject)) return [];
+    return Object.entries(object.shape).flatMap(([key, value]) => {
+      const at = path === '' ? key : `${path}.${key}`;
+      return [at, ...allKeys(value, at)];
+    });
+  });
 }
 
 /** A value as a message shows it. */
@@ -51,6 +141,10 @@ function meantBy(issue: z.core.$ZodIssue, value: unknown): string | undefined {
   if (issue.code === 'invalid_value') {
     return typeof value === 'string' ? nearest(value, issue.values.map(String)) : undefined;
   }
+  if (issue.code === 'invalid_union') {
+    const listed = issue.errors.some(([first]) => first?.code === 'invalid_type' && first.expected === 'array');
+    return listed && typeof value !== 'object' ? `[${String(value)}]` : undefined;
+  }
   if (issue.code !== 'invalid_type' || value === undefined) return undefined;
   if (issue.expected === 'array' && !Array.isArray(value) && typeof value !== 'object') return `[${String(value)}]`;
   if (issue.expected === 'boolean') {
@@ -60,15 +154,6 @@ function meantBy(issue: z.core.$ZodIssue, value: unknown): string | undefined {
   if (issue.expected === 'number' && typeof value === 'string' && value.trim() !== '' && Number.isFinite(Number(value)))
     return String(Number(value));
   return undefined;
-}
-
-/** The word that another one is a misspelling of; undefined where none is near. */
-function nearest(word: string, words: readonly string[]): string | undefined {
-  const low = word.toLowerCase();
-  const begun = low.length >= 3 ? words.find((one) => one.startsWith(low)) : undefined;
-  if (begun !== undefined) return begun;
-  const found = closest(low, words);
-  return distance(low, found) <= Math.max(1, Math.floor(found.length / 2)) ? found : undefined;
 }
 
 /** The union whose kind an issue is about: an unknown kind, or a value that names no kind. */
@@ -81,13 +166,14 @@ function unionAt(issue: z.core.$ZodIssue, raw: unknown): { discriminator: string
       : []) {
     const schema = bare(schemaAt(to, raw));
     if (!(schema instanceof z.ZodDiscriminatedUnion)) continue;
-    const { discriminator } = schema.def;
-    const kinds = schema.options.flatMap((option) =>
-      option instanceof z.ZodObject ? [String(literalOf(option, discriminator))] : [],
-    );
-    return { discriminator, kinds };
+    return { discriminator: schema.def.discriminator, kinds: kindsOf(schema) };
   }
   return undefined;
+}
+
+/** Names of the kinds of a union. */
+function kindsOf({ options, def: { discriminator } }: z.ZodDiscriminatedUnion): string[] {
+  return options.flatMap((option) => (option instanceof z.ZodObject ? [String(literalOf(option, discriminator))] : []));
 }
 
 function valueAt(path: readonly PropertyKey[], raw: unknown): unknown {

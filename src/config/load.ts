@@ -1,5 +1,5 @@
 /** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
-import { parseDocument } from 'yaml';
+import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { describe, explain, repeated } from './explain.ts';
@@ -21,13 +21,49 @@ export function loadRunConfig(
   overrides: readonly string[] = [],
   onNotice?: (line: string) => void,
 ): RunConfig {
-  const document = parseDocument(text, { uniqueKeys: true });
-  const [error] = document.errors;
-  if (error) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${error.message.split('\n')[0]}`);
+  if (text.length > MAX_CHARS) {
+    const message = `${source}: expected at most ${MAX_CHARS} characters, got ${text.length}; is this a configuration?`;
+    throw new UserError('BAD_CONFIG', message);
+  }
+  const document = parsed(text, source);
   const raw = plainValue(document, source) ?? {};
+  if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: it is empty; say at least what is played (longplay envs lists the worlds), for how many turns and how long: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
+    );
+  }
   if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
   return checkRunConfig(raw, source, onNotice);
+}
+
+/** Characters of a configuration, far more than any needs: the parser takes seconds for a deeply nested megabyte. */
+const MAX_CHARS = 2 ** 18;
+
+/** Parses YAML. Repeated keys are found here: the parser compares each key with all others. @throws {UserError} BAD_CONFIG */
+function parsed(text: string, source: string): ReturnType<typeof parseDocument> {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { uniqueKeys: false, lineCounter: lines });
+  let [why] = document.errors.map(({ message }) => message.split('\n')[0]);
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<string>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const name = String(key.value);
+        if (seen.has(name)) why ??= `Map keys must be unique at ${placeOf(lines, key.range?.[0] ?? 0)}`;
+        seen.add(name);
+      }
+    },
+  });
+  if (why !== undefined) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${why}`);
+  return document;
+}
+
+function placeOf(lines: LineCounter, offset: number): string {
+  const { line, col } = lines.linePos(offset);
+  return `line ${line}, column ${col}:`;
 }
 
 /** Aliases that a document may expand to; more of them are an attack or a mistake. */
@@ -189,8 +225,7 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
   if (cut < 1)
     throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: expected key=value, e.g. --set learner.maxLag=0`);
   const path = override.slice(0, cut).split('.');
-  const document = parseDocument(override.slice(cut + 1));
-  if (document.errors[0]) throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: the value is not valid YAML`);
+  const document = parsed(override.slice(cut + 1), `--set ${repeated(override)}`);
   const inherited = path.find((key) => INHERITED.has(key));
   if (inherited !== undefined)
     throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: there is no key '${inherited}'`);

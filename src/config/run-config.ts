@@ -203,6 +203,8 @@ export const runConfigSchema = z.strictObject({
     options: z.record(z.string(), z.unknown()).default({}),
     /** Hash of a user's module, written when a run is made: a change since then is reported. */
     sha256: z.string().exactOptional(),
+    /** Path of a user's module from the run's folder, written when a run is made: it is found there where both were moved. */
+    fromRun: z.string().exactOptional(),
   }),
   tasks: section({
     /** Tasks to train on. */

@@ -23,7 +23,7 @@ export function warnings(rows: readonly MetricsRow[]): string[] {
   if (over('repeatedTurns') > 0.4) {
     found.push(`${percent(over('repeatedTurns'))} of turns repeat an action in the same situation: episodes loop`);
   }
-  const highest = Math.max(...values(rows, 'entropy'));
+  const highest = values(rows, 'entropy').reduce((most, one) => Math.max(most, one), Number.NEGATIVE_INFINITY);
   if (over('entropy') < 0.05 * highest && !(success > 0.95)) {
     found.push(`entropy is gone (${over('entropy').toPrecision(2)} nats): raise learner.entropyCoef`);
   }

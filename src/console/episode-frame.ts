@@ -41,15 +41,16 @@ export function episodeLines(episode: TraceLine, width: number): Line[] {
   const lines: Line[] = [title(episode, undefined), ...openingLines(episode, width)];
   episode.turns.forEach((turn, t) => {
     lines.push([], [span(`turn ${t + 1}`, 'bold'), span(`  ${turnFacts(turn)}`, 'dim')]);
-    lines.push(...wrapped(turn.observation, width), ...answerLines(turn, width));
+    // One by one: a call does not take as many arguments as an observation may have lines.
+    for (const line of wrapped(turn.observation, width)) lines.push(line);
+    for (const line of answerLines(turn, width)) lines.push(line);
     lines.push([
       span('> ', 'cyan'),
       span(turn.action, 'bold'),
       span(turn.reward === 0 ? '' : `  reward ${turn.reward}`, 'green'),
     ]);
   });
-  lines.push([], ...wrapped(episode.finalObservation, width), outcome(episode));
-  return lines;
+  return [...lines, [], ...wrapped(episode.finalObservation, width), outcome(episode)];
 }
 
 function title(episode: TraceLine, turn: number | undefined): Line {

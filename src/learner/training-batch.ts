@@ -171,7 +171,7 @@ class GroupBuilder implements TrainGroup {
       const allowed = spellings && nextInTrie(spellings, run.slice(0, token), codec.end);
       decisions.push({ ...place, token, at: at + token, allowed, chosen, logprob: decision.logprobs[token]!, value });
     });
-    tokens.push(...run);
+    for (const id of run) tokens.push(id);
   }
 
   #row(transcript: Transcript, action: string): number {

@@ -75,37 +75,53 @@ export function promptFeeds(
   return feeds;
 }
 
-/** Feeds of the action texts, padded to the longest; an empty text is all padding. */
+/** Feeds of the action texts: their different pieces, and how often each text has each. */
 export function actionFeeds(
   config: ModelConfig,
   speller: Speller,
   actions: readonly { readonly text: string; readonly focus: ReadonlySet<number> }[],
 ): Record<string, HostTensor> {
-  const encoded = actions.map(({ text }) => speller.spell(text));
-  const W = Math.max(1, ...encoded.map((tokens) => tokens.length));
-  const N = actions.length * W;
-  const ids = new Int32Array(N);
-  const previous = [new Int32Array(N), new Int32Array(N)] as const;
-  const focus = new Float32Array(N);
-  const valid = new Float32Array(N);
-  encoded.forEach((tokens, row) => {
-    const { previous1, previous2 } = previousTokens(tokens);
-    ids.set(tokens, row * W);
-    previous[0].set(previous1, row * W);
-    previous[1].set(previous2, row * W);
-    tokens.forEach((id, t) => {
-      focus[row * W + t] = actions[row]!.focus.has(id) ? 1 : 0;
+  const numbers = new Map<number, number>(); // of each piece, by its key, which is exact for 160,000 words
+  const ids: number[] = [];
+  const previous: readonly [number[], number[]] = [[], []];
+  const focused: number[] = [];
+  const encoded = actions.map(({ text, focus }) => {
+    const tokens = speller.spell(text);
+    return Int32Array.from(tokens, (id, t) => {
+      const before = config.tokenShift > 0 && t > 0 ? tokens[t - 1]! : PAD;
+      const beforeThat = config.tokenShift > 1 && t > 1 ? tokens[t - 2]! : PAD;
+      const bit = config.focusBit && focus.has(id) ? 1 : 0;
+      const key = ((id * config.vocabSize + before) * config.vocabSize + beforeThat) * 2 + bit;
+      let piece = numbers.get(key);
+      if (piece === undefined) {
+        piece = ids.length;
+        numbers.set(key, piece);
+        ids.push(id);
+        previous[0].push(before);
+        previous[1].push(beforeThat);
+        focused.push(bit);
+      }
+      return piece;
     });
-    valid.fill(1, row * W, row * W + tokens.length);
+  });
+  if (ids.length === 0) {
+    ids.push(PAD); // only empty texts: a piece that stands in none
+    for (const column of previous) column.push(PAD);
+    focused.push(0);
+  }
+  const U = ids.length;
+  const counts = new Float32Array(actions.length * U);
+  encoded.forEach((pieces, row) => {
+    for (const piece of pieces) counts[row * U + piece]!++;
   });
   const feeds: Record<string, HostTensor> = {
-    'actions.ids': { dtype: 'i32', shape: [actions.length, W], data: ids },
-    'actions.valid': { dtype: 'f32', shape: [actions.length, W], data: valid },
+    'actions.ids': i32([U], Int32Array.from(ids)),
+    'actions.counts': f32([actions.length, U], counts),
   };
   for (let i = 0; i < config.tokenShift; i++) {
-    feeds[`actions.previous${i + 1}`] = { dtype: 'i32', shape: [actions.length, W], data: previous[i]! };
+    feeds[`actions.previous${i + 1}`] = i32([U], Int32Array.from(previous[i]!));
   }
-  if (config.focusBit) feeds['actions.focus'] = { dtype: 'f32', shape: [actions.length, W], data: focus };
+  if (config.focusBit) feeds['actions.focus'] = f32([U, 1], Float32Array.from(focused));
   return feeds;
 }
 

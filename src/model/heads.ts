@@ -1,29 +1,28 @@
 /**
  * Output heads: whole-action scores (choice), next-token logits (tokens), and the value.
  */
-import { add, gather, logSumExp, matmul, mul, reduceSum, reshape, silu } from '../tensor/ops.ts';
-import { type Dim, times } from '../tensor/shape.ts';
+import { add, gather, logSumExp, matmul, mul, reshape, silu } from '../tensor/ops.ts';
+import type { Dim } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
-import { embed, type Parameters, projection } from './transformer.ts';
+import { embed, type Parameters, projection, type TokenInputs } from './transformer.ts';
 
-/** Token ids of `rows` action texts, padded to W tokens each: [rows, W]. */
-export interface ActionTokens {
-  readonly ids: Tensor;
-  readonly previous: readonly Tensor[];
-  readonly focus: Tensor | undefined;
-  /** [rows, W] f32: 1 for a token, 0 for padding. */
-  readonly valid: Tensor;
+/**
+ * Action texts in pieces: a piece is a token with the tokens before it that it is embedded with, and its focus bit. Lists
+ * of actions say the same over and over, so each of the U different pieces is read once.
+ */
+export interface ActionPieces extends Pick<TokenInputs, 'ids' | 'previous' | 'focus'> {
+  /** [rows, U] f32: how often each piece stands in each text. */
+  readonly counts: Tensor;
 }
 
-/** Declares `actions.ids`, `.previous1`, `.previous2`, `.focus`, `.valid`. */
-export function actionTokenInputs(config: ModelConfig, rows: Dim): ActionTokens {
-  const shape = [rows, 'W'];
+/** Declares `actions.ids`, `.previous1`, `.previous2`, `.focus`, `.counts`. */
+export function actionPieceInputs(config: ModelConfig, rows: Dim): ActionPieces {
   return {
-    ids: input('actions.ids', shape, 'i32'),
-    previous: Array.from({ length: config.tokenShift }, (_, i) => input(`actions.previous${i + 1}`, shape, 'i32')),
-    focus: config.focusBit ? input('actions.focus', shape) : undefined,
-    valid: input('actions.valid', shape),
+    ids: input('actions.ids', ['U'], 'i32'),
+    previous: Array.from({ length: config.tokenShift }, (_, i) => input(`actions.previous${i + 1}`, ['U'], 'i32')),
+    focus: config.focusBit ? input('actions.focus', ['U', 1]) : undefined,
+    counts: input('actions.counts', [rows, 'U']),
   };
 }
 
@@ -31,17 +30,10 @@ export function actionTokenInputs(config: ModelConfig, rows: Dim): ActionTokens 
  * Bags, one vector per action: the sum over its tokens of xₜ + W₂·silu(W₁·xₜ + b), scaled.
  * @returns [rows, d]
  */
-export function actionBags(config: ModelConfig, p: Parameters, actions: ActionTokens, rows: Dim): Tensor {
-  const n = times(rows, 'W');
-  const x = embed(config, p, {
-    ids: reshape(actions.ids, [n]),
-    previous: actions.previous.map((ids) => reshape(ids, [n])),
-    focus: actions.focus && reshape(actions.focus, [n, 1]),
-  });
+export function actionBags(config: ModelConfig, p: Parameters, actions: ActionPieces): Tensor {
+  const x = embed(config, p, actions);
   const refined = projection(p, 'choice_head.bag_out', silu(projection(p, 'choice_head.bag_in', x, true)));
-  const tokens = mul(add(x, refined), reshape(actions.valid, [n, 1]));
-  const sum = reduceSum(reshape(tokens, [rows, 'W', config.hiddenSize]), [1]);
-  return mul(sum, constant(BAG_SCALE));
+  return mul(matmul(actions.counts, add(x, refined)), constant(BAG_SCALE));
 }
 
 /** Scale that keeps a bag of about ten tokens at the size of one. */

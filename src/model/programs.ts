@@ -3,7 +3,7 @@
  *
  * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
- * M mentions per action · A different action texts · W tokens per action text · D decisions per group · R token
+ * M mentions per action · A different action texts · U different pieces of them · D decisions per group · R token
  * decisions.
  */
 
@@ -16,7 +16,7 @@ import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promp
 import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
 import {
   actionBags,
-  actionTokenInputs,
+  actionPieceInputs,
   type Candidates,
   choiceScores,
   outputTable,
@@ -58,7 +58,7 @@ export function forwardGraph(config: ModelConfig): Graph {
 
 /** Turns action texts into vectors: `bags` [A, d]. */
 export function actionsGraph(config: ModelConfig): Graph {
-  return defineGraph({ bags: actionBags(config, parameterTensors(config), actionTokenInputs(config, 'A'), 'A') });
+  return defineGraph({ bags: actionBags(config, parameterTensors(config), actionPieceInputs(config, 'A')) });
 }
 
 /**
@@ -190,7 +190,7 @@ function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor,
   const { hiddenSize: d } = config;
   const layout = layoutInputs('decisions', ['G', 'D'], 'N');
   const deciding = take(hidden, layout.index, layout.inverse);
-  const bags = actionBags(config, p, actionTokenInputs(config, 'A'), 'A');
+  const bags = actionBags(config, p, actionPieceInputs(config, 'A'));
   // Text of each candidate, by number: groups list the same actions over and over, and a text is read once.
   const texts = input('candidates.texts', [times('G', 'C')], 'i32');
   // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.

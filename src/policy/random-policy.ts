@@ -33,7 +33,7 @@ export class RandomPolicy implements Policy {
       let table = this.#tables.get(request.episode);
       if (!table) this.#tables.set(request.episode, (table = []));
       // Also of a turn that is refused: later turns count on the table being whole.
-      table.push(...request.newActions);
+      for (const text of request.newActions) table.push(text);
       if (request.actions.length === 0) {
         refused.push({ episode: request.episode, message: nothingListed(request) });
         continue;

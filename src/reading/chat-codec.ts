@@ -230,7 +230,7 @@ class ChatTranscript implements Transcript {
       this.#begin(ids!, true);
       return;
     }
-    this.table.push(...first.newActions);
+    for (const text of first.newActions) this.table.push(text);
     this.#questions.push(codec.tell(first, this.table, undefined));
     this.#begin(codec.render(this.#questions, []), true);
   }
@@ -245,6 +245,14 @@ class ChatTranscript implements Transcript {
     return context;
   }
 
+  /** One by one: what is spread over a call's arguments may not be long. */
+  #read(ids: readonly number[]): void {
+    for (const id of ids) {
+      this.tokens.push(id);
+      this.#unread.push(id);
+    }
+  }
+
   write(ids: Iterable<number>): void {
     for (const id of ids) {
       this.tokens.push(id);
@@ -255,14 +263,13 @@ class ChatTranscript implements Transcript {
   observe(action: string, observed: Observed): void {
     const run = this.#run;
     this.#run = [];
-    this.table.push(...observed.newActions);
+    for (const text of observed.newActions) this.table.push(text);
     // An answer that was not sampled here (of a demonstration, or lost in a restart) is its action.
     const said = run.length > 0 ? this.#codec.answer(run) : undefined;
     const answer = said?.text ?? this.#codec.decode(this.#codec.spell(action));
     if (run.length === 0) {
       const spelt = [...this.#codec.spell(action), this.#codec.end];
-      this.tokens.push(...spelt);
-      this.#unread.push(...spelt);
+      this.#read(spelt);
     }
     this.#answers.push(answer);
     this.#questions.push(this.#codec.tell(observed, this.table, said?.formatError));
@@ -271,8 +278,7 @@ class ChatTranscript implements Transcript {
       // An answer that was cut off is ended for it; that end is given, not sampled.
       if (run.length > 0 && !this.#codec.isEnd(run.at(-1))) joint.unshift(this.#codec.end);
       if (this.#codec.fits(this.prompt.tokens.length + this.tokens.length + joint.length)) {
-        this.tokens.push(...joint);
-        this.#unread.push(...joint);
+        this.#read(joint);
         return;
       }
     }
@@ -318,7 +324,9 @@ function specialPattern(tokenizer: BpeTokenizer): RegExp {
 function encodeParts(text: string, tokenizer: BpeTokenizer, special: RegExp): number[] {
   const ids: number[] = [];
   let at = 0;
-  const plain = (part: string) => ids.push(...tokenizer.encodePlain(part.replaceAll(BREAK, '')));
+  const plain = (part: string) => {
+    for (const id of tokenizer.encodePlain(part.replaceAll(BREAK, ''))) ids.push(id);
+  };
   for (const match of text.matchAll(special)) {
     plain(text.slice(at, match.index));
     ids.push(tokenizer.special.get(match[0])!);

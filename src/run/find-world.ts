@@ -1,10 +1,11 @@
 /** Worlds by name, for every command: an id of the registry, `agentgym`, or the path of a user's own module. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { closest } from 'fastest-levenshtein';
 import { registry } from '../../envs/registry.ts';
+import { nearest } from '../config/nearest.ts';
+import { absolutePath } from '../config/paths.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { World } from '../core/world.ts';
@@ -13,7 +14,8 @@ import { describeEnv, loadWorld } from '../world/open-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
-const MODULE_NAMES = ['index.mjs', 'index.js'];
+/** Endings of what a path may leave out: of a file, and of the folder that `new-env` writes. */
+const MODULE_ENDINGS = ['', '.mjs', '.js', '/env.mjs', '/env.js', '/index.mjs', '/index.js'];
 
 /** Found world. */
 export interface FoundWorld {
@@ -25,7 +27,7 @@ export interface FoundWorld {
 }
 
 /** True for an env id that is the path of a module: ids have neither slashes nor dots. */
-function isModulePath(id: string): boolean {
+export function isModulePath(id: string): boolean {
   return /[\\/.:]/.test(id);
 }
 
@@ -35,8 +37,7 @@ function isModulePath(id: string): boolean {
  */
 export function resolvedEnvId(id: string, folder: string): string {
   if (!isModulePath(id)) return id;
-  if (id.startsWith('file:')) return fileURLToPath(id);
-  return isAbsolute(id) ? id : resolve(folder, id);
+  return id.startsWith('file:') ? fileURLToPath(id) : absolutePath(id, folder);
 }
 
 /** World of a configuration. */
@@ -45,6 +46,8 @@ export interface ConfiguredEnv {
   readonly options: EnvOptions;
   /** Hash of a user's module as it was when the run was made. */
   readonly sha256?: string | undefined;
+  /** Path of a user's module from the run's folder. */
+  readonly fromRun?: string | undefined;
 }
 
 /**
@@ -58,15 +61,37 @@ export function locatedEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
   return { ...located, options: { ...env.options, world: resolvedEnvId(world, folder) } };
 }
 
-/** World of a configuration, with the hash of its module where that is a user's own. */
-export function pinnedEnv<E extends ConfiguredEnv>(env: E): E {
-  if (!isModulePath(env.id) || env.sha256 !== undefined) return env;
-  return { ...env, sha256: hashOf(moduleUrl(env.id)) };
+/**
+ * World of a new run, with the hash of its module and the way to it where that is a user's own.
+ * @param dir the run's folder
+ */
+export function pinnedEnv<E extends ConfiguredEnv>(env: E, dir: string): E {
+  if (!isModulePath(env.id)) return env;
+  const url = moduleUrl(env.id);
+  return { ...env, sha256: hashOf(url), fromRun: relative(resolve(dir), fileURLToPath(url)) };
 }
 
-/** Change of a user's module since a run was made, as a sentence; undefined where nothing has changed. */
+/** World of a run as it is found today: a user's module that was moved together with the run lies elsewhere now. */
+export function envOfRun<E extends ConfiguredEnv>(env: E, dir: string): E {
+  if (env.fromRun === undefined || moduleAt(resolvedEnvId(env.id, process.cwd())) !== undefined) return env;
+  const moved = resolve(dir, env.fromRun);
+  return moduleAt(moved) === undefined ? env : { ...env, id: moved };
+}
+
+/**
+ * Change of a user's module since a run was made, as a sentence; undefined where nothing has changed.
+ * @throws {UserError} UNKNOWN_ENV where it is gone
+ */
 export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
-  if (sha256 === undefined || hashOf(moduleUrl(id)) === sha256) return undefined;
+  if (sha256 === undefined) return undefined;
+  const path = moduleAt(resolvedEnvId(id, process.cwd()));
+  if (path === undefined) {
+    throw new UserError(
+      'UNKNOWN_ENV',
+      `the run's world, the module ${id}, is gone; put it back, or say where it is: --env <path> (replay, rollout), --set env.id=<path> (eval, train --resume)`,
+    );
+  }
+  if (hashOf(pathToFileURL(path)) === sha256) return undefined;
   return `${id} has changed since the run was made: its episodes may differ from those recorded`;
 }
 
@@ -92,9 +117,11 @@ export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
   const ids = [...Object.keys(registry), AGENTGYM];
+  // A module beside: its path was meant, which needs a slash to be told from an id.
+  const meant = moduleAt(resolve(id)) === undefined ? nearest(id, ids) : `./${id}`;
   throw new UserError(
     'UNKNOWN_ENV',
-    `unknown env '${id}'; did you mean '${closest(id, ids)}'? Known: ${ids.join(', ')}, or the path of a module (./my/env.mjs)`,
+    `unknown env '${id}'; ${meant === undefined ? '' : `did you mean '${meant}'? `}Known: ${ids.join(', ')}, or the path of a module (./my/env.mjs)`,
   );
 }
 
@@ -132,8 +159,12 @@ function hashOf(url: URL): string {
  */
 function moduleUrl(id: string): URL {
   const path = resolvedEnvId(id, process.cwd());
-  const candidates = [path, ...MODULE_NAMES.map((name) => join(path, name))];
-  const file = candidates.find((one) => existsSync(one) && statSync(one).isFile());
+  const file = moduleAt(path);
   if (file !== undefined) return pathToFileURL(file);
   throw new UserError('UNKNOWN_ENV', `there is no module at ${path}; write one with \`longplay new-env\``);
+}
+
+/** File of the module that a path means; undefined where there is none. */
+function moduleAt(path: string): string | undefined {
+  return MODULE_ENDINGS.map((ending) => path + ending).find((one) => existsSync(one) && statSync(one).isFile());
 }

@@ -91,8 +91,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
     seed,
     policyRun,
   };
-  const prepared = { dir, config, plan };
-  startFolder(prepared);
+  const prepared = startFolder({ dir, config, plan });
   const streams = runStreams();
   const metrics$ = new Subject<MetricsRow>();
   metrics$.subscribe((row) => streams.metrics$.push(row));
@@ -130,10 +129,15 @@ export interface PreparedRollout {
   readonly plan: RolloutPlan;
 }
 
-/** Makes the folder of a new rollout. @throws {UserError} RUN_EXISTS, NO_PERMISSION */
-export function startFolder({ dir, config, plan }: PreparedRollout): void {
-  createRunFolder(dir, config);
+/**
+ * Makes the folder of a new rollout.
+ * @returns the rollout with the configuration that was written
+ * @throws {UserError} RUN_EXISTS, NO_PERMISSION
+ */
+export function startFolder({ dir, config, plan }: PreparedRollout): PreparedRollout {
+  const written = createRunFolder(dir, config);
   writeFileSync(join(dir, PLAN_FILE), `${JSON.stringify(plan, null, 2)}\n`);
+  return { dir, config: written, plan };
 }
 
 interface PlayOptions {
@@ -171,7 +175,7 @@ export async function playRollout(
       envModule: worldUrl(config.env.id, config.env.options),
       learn: false,
       onNotice,
-      firstEpisode: before.size === 0 ? 0 : 1 + Math.max(...before.values()),
+      firstEpisode: before.size === 0 ? 0 : 1 + [...before.values()].reduce((most, one) => Math.max(most, one)),
       sinks: await openSinks(config.metrics, dir, onNotice),
       onEpisodes: (trajectories, purpose) => {
         watch.finished(trajectories);

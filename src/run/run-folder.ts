@@ -1,33 +1,35 @@
 /** Folder of a run: `config.yaml`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../record/atomic-file.ts';
-import { pinnedEnv } from './find-world.ts';
+import { envOfRun, locatedEnv, pinnedEnv } from './find-world.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';
 
 /**
  * Makes a new run folder with its resolved configuration. It appears whole or not at all.
+ * @returns the configuration as it was written: with the hash of a user's own world
  * @throws {UserError} RUN_EXISTS, or NO_PERMISSION with the system's words
  */
-export function createRunFolder(dir: string, config: RunConfig): void {
+export function createRunFolder(dir: string, config: RunConfig): RunConfig {
   if (existsSync(dir)) {
     throw new UserError(
       'RUN_EXISTS',
       `${dir} exists already; choose another name (--name), continue it (longplay train --resume ${dir}), or remove it`,
     );
   }
-  const pinned = { ...config, env: pinnedEnv(config.env) };
+  const pinned = { ...config, env: pinnedEnv(config.env, dir) };
   const beside = `${dir}.new-${process.pid}`;
   try {
     makeFolder(dirname(dir));
     mkdirSync(beside);
     writeFileSync(join(beside, 'config.yaml'), `${FORMAT_LINE}\n${stringify(pinned)}`);
     renameSync(beside, dir);
+    return pinned;
   } catch (thrown) {
     discard(beside);
     throw new UserError(
@@ -58,7 +60,14 @@ export function readRunConfig(dir: string, overrides: readonly string[] = []): R
   } catch {
     throw new UserError('UNKNOWN_RUN', `${dir} is no run: it has no config.yaml; runs are made by \`longplay train\``);
   }
-  return loadRunConfig(text, path, overrides);
+  const config = loadRunConfig(text, path, overrides);
+  return { ...config, env: envOfRun(locatedEnv(config.env, process.cwd()), dir) };
+}
+
+/** Folder of the run that a run, its traces folder or a trace file belongs to; the path itself where that is unknown. */
+export function runOf(path: string): string {
+  const folders = [path, dirname(resolve(path)), dirname(dirname(resolve(path)))];
+  return folders.find((one) => existsSync(join(one, 'config.yaml'))) ?? path;
 }
 
 /** Folder of a new run. @throws {UserError} BAD_ARGUMENT for a name that is a path: it would lie elsewhere than in `runs` */

@@ -126,10 +126,10 @@ export function train(options: TrainOptions): TrainingRun {
     options.config === undefined
       ? readRunConfig(options.dir!)
       : checkRunConfig(options.config, 'config', options.onNotice);
-  const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
-  worldUrl(config.env.id, config.env.options);
-  const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(config.env.id)));
-  if (!resume) createRunFolder(dir, config);
+  const located = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
+  worldUrl(located.env.id, located.env.options);
+  const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(located.env.id)));
+  const config = resume ? located : createRunFolder(dir, located);
   const streams = runStreams();
   const ending = new AbortController();
   const end = () => ending.abort();

@@ -3,7 +3,8 @@ import type { World } from '../core/world.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import { RunSource, type WorldsOf, type WorldTools } from '../viewer/run-source.ts';
 import { serveViewer, type ViewerServer } from '../viewer/server.ts';
-import { findWorld } from './find-world.ts';
+import { findWorld, isModulePath } from './find-world.ts';
+import { readRunConfig } from './run-folder.ts';
 
 /**
  * Serves the viewer's page over runs on the loopback address, until `close`.
@@ -18,7 +19,20 @@ export function viewRuns(paths: readonly string[], port = 0): Promise<ViewerServ
 /** Sources of runs, as the viewer reads them. @throws {UserError} UNKNOWN_RUN */
 export function runSources(paths: readonly string[]): RunSource[] {
   const worlds = worldTools();
-  return paths.map((path, id) => new RunSource(path, id, worlds));
+  return paths.map((path, id) => {
+    const module = ownModule(path);
+    return new RunSource(path, id, (env) => worlds(module ?? env));
+  });
+}
+
+/** Path of the user's own module that a run was played in; its episodes name the world by its id alone. */
+function ownModule(path: string): string | undefined {
+  try {
+    const { id } = readRunConfig(path).env;
+    return isModulePath(id) ? id : undefined;
+  } catch {
+    return undefined; // a bare trace, or a configuration that this version does not read
+  }
 }
 
 /** Drawings and spellings of worlds, each loaded once; one that is not installed draws nothing. */

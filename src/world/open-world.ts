@@ -36,7 +36,8 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
       behind === null ? (loaded as World) : (loaded as Front).before(await loadWorld(localUrl(new URL(behind)), name));
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
-    throw new UserError('UNKNOWN_ENV', `${name}: the module cannot be loaded: ${messageOf(thrown)}`, { cause: thrown });
+    const why = `${name}: the module cannot be loaded: ${messageOf(thrown)}${cureOf(thrown)}`;
+    throw new UserError('UNKNOWN_ENV', why, { cause: thrown });
   }
   if (typeof module.createEnv === 'function' || typeof module.agentgym?.client === 'object') return module;
   const exported = Object.keys(module).join(', ') || 'nothing';
@@ -44,6 +45,14 @@ export async function loadWorld(url: URL, name = url.href): Promise<World> {
     'BAD_ARGUMENT',
     `${name}: expected a module that exports createEnv, got one that exports ${exported}`,
   );
+}
+
+/** Cure of a TypeScript module under a Node that runs JavaScript alone. */
+function cureOf(thrown: unknown): string {
+  const isTypeScript = (thrown as NodeJS.ErrnoException)?.code === 'ERR_UNKNOWN_FILE_EXTENSION';
+  return isTypeScript
+    ? '; this Node runs JavaScript alone: compile the module (npx tsc), or take Node 22.18 or newer'
+    : '';
 }
 
 /**

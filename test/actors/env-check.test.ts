@@ -81,8 +81,44 @@ describe('a step', () => {
       'a partial step must not end the episode',
     ],
     [{ kind: 'terminated', observation: 'x', reward: 0 }, false, 'protocol', 'terminated without a boolean `success`'],
-  ])('%j breaks the contract (opening: %s)', (step, opening, cause, message) => {
+    [{ kind: 'mid', observation: 'x', reward: 1n }, false, 'protocol', 'reward must be a number, got bigint'],
+    [
+      { kind: 'mid', observation: 'x', reward: new Number(1) },
+      false,
+      'protocol',
+      'reward must be a number, got object',
+    ],
+    [
+      { kind: 'mid', observation: new String('x'), reward: 0 },
+      false,
+      'protocol',
+      'observation must be a string, got object',
+    ],
+  ])('%# breaks the contract (opening: %s)', (step, opening, cause, message) => {
     expect(breach(() => copyStep(BOUNDS, step, opening))).toEqual([cause, message]);
+  });
+
+  it.each([
+    [{ kind: 'first', observation: 'x' }, true],
+    [{ kind: 'mid', observation: 'x', reward: 0 }, false],
+    [{ kind: 'mid', observation: 'x', reward: 0, partial: true }, false],
+    [{ kind: 'terminated', observation: 'x', reward: 0, success: true }, false],
+  ])('%j is read once, every field of it', (step, opening) => {
+    const reads = new Map<string | symbol, number>();
+    const counted = new Proxy(step, {
+      get(target, key) {
+        reads.set(key, (reads.get(key) ?? 0) + 1);
+        return reads.get(key) === 1 ? Reflect.get(target, key) : 'a lie';
+      },
+    });
+    expect(copyStep(BOUNDS, counted, opening)).toEqual(step);
+    expect([...reads.keys()].sort()).toEqual(['kind', 'observation', 'partial', 'reward', 'success']);
+    expect(Math.max(...reads.values())).toBe(1);
+  });
+
+  it.each(['false', 1, null, new Boolean(true)])('is not terminated by the success %j', (success) => {
+    const step = { kind: 'terminated', observation: 'x', reward: 0, success };
+    expect(breach(() => copyStep(BOUNDS, step, false))).toEqual(['protocol', 'terminated without a boolean `success`']);
   });
 
   it('is not read beyond its own fields', () => {
@@ -164,6 +200,26 @@ describe('a list of actions', () => {
   ])('%# breaks the contract', (listed, cause, message) => {
     expect(breach(() => copyActions(listed))).toEqual([cause, message]);
   });
+
+  it('is read once, each text of it and its length', () => {
+    const reads = new Map<string | symbol, number>();
+    const counted = new Proxy(['a', 'b'], {
+      get(list, key) {
+        reads.set(key, (reads.get(key) ?? 0) + 1);
+        return reads.get(key) === 1 ? Reflect.get(list, key) : 1e9;
+      },
+    });
+    expect(copyActions(counted)).toEqual(['a', 'b']);
+    expect(Math.max(...reads.values())).toBe(1);
+  });
+
+  it.each([-1, 1.5, Number.NaN, 4e9, '1', Symbol('length'), { valueOf: () => 1 }])(
+    '%# is no length of one',
+    (length) => {
+      const lying = new Proxy(['a'], { get: (list, key) => (key === 'length' ? length : Reflect.get(list, key)) });
+      expect(breach(() => copyActions(lying))[0]).toBe('oversized');
+    },
+  );
 
   it('is bounded by each text and by all', () => {
     const { chars, totalChars } = ACTION_LIMITS;

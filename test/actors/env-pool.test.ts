@@ -250,6 +250,16 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     },
   );
 
+  it('knows whose timer ended its host, beside others that are as slow', async () => {
+    const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
+    for (const episode of [1, 2, 3]) await play.open(episode);
+    const slow = play.step(1, 1, 'slow');
+    expect(await play.step(2, 1, 'late-exit')).toMatchObject({ type: 'failed', failure: { cause: 'exited' } });
+    expect(said(await slow)).toBe('sum 0 slowly');
+    expect(play.pool.stats()).toMatchObject({ open: 2, failed: { exited: 1 } });
+    expect(play.pool.stats().hosts).toMatchObject([{ replaced: 1 }]); // at once, not by trial
+  });
+
   it.each([
     'timer-spins',
     'promises-spin',
@@ -258,6 +268,7 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     const play = await player({ isolation, stepDeadlineMs: 1000, openDeadlineMs: 1000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
     expect(said(await play.step(1, 1, '+1'))).toBe('task 1: sum 1');
+    const slow = play.step(3, 1, 'slow'); // begun before it is blocked, and late for that
     expect(said(await play.step(2, 1, action))).toBe('ok'); // answered, and then the host is blocked
     const failed = play.next(2);
     let over = false;
@@ -267,7 +278,7 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     let turns = 1; // the others go on, before it is blocked and after
     for (; !over; turns++) expect(said(await play.step(1, turns + 1, '+1'))).toBe(`task 1: sum ${turns + 1}`);
     expect(await failed).toMatchObject({ type: 'failed', episode: 2, failure: { cause: 'timeout' } });
-    expect(said(await play.step(3, 1, '+1'))).toBe('task 3: sum 1');
+    expect(said(await slow)).toBe('sum 0 slowly');
     expect(play.pool.stats()).toMatchObject({ open: 2, failed: { timeout: 1 } });
   });
 

@@ -39,6 +39,8 @@ const file = (name: string, text: string | Uint8Array = '') => {
   return path;
 };
 const broken = file('broken.yaml', 'env: [\n');
+const empty = file('empty.yaml', '# nothing yet\n');
+const noEnv = file('no-env.yaml', 'horizon: { type: fixed, rounds: 3 }\nstop: { updates: 1 }\n');
 const binary = file(
   'binary.yaml',
   Uint8Array.from({ length: 400 }, (_, i) => i % 256),
@@ -108,11 +110,47 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['wrong type', () => train('evaluation.greedy="yes"'), /evaluation\.greedy: .*did you mean true\?/],
   ['wrong type', () => train('seed=seven'), /seed: .*expected number.*got "seven"/],
   ['wrong type', () => train('learner'), /--set learner: expected key=value/],
-  ['wrong type', () => train('learner=[1, 2'), /--set learner=\[1, 2: the value is not valid YAML/],
+  ['wrong type', () => train('learner=[1, 2'), /--set learner=\[1, 2: not valid YAML/],
   ['out of range', () => train('rollout.envThreads=0'), /rollout\.envThreads: .*>=1 \(got 0\)/],
   ['out of range', () => train('rollout.envThreads=1000000'), /rollout\.envThreads: .*<=256 \(got 1000000\)/],
   ['out of range', () => train('horizon={type: fixed, rounds: 0}'), /horizon\.rounds: .*>=1 \(got 0\)/],
   ['out of range', () => train('policy.model.heads=3'), /policy\.model\.heads|heads/],
+  ['wrong type', () => train('env=textcraft'), /env: expected keys and values.*did you mean env\.id=textcraft\?/],
+  ['wrong type', () => train('engine=cuda'), /engine: .*did you mean engine\.device=cuda\?/],
+  ['wrong type', () => train('stop=5'), /stop: expected keys and values \(updates, minutes, envSteps\), got 5/],
+  [
+    'wrong type',
+    () => train('evaluation.tasks=3'),
+    /evaluation\.tasks: expected string or array .*did you mean \[3\]\?/,
+  ],
+  ['wrong type', () => train('stop={updates:10}'), /a space belongs after the colon: 'updates: 10'/],
+  ['misspelt', () => train('learner.gamma=0.9'), /did you mean 'learner\.estimator\.gamma'\?/],
+  ['misspelt', () => train('lr=0.001'), /unknown key 'lr'; did you mean 'learner\.learningRate'\?/],
+  ['misspelt', () => train('learner.estimator={type: rloo}'), /'learner\.estimator\.type'; did you mean 'algorithm'\?/],
+  ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, tasks/],
+  [
+    'contradiction',
+    () => train('learner.estimator.lambda=0.9'),
+    /'learner\.estimator\.lambda'; it belongs to learner\.estimator\.algorithm=ppo/,
+  ],
+  ['contradiction', () => ['train', '--resume', trained, '--name', 'x'], /train: --name: a run that goes on stays/],
+  [
+    'contradiction',
+    () => ['rollout', '--resume', trained, '--episodes', '9'],
+    /rollout: --episodes: .*as it was begun/,
+  ],
+  ['contradiction', () => ['view', traces, '--episodes', '3'], /view: --episodes: .*needs --out/],
+  ['contradiction', () => ['doctor', '--quantize', 'int8'], /doctor: --quantize: it needs --model/],
+  [
+    'contradiction',
+    () => ['export', trained, '--to', 'hf', '--success', '--out', join(folder, 'x')],
+    /export: --success: .*--to writes a model/,
+  ],
+  ['wrong file', () => ['export', traces, '--format', 'chatml', '--out', '-'], /--out -: expected a file/],
+  ['contradiction', () => ['serve-retriever', corpus, '--corpus', corpus], /is a corpus itself/],
+  ['misspelt', () => ['help', 'trian'], /unknown command 'trian'/],
+  ['absent', () => train('env.id=~/nowhere.mjs'), /there is no module at (?!.*~).*nowhere\.mjs/],
+  ['absent', () => train('env.id=elephant'), /unknown env 'elephant'; Known: /],
   ['misspelt', () => train('env.id=textcrft'), /unknown env 'textcrft'; did you mean 'textcraft'\?/],
   ['misspelt', () => train('env.options={fidelty: original}'), /fidelty/],
   ['absent', () => train('tasks.labels=[deep]'), /'deep' is no label of textcraft/],
@@ -131,6 +169,14 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /cannot read stop\.updates=2: .*--set/,
   ],
   ['wrong file', () => ['train', broken, '--runs', runs], /broken\.yaml: not valid YAML/],
+  [
+    'wrong file',
+    () => ['train', empty, '--runs', runs],
+    /empty\.yaml: it is empty; say at least .*horizon: \{ type: fixed/,
+  ],
+  ['absent', () => ['train', noEnv, '--runs', runs], /no-env\.yaml: env: must be given: keys and values \(id, options/],
+  ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
+  ['misspelt', () => ['eval', trained, '--split', 'validation'], /--split.*Expected train or test\.$/],
   ['wrong file', () => ['train', binary, '--runs', runs], /binary\.yaml: /],
   ['wrong file', () => ['train', folder, '--runs', runs], /cannot read .*: EISDIR/],
   ['wrong file', () => ['train', '--resume', folder], /is no run: it has no config\.yaml/],

@@ -3,13 +3,26 @@
  * takes it. An empty project beside the repository, with this package linked into it.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { worldUrl } from '../../src/run/find-world.ts';
+import { runSources } from '../../src/run/view-runs.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
 import { temporaryFolder } from '../support/small-run.ts';
+import { typed } from '../support/typed.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 const root = fileURLToPath(packageRoot);
@@ -141,9 +154,58 @@ it('is rolled out by a random policy and by a language model with a prompt of it
   }
 });
 
+it('is meant by its folder and without its ending, too', async () => {
+  for (const path of ['guess', 'guess/env', 'guess/env.mjs']) {
+    expect(worldUrl(join(project, path)).href).toBe(pathToFileURL(world).href);
+  }
+  const { err, status } = await longplay(['play', 'guess']);
+  expect(err).toMatch(/unknown env 'guess'; did you mean '\.\/guess'\?/);
+  expect(status).toBe(2);
+});
+
+it('is found by its runs after both were moved, and by a path where it alone was', async () => {
+  mkdirSync(join(project, 'old/guess'), { recursive: true });
+  for (const name of ['env.mjs', 'train.yaml']) {
+    copyFileSync(join(project, 'guess', name), join(project, 'old/guess', name));
+  }
+  const trained = await longplay(['train', 'old/guess/train.yaml', '--runs', 'old/runs', '--set', 'stop.updates=1']);
+  expect(trained.status).toBe(0);
+  renameSync(join(project, 'old'), join(project, 'new'));
+  const run = join(project, 'new/runs/train');
+  expect(await typed('replay', `${run}/traces/00001.jsonl`, '--check')).toMatchObject({ status: 0, stderr: '' });
+  expect(await longplay(['train', '--resume', run, '--set', 'stop.updates=2'])).toMatchObject({ status: 0 });
+
+  const elsewhere = join(project, 'elsewhere.mjs');
+  renameSync(join(project, 'new/guess/env.mjs'), elsewhere);
+  const lost = await typed('eval', run);
+  expect(lost.stderr).toMatch(/env\.mjs, is gone; .*--set env\.id=<path>/);
+  expect(lost.status).toBe(2);
+  expect(await typed('replay', run, '--check', '--env', elsewhere)).toMatchObject({ status: 0, stderr: '' });
+  const found = [
+    ['train', '--resume', run, '--set', 'stop.updates=3', '--set', 'env.id=elsewhere.mjs'],
+    ['rollout', '--policy', run, '--env', './elsewhere.mjs', '--episodes', '1', '--horizon', '1'],
+  ];
+  for (const args of found) expect(await longplay(args), args.join(' ')).toMatchObject({ status: 0 });
+}, 240_000);
+
+it('is drawn by the viewer of its runs', async () => {
+  appendFileSync(
+    world,
+    "export const draw = () => ({ panels: [{ kind: 'text', title: 'Picture', lines: ['a hat'] }] });\n",
+  );
+  const [source] = runSources([join(project, 'runs/first')]);
+  const { drawings } = await source!.episode(0);
+  expect(JSON.stringify(drawings[0])).toContain('a hat');
+});
+
 it('a change of the module since the run was made is said', async () => {
-  const { err } = await longplay(['replay', 'runs/first', '--check']);
-  expect(err).toMatch(/env\.mjs has changed since the run was made/);
+  for (const args of [
+    ['replay', 'runs/first/traces/00001.jsonl', '--check'],
+    ['rollout', '--policy', 'runs/first', '--episodes', '1', '--horizon', '1'],
+  ]) {
+    const { err } = await longplay(args);
+    expect(err, args.join(' ')).toMatch(/env\.mjs has changed since the run was made/);
+  }
 });
 
 it.each([

@@ -105,6 +105,19 @@ describe('a configuration', () => {
     expect(text).not.toMatch(/secret|token@|a:b/);
   });
 
+  it('is refused where a key is repeated, by its place', () => {
+    expect(refusal('seed: 1\nlearner: { epochs: 1, maxLag: 1, epochs: 2 }\n')).toBe(
+      'a.yaml: not valid YAML: Map keys must be unique at line 5, column 34:',
+    );
+    expect(refusal('"1": 1\n1: 2\n')).toContain('Map keys must be unique');
+  });
+
+  it('is read in linear time, and refused where it is endless', () => {
+    const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n');
+    expect(refusal(keys).split('\n').length).toBeLessThanOrEqual(21); // comparing all with each other takes a minute
+    expect(refusal(`# ${'x'.repeat(300_000)}\n`)).toMatch(/^a.yaml: expected at most 262144 characters, got 3000/);
+  });
+
   it('sets a key inside a default in that default', () => {
     const { estimator, kl, offPolicy } = load(
       '',

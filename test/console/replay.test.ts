@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { episodeLines } from '../../src/console/episode-frame.ts';
 import type { TimeStep } from '../../src/core/env.ts';
 import type { Turn } from '../../src/core/trajectory.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
@@ -99,3 +100,10 @@ async function record(dir: string): Promise<number> {
   files.close();
   return turns.length;
 }
+
+it('prints more lines of one observation than a call takes arguments', () => {
+  const episode = trajectoryOf({});
+  const turns = episode.turns.map((turn) => ({ ...turn, observation: 'a\n'.repeat(300_000) }));
+  const lines = episodeLines({ ...episode, purpose: 'train', turns, finalObservation: '\n'.repeat(300_000) }, 80);
+  expect(lines.length).toBeGreaterThan(300_000 * (turns.length + 1));
+});

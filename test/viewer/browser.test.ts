@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
 import type { TimeStep } from '../../src/core/env.ts';
@@ -109,6 +109,14 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const success = page.getByRole('img', { name: /^Success over updates; .*evaluated: one, h8 sampled 0\.625/ });
     expect(await success.count()).toBe(1);
     expect(await page.getByRole('img', { name: /^Loss over updates; .*evaluated/ }).count()).toBe(0);
+    // Dots of the sampled evaluation (rings are filled with the card's colour), and an interval through each of three marks.
+    const blue = (await drawnBy(page, 'Success')).filter(({ color }) => color === '#3b82d8');
+    expect(blue.filter(({ op }) => op === 'fill').length).toBe(1);
+    const intervals = blue.filter(
+      ({ op, left, right, top, bottom, height }) =>
+        op === 'line' && left === right && bottom - top > 10 && bottom - top < height / 2,
+    );
+    expect(intervals.length).toBe(3);
     await page.context().close();
   });
 
@@ -204,6 +212,16 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     expect(await bars.allTextContents()).toEqual(['look (taken)70 %', 'go25 %']);
     const widths = await bars.locator('.track span').evaluateAll((all) => all.map((one) => one.style.width));
     expect(widths).toEqual(['70%', '25%']);
+    const seen = await bars.locator('.track').evaluateAll((all) =>
+      all.map((track) => {
+        const bar = track.firstElementChild!;
+        const [whole, part] = [track.getBoundingClientRect(), bar.getBoundingClientRect()];
+        const isVisible =
+          part.height > 3 && getComputedStyle(bar).backgroundColor !== getComputedStyle(track).backgroundColor;
+        return isVisible ? Math.round((100 * part.width) / whole.width) : 0;
+      }),
+    );
+    expect(seen).toEqual([70, 25]);
     const time = page.locator('.time .legend li');
     expect((await time.allTextContents()).map((text) => text.trim())).toEqual([
       'waiting for a batch 2 ms',
@@ -212,9 +230,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       'messages 1 ms',
       'environment 1 ms',
     ]);
-    const colours = (selector: string) =>
-      page.locator(selector).evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
-    expect(await colours('.time .swatch')).toEqual(await colours('.time .bar span'));
+    const timeBox = page.locator('.time');
+    expect(await coloursOf(timeBox, '.swatch')).toEqual(await coloursOf(timeBox, '.bar span'));
     await visit(page, '#/episodes/0/0/1');
     await page.getByText('Turn 2 of 2: observation').waitFor();
     expect(await page.locator('pre.result').textContent()).toBe('the end');
@@ -232,6 +249,11 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     expect(boxes.length).toBe(8);
     for (const { left, right } of boxes) expect(left >= 0 && right <= 1280).toBe(true);
     expect(new Set(boxes.map(({ top }) => top)).size).toBe(1);
+    // No action sticks out of its member.
+    const wide = page
+      .locator('.members li')
+      .evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length);
+    expect(await wide).toBe(0);
     await page.context().close();
   });
 
@@ -277,6 +299,18 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       const looks = hues.map((hue) => cells.find(({ name }) => name.startsWith(hue))!);
       expect(new Set(looks.map(({ color }) => color)).size).toBe(hues.length);
       expect(new Set(looks.map(({ backgroundColor }) => backgroundColor)).size).toBe(hues.length);
+      // Hues that this level lacks, too: no two of the six are one.
+      const colours = await page
+        .locator('.grid')
+        .first()
+        .evaluate((grid) =>
+          ['red', 'green', 'blue', 'purple', 'yellow', 'grey'].map((hue) => {
+            const cell = grid.appendChild(document.createElement('span'));
+            cell.className = `c-${hue}`;
+            return getComputedStyle(cell).color;
+          }),
+        );
+      expect(new Set(colours).size).toBe(6);
       const walls = cells.filter(({ name }) => name === 'wall');
       expect(walls.length).toBeGreaterThan(10);
       for (const wall of walls) expect([wall.glyph, wall.backgroundColor]).toEqual(['', wall.color]);
@@ -290,6 +324,17 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       .getByRole('img', { name: /decode 40 %/ })
       .first()
       .waitFor();
+    const card = page.locator('.card').first();
+    expect((await card.locator('.legend li').allTextContents()).map((text) => text.trim())).toEqual([
+      'environments 2 %',
+      'waiting for a batch 10 %',
+      'prefill 8 %',
+      'decode 40 %',
+      'empty, waiting for the learner 25 %',
+      'waiting for its group 5 %',
+      'messages 10 %',
+    ]);
+    expect(await coloursOf(card, '.legend .swatch')).toEqual(await coloursOf(card, '.bar span'));
     await shot(page, 'time');
     await page.context().close();
   });
@@ -327,12 +372,18 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     await page.keyboard.press('k');
     await page.getByRole('heading', { name: 'Episode 6', exact: true }).waitFor();
     expect(await focused(page)).toBe('Episode 6');
+    await page.keyboard.press('Escape');
+    await page.getByText('15 of 60 episodes').waitFor();
+    expect(await focused(page)).toBe('6'); // its row
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Episode 6', exact: true }).waitFor();
     await page.keyboard.press('g');
     await page.getByRole('heading', { name: 'Group 3' }).waitFor();
     expect(await page.locator('.members section').count()).toBe(2);
     await shot(page, 'group');
     await page.keyboard.press('Escape');
     await page.getByText('15 of 60 episodes').waitFor();
+    expect(await focused(page)).toBe('6');
     await page.context().close();
   });
 
@@ -381,6 +432,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
         const messages = live.locator('.conversation li');
         expect(await messages.count()).toBe(3 + 2 * 2);
         expect(await messages.nth(4).textContent()).toContain('not understood: <script>window.pwned=1</script>');
+        expect(await messages.nth(6).textContent()).toMatch(/^assistant, turn 2 \+0\.5/);
         await shot(live, 'hostile');
       }
     }
@@ -588,7 +640,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const plain = trajectoryOf({ env: evil, actions, observation: evil, kind: 'tokens' });
     const opening = { system: evil, instructions: evil, listed: true };
     const response = { text: evil, formatError: evil, promptTokens: 1, completionTokens: 1, opening };
-    traces.episodes([{ ...plain, turns: plain.turns.map((turn) => ({ ...turn, response })) }], evil, evil);
+    const turns = plain.turns.map((turn, t) => ({ ...turn, response, reward: t === 1 ? 0.5 : 0 }));
+    traces.episodes([{ ...plain, turns }], evil, evil);
     traces.close();
     const row = { update: 1, success: 0.5, successByLabel: { [evil]: 0.5 } };
     writeFileSync(join(dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`);
@@ -613,6 +666,11 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   }
 });
 
+/** Background colours of the elements that a selector finds. */
+function coloursOf(within: Locator, selector: string): Promise<string[]> {
+  return within.locator(selector).evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+}
+
 /** Text of what has the focus. */
 function focused(page: Page): Promise<string> {
   return page.evaluate(() => {
@@ -623,7 +681,7 @@ function focused(page: Page): Promise<string> {
 
 /** Something that was drawn on a canvas: its box and the canvas' size, in device pixels. */
 interface DrawnThing {
-  readonly op: 'text' | 'line' | 'stroke';
+  readonly op: 'text' | 'line' | 'stroke' | 'fill';
   readonly text: string;
   readonly color: string;
   readonly left: number;
@@ -642,7 +700,7 @@ function drawnBy(page: Page, title: string): Promise<DrawnThing[]> {
     .evaluate((canvas) => (canvas as HTMLCanvasElement & { drawn?: DrawnThing[] }).drawn ?? []);
 }
 
-/** Notes what is drawn on canvases: texts, straight lines, and strokes of paths. Runs in the page, before its own script. */
+/** Notes what is drawn on canvases: texts, straight lines, strokes and fillings of paths. Runs in the page, before its own script. */
 function watchCanvases(): void {
   const prototype = CanvasRenderingContext2D.prototype;
   type Context = CanvasRenderingContext2D & { from?: [number, number]; pending?: number[][] };
@@ -652,7 +710,7 @@ function watchCanvases(): void {
     canvas.drawn ??= [];
     canvas.drawn.push({ text: '', color: '', width: canvas.width, height: canvas.height, ...thing });
   };
-  const { fillText, moveTo, lineTo, stroke, beginPath, clearRect } = prototype;
+  const { fill, fillText, moveTo, lineTo, stroke, beginPath, clearRect } = prototype;
   prototype.clearRect = function (this: Context, ...box) {
     (this.canvas as Canvas).drawn = [];
     return clearRect.apply(this, box);
@@ -685,6 +743,10 @@ function watchCanvases(): void {
       });
     }
     return stroke.apply(this, path as never);
+  };
+  prototype.fill = function (this: Context, ...path: []) {
+    note(this, { op: 'fill', color: String(this.fillStyle), left: 0, right: 0, top: 0, bottom: 0 });
+    return fill.apply(this, path as never);
   };
   prototype.fillText = function (this: Context, text, x, y, ...rest) {
     const size = this.measureText(text);

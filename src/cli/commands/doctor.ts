@@ -12,6 +12,7 @@ import { defineGraph } from '../../tensor/graph.ts';
 import { matmul } from '../../tensor/ops.ts';
 import { input } from '../../tensor/tensor.ts';
 import { runCommand } from '../fail.ts';
+import { refuseFlags } from '../flags.ts';
 
 interface Finding {
   readonly engine: string;
@@ -48,13 +49,21 @@ export function doctor(program: Command): void {
     .addOption(new Option('--api <api>', 'what the server speaks').choices(['vllm', 'sglang']).default('vllm'))
     .option('--served-model <name>', 'the base as the server calls it; the folder where absent')
     .option('--json', 'one JSON object')
-    .action((flags: DoctorFlags) =>
+    .action((flags: DoctorFlags, command: Command) =>
       runCommand(async () => {
         const { json } = flags;
+        if (flags.server === undefined) {
+          refuseFlags(
+            command,
+            ['api', 'servedModel'],
+            'without a server there is nothing to say of it; name one with --server <url>',
+          );
+        }
         if (flags.model !== undefined) {
           await modelTable(flags.model, flags);
           return;
         }
+        refuseFlags(command, ['quantize'], 'it needs --model <folder>, whose base is quantised');
         if (flags.server !== undefined) {
           throw new UserError('BAD_ARGUMENT', 'doctor: --server needs --model <folder>: the base that the server has');
         }

@@ -1,6 +1,5 @@
 /** Command `longplay eval`. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
@@ -14,8 +13,9 @@ import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
 import { evaluateRun } from '../../run/evaluate-run.ts';
 import { EvaluationProgress } from '../../run/evaluation-progress.ts';
-import { locatedEnv, moduleChange, worldUrl } from '../../run/find-world.ts';
+import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
+import { located } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { again, counts, oneOf, wholeNumber } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
@@ -153,5 +153,5 @@ function readConfig(path: string, overrides: readonly string[]): RunConfig {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration`);
   }
   const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
-  return { ...config, env: locatedEnv(config.env, dirname(path)) };
+  return located(config, path);
 }

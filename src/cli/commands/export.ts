@@ -13,6 +13,7 @@ import type { TraceLine } from '../../record/trace.ts';
 import { type StoredEpisode, TraceStore } from '../../record/trace-store.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
+import { refuseFlags } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 
 type Format = 'agenttraj' | 'chatml' | 'dpo' | 'parquet';
@@ -53,8 +54,12 @@ export function exportTraces(program: Command): void {
     .requiredOption('--out <path>', 'where to write')
     .option('--purpose <purpose>', 'only episodes of this purpose: train, or the name of an evaluation')
     .option('--success', 'only episodes that solved their task')
-    .action((path: string, flags: ExportFlags) =>
-      runCommand(async () => (flags.to ? exportModel(path, flags.to, flags.out) : exportCommand(path, flags))),
+    .action((path: string, flags: ExportFlags, command: Command) =>
+      runCommand(async () => {
+        if (flags.to === undefined) return exportCommand(path, flags);
+        refuseFlags(command, ['format', 'purpose', 'success'], 'it is about episodes, and --to writes a model');
+        exportModel(path, flags.to, flags.out);
+      }),
     );
 }
 
@@ -66,6 +71,7 @@ function exportModel(run: string, to: 'hf' | 'adapter', out: string): void {
 
 /** Format to write. @throws {UserError} BAD_ARGUMENT where neither flag nor ending says which, or they differ */
 function formatOf({ format, out }: ExportFlags): Format {
+  if (out === '-') throw new UserError('BAD_ARGUMENT', '--out -: expected a file, e.g. episodes.jsonl');
   const fitting = BY_ENDING[extname(out).toLowerCase()];
   if (format === undefined && !fitting) {
     const endings = Object.keys(BY_ENDING).join(', ');

@@ -74,7 +74,7 @@ async function sftCommand(path: string, flags: OfflineFlags): Promise<void> {
   await learn('sft', path, flags, async (request) => {
     const demonstrations = request.demonstrations.filter(({ score }) => score >= least);
     if (demonstrations.length === 0 && request.demonstrations.length > 0) {
-      const best = Math.max(...request.demonstrations.map(({ score }) => score));
+      const best = request.demonstrations.reduce((most, { score }) => Math.max(most, score), Number.NEGATIVE_INFINITY);
       const none = `none of ${request.demonstrations.length} episodes scored ${least} or more; the best scored ${best}`;
       throw new UserError('BAD_ARGUMENT', `--min-score: ${none}`);
     }

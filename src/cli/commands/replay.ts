@@ -13,13 +13,15 @@ import type { World } from '../../core/world.ts';
 import { type Difference, recheck } from '../../record/recheck.ts';
 import type { TraceLine } from '../../record/trace.ts';
 import { TraceStore } from '../../record/trace-store.ts';
-import { type ConfiguredEnv, findWorld, moduleChange } from '../../run/find-world.ts';
+import { type ConfiguredEnv, envOfRun, findWorld, moduleChange, resolvedEnvId } from '../../run/find-world.ts';
+import { runOf } from '../../run/run-folder.ts';
 import { type OpenWorld, openWorld } from '../../world/open-world.ts';
 import { runCommand } from '../fail.ts';
 
 interface ReplayFlags {
   readonly episode?: string;
   readonly check?: boolean;
+  readonly env?: string;
 }
 
 /** Adds the command. */
@@ -29,6 +31,7 @@ export function replay(program: Command): void {
     .description('step through recorded episodes, or play them again in their env')
     .argument('<trace>', 'a run, its traces folder, or a trace file')
     .option('--episode <id>', 'start with this episode, or check it alone')
+    .option('--env <path>', "the world's module, where it does not lie any more where the trace says")
     .option('--check', 'play again and say where the env answers otherwise than recorded')
     .action((path: string, flags: ReplayFlags) => runCommand(() => replayCommand(path, flags)));
 }
@@ -37,10 +40,18 @@ async function replayCommand(path: string, flags: ReplayFlags): Promise<void> {
   const store = TraceStore.open(path);
   const start = flags.episode === undefined ? 0 : find(store, flags.episode, path);
   if (store.size === 0) throw new UserError('BAD_TRACE', `${path}: no episode has been recorded yet`);
-  if (flags.check) await check(store, flags.episode === undefined ? undefined : start);
-  else if (out.isTTY && process.stdin.isTTY) await step(store, start);
+  const envOf = (named: string): ConfiguredEnv => {
+    const traced = tracedEnv(store.config, named);
+    if (flags.env !== undefined) return { ...traced, id: resolvedEnvId(flags.env, process.cwd()) };
+    return envOfRun(traced, runOf(path));
+  };
+  if (flags.check) await check(store, envOf, flags.episode === undefined ? undefined : start);
+  else if (out.isTTY && process.stdin.isTTY) await step(store, envOf, start);
   else out.styled(episodeLines(store.read(start), out.isTTY ? out.columns : 100));
 }
+
+/** World of the episodes of a task's env. */
+type EnvOf = (named: string) => ConfiguredEnv;
 
 function find(store: TraceStore, id: string, path: string): number {
   const at = store.episodes.findIndex(({ episode }) => String(episode) === id);
@@ -54,8 +65,8 @@ function find(store: TraceStore, id: string, path: string): number {
  * Checks episodes: prints the first differences and a last line with the counts. Sets the exit code to 1 when there is
  * one.
  */
-async function check(store: TraceStore, only: number | undefined): Promise<void> {
-  const changed = moduleChange(tracedEnv(store.config, ''));
+async function check(store: TraceStore, envOf: EnvOf, only: number | undefined): Promise<void> {
+  const changed = moduleChange(envOf(''));
   if (changed !== undefined) err.line(changed);
   let differing = 0;
   let steps = 0;
@@ -64,7 +75,7 @@ async function check(store: TraceStore, only: number | undefined): Promise<void>
   try {
     for (const at of all) {
       const episode = store.read(at);
-      const { id, options } = tracedEnv(store.config, episode.task.env);
+      const { id, options } = envOf(episode.task.env);
       let opened = worlds.get(id);
       if (!opened) {
         const { world } = await findWorld(id, options);
@@ -99,9 +110,14 @@ function quoted(value: unknown): string {
 /** World of a trace: the run's own, with its options, else the one that the task names. Headers are not to be believed. */
 function tracedEnv(config: unknown, named: string): ConfiguredEnv {
   const { env } = recordOf(config);
-  const { id, options, sha256 } = recordOf(env);
+  const { id, options, sha256, fromRun } = recordOf(env);
   if (typeof id !== 'string') return { id: named, options: {} };
-  return { id, options: recordOf(options), ...(typeof sha256 === 'string' ? { sha256 } : {}) };
+  return {
+    id,
+    options: recordOf(options),
+    ...(typeof sha256 === 'string' ? { sha256 } : {}),
+    ...(typeof fromRun === 'string' ? { fromRun } : {}),
+  };
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
@@ -123,14 +139,14 @@ function drawingOf(draw: Draw | undefined, episode: TraceLine, turn: number, opt
   }
 }
 
-async function step(store: TraceStore, start: number): Promise<void> {
+async function step(store: TraceStore, envOf: EnvOf, start: number): Promise<void> {
   const painter = new Painter(out, out.colors);
   const worlds = new Map<string, World | undefined>();
   let at = start;
   let turn = 0;
   let episode = store.read(at);
   const show = async () => {
-    const { id: env, options } = tracedEnv(store.config, episode.task.env);
+    const { id: env, options } = envOf(episode.task.env);
     if (!worlds.has(env)) {
       const found = await findWorld(env, options).then(
         ({ world }) => world,

@@ -1,6 +1,6 @@
 /** Command `longplay rollout`. */
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import { checkRunConfig, loadRunConfig } from '../../config/load.ts';
@@ -10,12 +10,12 @@ import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import type { MetricsRow } from '../../record/metrics.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
-import { envLabel, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
+import { envLabel, isModulePath, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
 import type { RolloutPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST, number, oneOf, wholeNumber } from '../flags.ts';
+import { again, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
 import { onFirstSignal } from '../interrupt.ts';
 
 interface RolloutFlags {
@@ -61,8 +61,21 @@ export function rollout(program: Command): void {
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
     .option('--json', 'one JSON object per line, the result last')
-    .action((flags: RolloutFlags) => runCommand(() => rolloutCommand(flags)));
+    .action((flags: RolloutFlags, command: Command) =>
+      runCommand(async () => {
+        if (flags.resume !== undefined) refuseFlags(command, PLANNED, AS_PLANNED);
+        await rolloutCommand(flags);
+      }),
+    );
 }
+
+/** Flags that a rollout keeps from its start. */
+const PLANNED = [
+  ...['env', 'policy', 'baseUrl', 'model', 'episodes', 'concurrency', 'horizon', 'temperature', 'split', 'seed'],
+  ...['name', 'runs'],
+];
+const AS_PLANNED =
+  'a rollout goes on as it was begun; for another server: --set policy.openai.baseUrl=…, for more episodes: a new rollout';
 
 async function rolloutCommand(flags: RolloutFlags): Promise<void> {
   const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, flags.set);
@@ -120,10 +133,17 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     const known = worldIds().join(', ');
     throw new UserError('BAD_ARGUMENT', `rollout: say which world: --env ${known}, or the path of a module`);
   }
-  if (trained && trained.env.id !== id) {
+  const bothModules = trained !== undefined && isModulePath(trained.env.id) && isModulePath(id);
+  if (trained && trained.env.id !== id && !bothModules) {
     throw new UserError('BAD_ARGUMENT', `rollout: ${policyRun} was trained on ${trained.env.id}, not on ${id}`);
   }
-  const raw = trained ?? { env: { id }, horizon: { type: 'fixed', rounds: flags.horizon }, stop: { updates: 1 } };
+  const changed = trained && moduleChange({ ...trained.env, id });
+  if (changed !== undefined) err.line(changed);
+  const raw = (trained && { ...trained, env: { ...trained.env, id } }) ?? {
+    env: { id },
+    horizon: { type: 'fixed', rounds: flags.horizon },
+    stop: { updates: 1 },
+  };
   const settings = [
     ...(trained ? [] : [`policy.kind=${flags.policy}`]),
     ...(flags.baseUrl === undefined ? [] : [`policy.openai.baseUrl=${JSON.stringify(flags.baseUrl)}`]),
@@ -144,10 +164,9 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     horizon: flags.horizon,
     temperature: flags.temperature,
     seed: flags.seed,
-    policyRun,
+    policyRun: policyRun === undefined ? undefined : resolve(policyRun),
   };
-  startFolder({ dir, config, plan });
-  return { dir, config, plan };
+  return startFolder({ dir, config, plan });
 }
 
 function resumed(dir: string, set: readonly string[]): PreparedRollout {

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { whole } from '../../console/numbers.ts';
 import { out } from '../../console/terminal.ts';
+import { UserError } from '../../core/errors.ts';
 import { readSecret } from '../../core/secrets.ts';
 import type { Bm25Index } from '../../retrieval/bm25-index.ts';
 import { readLines, readPassage } from '../../retrieval/corpus.ts';
@@ -47,6 +48,9 @@ export function serveRetriever(program: Command): void {
 }
 
 async function openIndex(file: string, corpus: string | undefined): Promise<Bm25Index> {
+  if (/\.jsonl(\.gz)?$/.test(file) && corpus !== undefined) {
+    throw new UserError('BAD_ARGUMENT', `serve-retriever: --corpus checks an index; ${file} is a corpus itself`);
+  }
   if (!/\.jsonl(\.gz)?$/.test(file)) {
     const shared = readIndex(file);
     if (corpus !== undefined) await checkCorpus(shared.header, file, corpus);

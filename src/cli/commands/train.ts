@@ -18,7 +18,7 @@ import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again, MOST, share, wholeNumber } from '../flags.ts';
+import { again, MOST, refuseFlags, share, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -71,8 +71,11 @@ export function trainCommand(program: Command): void {
     .addOption(new Option('--record-schedule <file>').hideHelp())
     .addOption(new Option('--replay-schedule <file>').hideHelp())
     .option('--json', 'one JSON object per line')
-    .action((config: string | undefined, flags: TrainFlags) =>
-      runCommand(() => trainFrom(config, withPresentFlags(flags))),
+    .action((config: string | undefined, flags: TrainFlags, command: Command) =>
+      runCommand(async () => {
+        if (flags.resume !== undefined) refuseFlags(command, ['name', 'runs'], 'a run that goes on stays where it is');
+        await trainFrom(config, withPresentFlags(flags));
+      }),
     );
 }
 

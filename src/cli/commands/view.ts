@@ -6,7 +6,7 @@ import { messageOf, UserError } from '../../core/errors.ts';
 import { runSources, viewRuns } from '../../run/view-runs.ts';
 import { reportHtml } from '../../viewer/report.ts';
 import { runCommand } from '../fail.ts';
-import { port, wholeNumber } from '../flags.ts';
+import { port, refuseFlags, wholeNumber } from '../flags.ts';
 import { untilSignal } from '../interrupt.ts';
 
 interface ViewFlags {
@@ -24,7 +24,14 @@ export function view(program: Command): void {
     .option('--port <port>', 'of the loopback address; 0 picks a free one', port, 7333)
     .option('--out <file>', 'write one HTML file instead, to keep or to send')
     .option('--episodes <n>', 'with --out: episodes of a run that are in it with their turns', wholeNumber(0), 200)
-    .action((paths: string[], flags: ViewFlags) => runCommand(() => viewCommand(paths, flags)));
+    .action((paths: string[], flags: ViewFlags, command: Command) =>
+      runCommand(async () => {
+        if (flags.out === undefined)
+          refuseFlags(command, ['episodes'], 'the page shows all of them; it needs --out <file>');
+        else refuseFlags(command, ['port'], '--out writes a file and serves nothing');
+        await viewCommand(paths, flags);
+      }),
+    );
 }
 
 async function viewCommand(paths: readonly string[], flags: ViewFlags): Promise<void> {

@@ -1,0 +1,23 @@
+/** Paths in a configuration, made absolute: a run is found from any folder. */
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { RunConfig } from './run-config.ts';
+
+/**
+ * Absolute form of a path; `~/` at its beginning is the home folder, which no shell expands behind `key=`.
+ * @param folder that relative paths start from
+ */
+export function absolutePath(path: string, folder: string): string {
+  return path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : resolve(folder, path);
+}
+
+/** Policy with the paths of its models made absolute. @param folder that relative paths start from */
+export function locatedPolicy(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
+  const { path, init, adapter } = policy;
+  return {
+    ...policy,
+    ...(path === undefined ? {} : { path: absolutePath(path, folder) }),
+    ...(init === undefined ? {} : { init: absolutePath(init, folder) }),
+    adapter: adapter.init === undefined ? adapter : { ...adapter, init: absolutePath(adapter.init, folder) },
+  };
+}
