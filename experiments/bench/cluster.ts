@@ -67,6 +67,8 @@ interface Rates {
   /** Processor seconds per update of the learner's process, and per group of all workers. */
   readonly updateSeconds: number;
   readonly groupSeconds: number;
+  /** Processor seconds per update of all processes but the server. */
+  readonly coreSeconds: number;
 }
 
 class Lab {
@@ -140,6 +142,7 @@ class Lab {
       updates: updates / seconds,
       updateSeconds: (after.learner - before.learner) / updates,
       groupSeconds: (after.workers - before.workers) / groups,
+      coreSeconds: (after.learner - before.learner + after.workers - before.workers) / updates,
     };
   }
 
@@ -294,7 +297,7 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
     >;
     const { one, three } = found;
     say(
-      `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}`,
+      `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s, ${one.coreSeconds.toFixed(2)} s of a core an update; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}, ${three.coreSeconds.toFixed(2)} s`,
     );
     steps.push(three.steps / one.steps);
     updates.push(three.updates / one.updates);

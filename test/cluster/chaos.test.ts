@@ -298,13 +298,13 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         cpSync(arena.dir, copy, { recursive: true });
         const of = { url: arena.server.url, run: 'chaos', maxLag: 2 };
         arena.learner = new Immortal('chaos-learner', { ...of, dir: copy, updates: before + 8 });
-        while ((await look()) < 2) await sleep(50);
+        await until('a second life', async () => (await look()) >= 2);
         older.child.kill('SIGCONT');
-        while (older.ended === undefined) await sleep(50);
+        await until('the end of the older learner', () => older.ended !== undefined);
         expect(older.ended).toBe(1);
         expect(older.words.match(/another process trains run 'chaos'/g)).toHaveLength(1);
         console.log(`the older learner made ${arena.updates() - before} updates that it could not announce any more`);
-        while (arena.learner.ended === undefined) await sleep(50);
+        await until('the end of the newer learner', () => arena.learner.ended !== undefined);
         expect(arena.learner.ended, arena.learner.words).toBe(0);
         expect(announced.size).toBeGreaterThan(4);
         for (const [version, digests] of announced) expect([version, digests.size]).toEqual([version, 1]);
@@ -312,7 +312,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         const now = await observer.announced();
         await observer.announce(encodeAnnouncement({ ...decodeAnnouncement(now!.bytes), ended: false }), now!.revision);
         const fresh = new Immortal('chaos-learner', { ...of, dir: join(arena.folder, 'fresh'), updates: 9 });
-        while (fresh.ended === undefined) await sleep(50);
+        await until('the end of a fresh learner', () => fresh.ended !== undefined);
         expect(fresh.ended).toBe(1);
         expect(fresh.words).toMatch(/by weights that this folder does not lead to/);
         await observer.close();
@@ -341,6 +341,13 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
     3_600_000,
   );
 });
+
+async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let n = 0; !(await holds()); n++) {
+    if (n > 1200) throw new Error(`it never came: ${what}`);
+    await sleep(50);
+  }
+}
 
 /** Resident memory of a process, in MB; 0 where the system does not say. */
 function megabytesOf(pid: number): number {
