@@ -89,6 +89,9 @@ it("the README's environment keeps the laws, in 40 lines", async () => {
 it('trains by a path relative to the configuration, through the default view, and says so', async () => {
   const { status, out, err } = await longplay(['train', 'guess/train.yaml', '--name', 'first']);
   expect(err + out).toMatch(/guess has no view of its own.*default/);
+  // The engine is named when it starts, and at the end with the way to look at the run.
+  const [, engine] = /^engine (\S+)/m.exec(err)!;
+  expect(out).toContain(`run runs/first (engine ${engine}): longplay view runs/first`);
   expect(status).toBe(0);
   const recorded = readFileSync(join(project, 'runs/first/config.yaml'), 'utf8');
   expect(recorded).toContain(`id: ${world}`);
