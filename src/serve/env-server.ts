@@ -50,6 +50,8 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
 export interface EnvServer extends HttpServer {
   /** Most open sessions, of both protocols. */
   readonly sessions: number;
+  /** Ids under which worlds are served, those of users' modules among them. */
+  readonly ids: readonly string[];
 }
 
 /** Milliseconds between two looks for idle sessions, at most. */
@@ -129,6 +131,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const listening = server;
   return {
     url: listening.url,
+    ids,
     counts: listening.counts,
     get sessions() {
       return sessions();

@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { worldUrl } from '../../src/run/find-world.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { runSources } from '../../src/run/view-runs.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
@@ -115,6 +116,19 @@ it('is played by hand', async () => {
   expect(out).toContain('Lower.');
   expect(out).toContain('solved after 2 turns');
   expect(status).toBe(0);
+});
+
+it('is served under its own id', async () => {
+  const server = await startEnvServer([world]);
+  try {
+    expect(server.ids).toEqual(['guess']);
+    const options = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const session = { env: 'guess', index: 5, seed: 0 };
+    const opened = await fetch(`${server.url}/v1/sessions`, { ...options, body: JSON.stringify(session) });
+    expect(await opened.json()).toMatchObject({ step: { observation: 'Guess a number between 0 and 15.' } });
+  } finally {
+    await server.close();
+  }
 });
 
 it('is rolled out by a random policy and by a language model with a prompt of its own', async () => {
