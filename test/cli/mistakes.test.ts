@@ -333,6 +333,18 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /no such file.*cluster init/,
   ],
   ['wrong file', () => ['worker', 'nats://127.0.0.1:4222', '--run', 'x', '--creds', broken], /expected credentials as/],
+  ['contradiction', () => ['train', quickstart, '--weights-http', 'a'], /--weights-http needs --cluster/],
+  [
+    'wrong type',
+    () => ['worker', 'nats://127.0.0.1:4222', '--run', 'x', '--relay', 'a b'],
+    /expected an address as others reach it/,
+  ],
+  ['contradiction', () => ['train', quickstart, '--verify', '0.1'], /--verify needs --cluster/],
+  [
+    'out of range',
+    () => ['train', quickstart, '--cluster', 'nats://127.0.0.1:9', '--verify', '2'],
+    /Expected a number from 0 to 1/,
+  ],
   ['misspelt', () => ['cluster', 'inti'], /Expected init or status; did you mean init\?/],
   ['absent', () => ['cluster', 'status'], /give the address of the server/],
   ['out of range', () => ['cluster', 'init', '--port', '70000'], /Expected a whole number from 1 to 65535/],
