@@ -133,7 +133,9 @@ class Lab {
     const rows = rowsOf(this.folder, name).slice(rowsBefore - 1);
     learner.child.kill('SIGTERM');
     const [first, last] = [rows[0]!, rows.at(-1)!];
-    for (const one of [learner, ...played]) await one.ended;
+    await learner.ended;
+    // One that came as the run was ending has found none.
+    for (const one of played) await (churn ? one.ended.catch(() => {}) : one.ended);
     const seconds = last.elapsed! - first.elapsed!;
     const updates = last.update! - first.update!;
     const groups = updates * this.config().learner.groupsPerUpdate;
