@@ -52,13 +52,13 @@ export async function spawnCluster(
   capacity: number,
 ): Promise<void> {
   const { config, cluster, onNotice = () => {} } = options;
-  const { broker, run, localGroups, verify, watch } = cluster!;
+  const { broker, run, localGroups, verify, watch, http } = cluster!;
   const bytes = encodeWeights(policy.model, policy.params);
   const first = { version: policy.params.version, digest: digestOf(bytes), bytes };
   const own = new Map(digests);
   const { codec, model } = policy;
   const identity = clusterIdentity(policy, config);
-  await spawnWeights(system, { broker, run, identity, config, first, digests: own, sync: () => journal.sync() });
+  await spawnWeights(system, { broker, run, identity, config, first, digests: own, http, sync: () => journal.sync() });
   const { nextEpisode = 0, envSteps = 0, episodes = 0 } = policy.saved?.rollout ?? {};
   const init = {
     broker,

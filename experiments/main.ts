@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { runCommand } from '../src/cli/fail.ts';
 import { MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
+import { type ClusterStudy, cluster } from './cluster.ts';
 import { fromScratch } from './from-scratch.ts';
 import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
@@ -40,6 +41,13 @@ export function experimentProgram(): Command {
       .action((flags: StudyOptions) => runCommand(() => run(flags)));
   inSeeds('searchqa', 'SearchQA from scratch', searchqa);
   inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
+  program
+    .command('cluster')
+    .description('TextCraft by one process, and by a learner with workers: does it learn alike?')
+    .option('--seeds <n>', 'seeds', wholeNumber(1, MOST.repeats), 3)
+    .option('--updates <n>', 'updates of a run', wholeNumber(1), 600)
+    .option('--workers <n>', 'workers', wholeNumber(1, MOST.threads), 2)
+    .action((flags: ClusterStudy) => runCommand(() => cluster(flags)));
   program
     .command('llm-tiny')
     .description('a tiny chat model: fine-tuned on the planner, then an adapter by reinforcement learning')

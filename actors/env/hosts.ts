@@ -71,7 +71,7 @@ export interface Residence {
 }
 
 /** Milliseconds that a host has to close its sessions and release what it started before it is ended. */
-const CLOSE_MS = 5000;
+export const CLOSE_MS = 5000;
 
 export function hostTask({ envs, listActions, where, chaos, watchful }: HostOptions): HostTask {
   return {

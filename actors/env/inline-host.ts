@@ -4,7 +4,7 @@ import type { Env } from '../../src/core/env.ts';
 import { localUrl } from '../../src/runtime/thread.ts';
 import { faultsOf, startWorlds } from './env-host.ts';
 import { HostCore } from './host-core.ts';
-import type { Host, HostListener, HostOptions } from './hosts.ts';
+import { CLOSE_MS, type Host, type HostListener, type HostOptions } from './hosts.ts';
 
 export interface InlineOptions extends HostOptions {
   readonly clock: Clock;
@@ -46,8 +46,8 @@ export async function startInlineHost(options: InlineOptions, listener: HostList
     },
   });
   const end = async () => {
-    await core.closeAll();
-    await dispose();
+    await inTime(core.closeAll());
+    await inTime(dispose());
   };
   return {
     send: (commands) => core.handle(commands),
@@ -56,4 +56,17 @@ export async function startInlineHost(options: InlineOptions, listener: HostList
     kill: () => void end().catch(() => {}),
     close: end,
   };
+}
+
+/** Waits for the end of some work, at most `CLOSE_MS` of real time: an env that never closes does not keep a run from ending. */
+async function inTime(work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, CLOSE_MS);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -19,6 +19,10 @@ interface Entry {
 
 /** Benches: each gives figures, or prints tables of its own. */
 const benches: Readonly<Record<string, Entry>> = {
+  cluster: {
+    flags: ['seconds', 'rounds'],
+    load: async () => ({ print: (await import('./cluster.ts')).clusterBench }),
+  },
   envs: { load: () => import('./envs.ts') },
   learner: { load: () => import('./learner.ts') },
   llm: {
@@ -46,7 +50,7 @@ export function benchProgram(): Command {
     .argument('[names...]', `benches: ${known.join(', ')} (default: all)`)
     .option('--json', 'one JSON object')
     .option('--python <path>', 'llm, tensor: Python with PyTorch, measured beside')
-    .option('--seconds <n>', 'llm, tensor: time of one measurement', number(0, true))
+    .option('--seconds <n>', 'cluster, llm, tensor: time of one measurement', number(0, true))
     .option(
       '--only <work>',
       'llm: of load, prefill:<tokens>, decode:<rows>, lora:<rows>x<tokens>[:lean], between commas',
@@ -55,7 +59,7 @@ export function benchProgram(): Command {
     .option('--bases <kinds>', 'llm: of inputs, none, int8, int4, between commas', bases)
     .option('--model <folder>', 'llm: a model folder, in place of random weights')
     .option('--threads <n>', 'tensor: threads of the engine', wholeNumber(1, MOST.threads))
-    .option('--rounds <n>', 'tensor: rounds', wholeNumber(1, MOST.repeats))
+    .option('--rounds <n>', 'cluster, tensor: rounds', wholeNumber(1, MOST.repeats))
     .addOption(
       new Option('--engine <name>', 'tensor: engine').choices([
         'auto',

@@ -1,8 +1,8 @@
 /** Flag parsers. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { closest } from 'fastest-levenshtein';
 import { parse } from 'yaml';
+import { nearest } from '../config/nearest.ts';
 import { MAX_MS } from '../config/ranges.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -60,7 +60,8 @@ function numbers(fits: (value: number) => boolean, range: string): (text: string
 export function oneOf<W extends string>(words: readonly W[]): (text: string) => W {
   return (text) => {
     if ((words as readonly string[]).includes(text)) return text as W;
-    throw new InvalidArgumentError(`Expected ${words.join(' or ')}; did you mean ${closest(text, words)}?`);
+    const meant = nearest(text, words);
+    throw new InvalidArgumentError(`Expected ${words.join(' or ')}${meant ? `; did you mean ${meant}?` : '.'}`);
   };
 }
 

@@ -107,6 +107,11 @@ export interface BrokerLoad {
   readonly roundTripMs: number;
 }
 
+/** Nothing: the answer of a server on which no learner has prepared a run. @throws what is something else */
+export function nothingPrepared(thrown: unknown): undefined {
+  if (!(thrown instanceof BrokerAway)) throw thrown;
+}
+
 /** Milliseconds after which a ticket that nobody works on goes to others. */
 export const LEASE_MS = 10_000;
 

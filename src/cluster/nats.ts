@@ -80,6 +80,9 @@ export function checkNatsUrl(text: string, secured = false): URL {
       `expected the address of a NATS server, nats://host:4222, got '${redacted(text)}'`,
     );
   }
+  if (url.username !== '' || url.password !== '') {
+    throw new UserError('BAD_ARGUMENT', `${redacted(text)}: a key is not part of the address; give --creds <file>`);
+  }
   if (!secured && !isLoopback(url)) {
     throw new UserError(
       'BAD_ARGUMENT',

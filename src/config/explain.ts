@@ -38,6 +38,7 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
     ];
   }
   const object = bare(schemaAt(issue.path, raw));
+  if (at && value === undefined && issue.code === 'invalid_type') return [notGiven(at, object, issue.expected)];
   if (at && value !== undefined && object instanceof z.ZodObject) return [notASection(at, object, value)];
   const meant = meantBy(issue, value);
   const message = expectedOf(issue) ?? lowerFirst(issue.message);
@@ -46,8 +47,20 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
   ];
 }
 
+/** Words for a key that has no default and is absent. */
+function notGiven(at: string, schema: unknown, expected: string): string {
+  return `${at}: must be given: ${schema instanceof z.ZodObject ? `keys and values (${keysOf(schema)})` : expected}`;
+}
+
+/** Keys of a section, the first of them. */
+function keysOf({ shape }: z.ZodObject): string {
+  const keys = Object.keys(shape);
+  return keys.length > MOST_KEYS ? `${keys.slice(0, MOST_KEYS).join(', ')}, …` : keys.join(', ');
+}
+
 /** Words for a value in the place of keys: the key that it was probably meant for, else all there are. */
-function notASection(at: string, { shape }: z.ZodObject, value: unknown): string {
+function notASection(at: string, section: z.ZodObject, value: unknown): string {
+  const { shape } = section;
   const keys = Object.keys(shape);
   const worded = keys.flatMap((key) => {
     const inner = bare(shape[key]);
@@ -58,8 +71,7 @@ function notASection(at: string, { shape }: z.ZodObject, value: unknown): string
   const needed = keys.find((key) => !isWrapper(shape[key]));
   const fits = needed !== undefined && (shape[needed] as z.ZodType).safeParse(value).success;
   const meant = best ? `${at}.${best.key}=${best.word}` : fits ? `${at}.${needed}=${String(value)}` : undefined;
-  const known = keys.length > MOST_KEYS ? `${keys.slice(0, MOST_KEYS).join(', ')}, …` : keys.join(', ');
-  return `${at}: expected keys and values (${known}), got ${describe(value)}${meant ? `; did you mean ${meant}?` : ''}`;
+  return `${at}: expected keys and values (${keysOf(section)}), got ${describe(value)}${meant ? `; did you mean ${meant}?` : ''}`;
 }
 
 /** Words for the kinds that a union without a discriminator takes. */

@@ -27,6 +27,12 @@ export function loadRunConfig(
   }
   const document = parsed(text, source);
   const raw = plainValue(document, source) ?? {};
+  if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: it is empty; say at least what is played (longplay envs lists the worlds), for how many turns and how long: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
+    );
+  }
   if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
   return checkRunConfig(raw, source, onNotice);

@@ -11,12 +11,17 @@ export function absolutePath(path: string, folder: string): string {
   return path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : resolve(folder, path);
 }
 
-/** Policy with the paths of its models made absolute. @param folder that relative paths start from */
+/**
+ * Policy with the paths of its models made absolute. A server keeps the name that was typed: by it, it knows its model.
+ * @param folder that relative paths start from
+ */
 export function locatedPolicy(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
-  const { path, init, adapter } = policy;
+  const { kind, path, init, adapter, server } = policy;
+  const named = kind === 'server' && path !== undefined && server.model === undefined;
   return {
     ...policy,
     ...(path === undefined ? {} : { path: absolutePath(path, folder) }),
+    ...(named ? { server: { ...server, model: path } } : {}),
     ...(init === undefined ? {} : { init: absolutePath(init, folder) }),
     adapter: adapter.init === undefined ? adapter : { ...adapter, init: absolutePath(adapter.init, folder) },
   };

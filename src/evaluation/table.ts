@@ -19,7 +19,11 @@ export function evaluationTable(summaries: readonly EvaluationSummary[]): string
     ['success %, [95 % interval over tasks]', ...summaries.map(({ name }) => name)],
     ...labels.map((label) => {
       const parts = summaries.map((summary) => partOf(summary, label));
-      return [`${label} (${parts[0]?.tasks ?? 0} tasks)`, ...parts.map((part) => (part ? percent(part.success) : '–'))];
+      const tasks = parts[0]?.tasks ?? 0;
+      return [
+        `${label} (${tasks} ${tasks === 1 ? 'task' : 'tasks'})`,
+        ...parts.map((part) => (part ? percent(part.success) : '–')),
+      ];
     }),
   ];
   return columns(rows);

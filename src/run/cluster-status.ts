@@ -1,12 +1,11 @@
 /** Status of the runs of a NATS server: what is announced, queued and waiting, and what the workers say of themselves. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Broker, BrokerLoad } from '../cluster/broker.ts';
+import { type Broker, type BrokerLoad, nothingPrepared } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { decodeAnnouncement } from '../cluster/identity.ts';
 import { REPORT_MS, type WorkerRow, WorkerRows } from '../cluster/worker-report.ts';
 import { systemClock } from '../core/clock.ts';
 import { UserError } from '../core/errors.ts';
-import { unprepared } from './worker.ts';
 
 export interface StatusOptions {
   readonly url: string;
@@ -60,7 +59,7 @@ async function statusOf(broker: Broker, run: string): Promise<ClusterStatus | un
   const rows = new WorkerRows();
   const end = broker.onReport((name, bytes) => rows.heard(name, bytes, systemClock.now()));
   try {
-    const found = await broker.announced().catch(unprepared);
+    const found = await broker.announced().catch(nothingPrepared);
     if (!found) return undefined;
     const { version, bytes, ended, life, config } = decodeAnnouncement(found.bytes);
     if (!ended) await sleep(LISTEN_MS);

@@ -75,6 +75,7 @@ export async function startEnvServer(ids: readonly string[], settings: EnvServer
     });
     return {
       url: server.url,
+      ids: server.ids,
       counts: server.counts,
       get sessions() {
         return server.sessions;

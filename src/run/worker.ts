@@ -1,9 +1,10 @@
 /** Work for a run on another machine: takes its tickets until it ends. */
 import { hostname } from 'node:os';
 import { startWorker } from '../../actors/tree.ts';
-import { type Broker, BrokerAway, LEASE_MS } from '../cluster/broker.ts';
+import { type Broker, LEASE_MS, nothingPrepared } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
+import { ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
 import { UserError } from '../core/errors.ts';
 import { resolvedEnvId, worldUrl } from './find-world.ts';
@@ -16,6 +17,8 @@ export interface WorkOptions {
   readonly run: string;
   /** Key and certificate; without them the server is one of this machine's own. */
   readonly credentials?: Credentials | undefined;
+  /** Address of this machine as other workers reach it, `host` or `host:port`: weights that come over HTTP are handed on there. */
+  readonly relay?: string | undefined;
   /** Groups at once, ≥ 1. Default: `rollout.concurrentGroups` of the run. */
   readonly slots?: number | undefined;
   /** Path of the world's module on this machine, where the run has a user's own. */
@@ -31,7 +34,8 @@ export interface WorkOptions {
  */
 export async function work(options: WorkOptions): Promise<void> {
   const { url, run, credentials, interrupt, onNotice = () => {} } = options;
-  const { connectNats } = await import('../cluster/nats.ts');
+  const { connectNats, isLoopback } = await import('../cluster/nats.ts');
+  const relayAt = options.relay === undefined ? undefined : parseServedAt(options.relay);
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
   try {
     const announcement = await announcementOf(broker, options);
@@ -48,6 +52,7 @@ export async function work(options: WorkOptions): Promise<void> {
       envModule,
       slots,
       leaseMs: LEASE_MS,
+      relayAt: relayAt ?? ownAddress(isLoopback(new URL(url))),
       onNotice,
     });
     try {
@@ -66,7 +71,7 @@ export async function work(options: WorkOptions): Promise<void> {
 }
 
 async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
-  const found = await broker.announced().catch(unprepared);
+  const found = await broker.announced().catch(nothingPrepared);
   if (!found) {
     throw new UserError(
       'UNKNOWN_RUN',
@@ -77,11 +82,6 @@ async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promis
   if (announcement.ended)
     throw new UserError('UNKNOWN_RUN', `run '${run}' at ${url} has ended (update ${announcement.version})`);
   return announcement;
-}
-
-/** Nothing, where no learner has made the place for it. @throws what is something else */
-export function unprepared(thrown: unknown): undefined {
-  if (!(thrown instanceof BrokerAway)) throw thrown;
 }
 
 /** Configuration of the run, with the world as this machine has it. A module's path is never taken from elsewhere. */

@@ -50,10 +50,17 @@ export interface EnvServerOptions extends ListenOptions, SessionLimits {
 export interface EnvServer extends HttpServer {
   /** Most open sessions, of both protocols. */
   readonly sessions: number;
+  /** Ids under which worlds are served, those of users' modules among them. */
+  readonly ids: readonly string[];
 }
 
 /** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
+
+/** World as protocols tell it: with its instructions. */
+function toldOf({ env, world }: EnvServerOptions['worlds'][number]) {
+  return { env, instructions: instructions(worldPrompt(world, {}, env.description), FORMATS.action) };
+}
 
 /**
  * Serves worlds.
@@ -62,10 +69,7 @@ const SWEEP_MS = 10_000;
 export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const { worlds, episodes, clock } = options;
   const now = () => clock.now();
-  const told = worlds.map(({ env, world }) => ({
-    env,
-    instructions: instructions(worldPrompt(world, {}, env.description), FORMATS.action),
-  }));
+  const told = worlds.map((one) => toldOf(one));
   const uniform = new UniformProtocol(new Map(told.map((one) => [one.env.id, one])), episodes, options, now);
   const openEnv = new Map(told.map((one) => [one.env.id, new OpenEnvProtocol(one, episodes, options, now)]));
   const agentGym = new Map<string, AgentGymProtocol>();
@@ -75,7 +79,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     const served = { env: env.id, original: originalId(env.id), server, draw: world.draw };
     agentGym.set(env.id, new AgentGymProtocol(served, episodes, options, now));
   }
-  const ids = worlds.map(({ env }) => env.id);
+  const ids = told.map(({ env }) => env.id);
   const root = agentGym.size === 1 && worlds.length === 1 ? [...agentGym.values()][0] : undefined;
   const counted = [uniform, ...openEnv.values(), ...[...agentGym.values()].map((world) => world.sessions)];
   const sessions = () => counted.reduce((sum, { count }) => sum + count, 0);
@@ -129,6 +133,7 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
   const listening = server;
   return {
     url: listening.url,
+    ids,
     counts: listening.counts,
     get sessions() {
       return sessions();

@@ -359,6 +359,13 @@ describe('an env that writes to the channel of its process', () => {
   });
 });
 
+it.each(['process', 'thread', 'inline'] as const)('an env whose close never ends is left (%s)', async (isolation) => {
+  const play = await player({ isolation });
+  await play.open(1);
+  expect(said(await play.step(1, 1, 'stay'))).toBe('stays');
+  await play.pool.close();
+});
+
 it('an env that cannot be loaded fails the pool, naming the reason', async () => {
   const url = new URL('../support/no-such-env.ts', import.meta.url);
   await expect(player({ envs: [{ id: 'faulty', url }] })).rejects.toMatchObject({ code: 'ENV_BROKEN' });

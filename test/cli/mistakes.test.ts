@@ -39,6 +39,8 @@ const file = (name: string, text: string | Uint8Array = '') => {
   return path;
 };
 const broken = file('broken.yaml', 'env: [\n');
+const empty = file('empty.yaml', '# nothing yet\n');
+const noEnv = file('no-env.yaml', 'horizon: { type: fixed, rounds: 3 }\nstop: { updates: 1 }\n');
 const binary = file(
   'binary.yaml',
   Uint8Array.from({ length: 400 }, (_, i) => i % 256),
@@ -167,6 +169,14 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /cannot read stop\.updates=2: .*--set/,
   ],
   ['wrong file', () => ['train', broken, '--runs', runs], /broken\.yaml: not valid YAML/],
+  [
+    'wrong file',
+    () => ['train', empty, '--runs', runs],
+    /empty\.yaml: it is empty; say at least .*horizon: \{ type: fixed/,
+  ],
+  ['absent', () => ['train', noEnv, '--runs', runs], /no-env\.yaml: env: must be given: keys and values \(id, options/],
+  ['wrong type', () => train('engine.device=gpu'), /engine\.device: .*did you mean webgpu\?/],
+  ['misspelt', () => ['eval', trained, '--split', 'validation'], /--split.*Expected train or test\.$/],
   ['wrong file', () => ['train', binary, '--runs', runs], /binary\.yaml: /],
   ['wrong file', () => ['train', folder, '--runs', runs], /cannot read .*: EISDIR/],
   ['wrong file', () => ['train', '--resume', folder], /is no run: it has no config\.yaml/],
@@ -323,6 +333,18 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /no such file.*cluster init/,
   ],
   ['wrong file', () => ['worker', 'nats://127.0.0.1:4222', '--run', 'x', '--creds', broken], /expected credentials as/],
+  ['contradiction', () => ['train', quickstart, '--weights-http', 'a'], /--weights-http needs --cluster/],
+  [
+    'wrong type',
+    () => ['worker', 'nats://127.0.0.1:4222', '--run', 'x', '--relay', 'a b'],
+    /expected an address as others reach it/,
+  ],
+  ['contradiction', () => ['train', quickstart, '--verify', '0.1'], /--verify needs --cluster/],
+  [
+    'out of range',
+    () => ['train', quickstart, '--cluster', 'nats://127.0.0.1:9', '--verify', '2'],
+    /Expected a number from 0 to 1/,
+  ],
   ['misspelt', () => ['cluster', 'inti'], /Expected init or status; did you mean init\?/],
   ['absent', () => ['cluster', 'status'], /give the address of the server/],
   ['out of range', () => ['cluster', 'init', '--port', '70000'], /Expected a whole number from 1 to 65535/],

@@ -72,7 +72,7 @@ stop: { updates: 1 }
 `;
     writeFileSync(config, text);
     const { status, out, err } = await longplay('eval', config, '--json');
-    expect(err).toBe('');
+    expect(err.replace(/^evaluating .*\n/gm, '')).toBe(''); // a slow machine says how far it is
     expect(status).toBe(0);
     const { evaluations } = JSON.parse(out);
     expect(evaluations[0].all.episodes).toBe(100);

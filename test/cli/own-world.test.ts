@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { worldUrl } from '../../src/run/find-world.ts';
+import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { runSources } from '../../src/run/view-runs.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
@@ -89,6 +90,9 @@ it("the README's environment keeps the laws, in 40 lines", async () => {
 it('trains by a path relative to the configuration, through the default view, and says so', async () => {
   const { status, out, err } = await longplay(['train', 'guess/train.yaml', '--name', 'first']);
   expect(err + out).toMatch(/guess has no view of its own.*default/);
+  // The engine is named when it starts, and at the end with the way to look at the run.
+  const [, engine] = /^engine (\S+)/m.exec(err)!;
+  expect(out).toContain(`run runs/first (engine ${engine}): longplay view runs/first`);
   expect(status).toBe(0);
   const recorded = readFileSync(join(project, 'runs/first/config.yaml'), 'utf8');
   expect(recorded).toContain(`id: ${world}`);
@@ -112,6 +116,19 @@ it('is played by hand', async () => {
   expect(out).toContain('Lower.');
   expect(out).toContain('solved after 2 turns');
   expect(status).toBe(0);
+});
+
+it('is served under its own id', async () => {
+  const server = await startEnvServer([world]);
+  try {
+    expect(server.ids).toEqual(['guess']);
+    const options = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const session = { env: 'guess', index: 5, seed: 0 };
+    const opened = await fetch(`${server.url}/v1/sessions`, { ...options, body: JSON.stringify(session) });
+    expect(await opened.json()).toMatchObject({ step: { observation: 'Guess a number between 0 and 15.' } });
+  } finally {
+    await server.close();
+  }
 });
 
 it('is rolled out by a random policy and by a language model with a prompt of its own', async () => {

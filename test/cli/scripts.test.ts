@@ -32,7 +32,7 @@ const MISTAKES: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['start', ['2'], /too many arguments/],
   ['start', ['--set', 'sed=2'], /unknown key 'sed'; did you mean 'seed'\?/],
   ['start', ['--runs', '/dev/null/runs', '--set', 'stop={ updates: 1 }'], /cannot make the run folder/],
-  ['bench', ['rollouts'], /unknown bench 'rollouts'; known: envs, /],
+  ['bench', ['rollouts'], /unknown bench 'rollouts'; known: cluster, /],
   ['bench', ['--jsn'], /unknown option '--jsn'.*--json/],
   ['bench', ['envs', '--passages', '5'], /--passages is a flag of retrieval, not of envs/],
   ['bench', ['servers', '--no-qwen'], /--no-qwen is a flag of tensor, not of servers/],

@@ -66,6 +66,9 @@ describe('an address', () => {
   it('is that of a NATS server on this machine', () => {
     expect(checkNatsUrl('nats://127.0.0.1:4222').port).toBe('4222');
     expect(checkNatsUrl('nats://[::1]:4222').hostname).toBe('[::1]');
+    expect(() => checkNatsUrl('nats://me:word@127.0.0.1')).toThrow(
+      /\[credentials\]@127.0.0.1: a key is not part of the address/,
+    );
     expect(() => checkNatsUrl('http://localhost')).toThrow(/expected the address of a NATS server/);
     expect(() => checkNatsUrl('nats://10.0.0.1:4222')).toThrow(/is another machine: that takes TLS and a key/);
     expect(checkNatsUrl('nats://10.0.0.1:4222', true).hostname).toBe('10.0.0.1');

@@ -135,6 +135,14 @@ class Arena {
     return JSON.parse(readFileSync(join(this.dir, 'outcome.json'), 'utf8')) as Outcome;
   }
 
+  /** Waits until so many updates were announced. @throws where the learner has ended instead */
+  async reach(updates: number): Promise<void> {
+    while (this.updates() < updates) {
+      if (this.learner.ended !== undefined) throw new Error(`the learner ended: ${this.learner.words.slice(-2000)}`);
+      await sleep(50);
+    }
+  }
+
   /** Updates that were announced, or about to be. */
   updates(): number {
     return Math.max(-1, ...this.announced().map(([version]) => version));
@@ -192,21 +200,21 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
   /** Strikes of each kind, one every `everyMs` in the mean. */
   const campaign = async (strikes: Partial<Record<Strike, number>>, everyMs: number, of: Partial<ChaosLearner>) => {
     const { maxLag = 2 } = of;
-    await arena.open({ ...of, updates: 1_000_000 }, [
+    await arena.open({ httpAbove: 0, ...of, updates: 1_000_000 }, [
       { groupMs: 30, clockMs: DAY_MS, echo: 5 },
       { groupMs: 50, clockMs: -DAY_MS },
     ]);
     const order = rng.shuffle(
       (Object.entries(strikes) as [Strike, number][]).flatMap(([type, n]) => Array<Strike>(n).fill(type)),
     );
-    while (arena.updates() < 1) await sleep(50);
+    await arena.reach(1);
     for (const type of order) {
       await sleep(everyMs * 2 * rng.float());
       await arena.strike(type);
     }
     // It goes on after the last of them.
     const at = arena.updates();
-    while (arena.updates() < at + 3) await sleep(50);
+    await arena.reach(at + 3);
     arena.learner.bury();
     while (arena.learner.child.exitCode === null && arena.learner.child.signalCode === null) await sleep(20);
     // A last life ends it in order.
@@ -271,7 +279,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
       inArena(async () => {
         await arena.open({ updates: 1_000_000 }, [{}, {}]);
         const announced = new Map<number, Set<string>>();
-        while (arena.updates() < 2) await sleep(50);
+        await arena.reach(2);
         const observer = await connectNats({ url: arena.server.url, run: 'chaos' });
         const look = async () => {
           const found = await observer.announced().catch(() => undefined);
@@ -290,13 +298,13 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         cpSync(arena.dir, copy, { recursive: true });
         const of = { url: arena.server.url, run: 'chaos', maxLag: 2 };
         arena.learner = new Immortal('chaos-learner', { ...of, dir: copy, updates: before + 8 });
-        while ((await look()) < 2) await sleep(50);
+        await until('a second life', async () => (await look()) >= 2);
         older.child.kill('SIGCONT');
-        while (older.ended === undefined) await sleep(50);
+        await until('the end of the older learner', () => older.ended !== undefined);
         expect(older.ended).toBe(1);
         expect(older.words.match(/another process trains run 'chaos'/g)).toHaveLength(1);
         console.log(`the older learner made ${arena.updates() - before} updates that it could not announce any more`);
-        while (arena.learner.ended === undefined) await sleep(50);
+        await until('the end of the newer learner', () => arena.learner.ended !== undefined);
         expect(arena.learner.ended, arena.learner.words).toBe(0);
         expect(announced.size).toBeGreaterThan(4);
         for (const [version, digests] of announced) expect([version, digests.size]).toEqual([version, 1]);
@@ -304,7 +312,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         const now = await observer.announced();
         await observer.announce(encodeAnnouncement({ ...decodeAnnouncement(now!.bytes), ended: false }), now!.revision);
         const fresh = new Immortal('chaos-learner', { ...of, dir: join(arena.folder, 'fresh'), updates: 9 });
-        while (fresh.ended === undefined) await sleep(50);
+        await until('the end of a fresh learner', () => fresh.ended !== undefined);
         expect(fresh.ended).toBe(1);
         expect(fresh.words).toMatch(/by weights that this folder does not lead to/);
         await observer.close();
@@ -317,10 +325,10 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
     () =>
       inArena(async () => {
         await arena.open({ updates: 12, maxResultBytes: 1000 }, [{ groupMs: 20 }, { groupMs: 400 }]);
-        while (arena.updates() < 2) await sleep(50);
+        await arena.reach(2);
         const rss = () => [arena.learner, ...arena.workers].map((one) => megabytesOf(one.child.pid!));
         const before = rss();
-        await arena.learner.stop(long ? 60_000 : 7000);
+        await arena.learner.stop(long ? 60_000 : 6500);
         const after = rss();
         const outcome = await arena.end();
         exact(arena, outcome, 2);
@@ -333,6 +341,13 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
     3_600_000,
   );
 });
+
+async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let n = 0; !(await holds()); n++) {
+    if (n > 1200) throw new Error(`it never came: ${what}`);
+    await sleep(50);
+  }
+}
 
 /** Resident memory of a process, in MB; 0 where the system does not say. */
 function megabytesOf(pid: number): number {

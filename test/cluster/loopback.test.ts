@@ -164,7 +164,16 @@ describe.skipIf(noServer)('a learner and workers', () => {
           join(folder, 'both.yaml'),
           stringify(configOf({ stop: { updates: 5 }, checkpoint: { everyUpdates: 1000 } })),
         );
-        const cluster = ['--cluster', server.url, '--local-rollouts', '1'];
+        const cluster = [
+          '--cluster',
+          server.url,
+          '--local-rollouts',
+          '1',
+          '--weights-http',
+          '127.0.0.1',
+          '--verify',
+          '0.5',
+        ];
         const first = begin('train', join(folder, 'both.yaml'), '--runs', join(folder, 'runs'), ...cluster);
         await until('checkpoint 0', () => existsSync(join(run, 'journal')));
         await sleep(1000);

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { openEngine } from '../../src/engine/open.ts';
+import { chooseEngine, openEngine } from '../../src/engine/open.ts';
 import { defineGraph } from '../../src/tensor/graph.ts';
 import { input, neg } from '../../src/tensor/ops.ts';
 
@@ -21,6 +21,15 @@ it('falls back to onnxruntime-web where the native package is absent, and says s
     'asked for by name; on the threads (1) of the first engine opened here',
   ]);
   await engine.dispose();
+});
+
+it('warns before a run that it will be slower, with the cure', async () => {
+  expect(await chooseEngine({ name: 'auto' })).toMatchObject({
+    engine: 'onnxruntime-web/cpu',
+    notice: expect.stringMatching(
+      /^engine onnxruntime-web\/cpu, several times slower .*Cure: npm install onnxruntime-node --ignore-scripts$/,
+    ),
+  });
 });
 
 it('names the install command where it is asked for by name', async () => {

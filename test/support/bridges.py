@@ -62,6 +62,13 @@ check("a mask tells the actions that are there", sum(info["action_mask"]) == len
 check("an index is an action", listed.step(0)[1] == 0.0)
 check("an index outside is refused", raises(ValueError, lambda: listed.step(39)) or len(listed._actions) == 40)
 listed.close()
+with lg.LongplayEnv("textcraft", url) as held:
+    held.reset(seed=1)
+check("leaving a with block gives the session back", held._session is None)
+for wrong in ("http://127.0.0.1:9", "127.0.0.1:9"):
+    told = [raises(lg.LongplayError, lambda: lg.LongplayEnv("textcraft", wrong)),
+            raises(lv.LongplayError, lambda: lv.rows_of(lv.Server(wrong), "textcraft", "test", limit=1))]
+    check(f"{wrong}: no server is told, with the cure", all("longplay serve-env" in str(error) for error in told))
 check("an unknown world is told", raises(lg.LongplayError, lambda: lg.LongplayEnv("nope", url)).code == "UNKNOWN_ENV")
 if lg.gymnasium:
     from gymnasium.utils.env_checker import check_env

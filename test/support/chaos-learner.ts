@@ -4,8 +4,10 @@
  */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnTickets, spawnWeights } from '../../actors/cluster/spawn.ts';
 import type { Played } from '../../actors/scheduler/protocol.ts';
+import type { Broker } from '../../src/cluster/broker.ts';
 import { readCredentials } from '../../src/cluster/credentials.ts';
 import { connectNats } from '../../src/cluster/nats.ts';
 import { ClusterWatch } from '../../src/cluster/watch.ts';
@@ -25,6 +27,8 @@ export interface ChaosLearner {
   readonly maxLag: number;
   readonly creds?: string;
   readonly maxResultBytes?: number;
+  /** Bytes of weights above which they go over HTTP. */
+  readonly httpAbove?: number;
   /** Probability that it kills itself at each place between two effects. */
   readonly suicide?: number;
 }
@@ -80,7 +84,17 @@ function apply({ groups, failed }: Pick<Played, 'groups' | 'failed'>): void {
 }
 
 const credentials = options.creds === undefined ? undefined : readCredentials(options.creds);
-const broker = await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxResultBytes });
+const broker = await connected();
+
+async function connected(): Promise<Broker> {
+  for (;;) {
+    try {
+      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxResultBytes });
+    } catch {
+      await sleep(200); // it was killed, too
+    }
+  }
+}
 const system = createSystem({ mode: 'async' });
 const digests = digestsOf(entries);
 const own = new Map(books.digests.map((_, version) => [version, digestOf(weightsOf(books, version))]));
@@ -109,6 +123,7 @@ await spawnWeights(system, {
   config: smallConfig(),
   first,
   digests: own,
+  http: { above: options.httpAbove ?? 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
   sync: () => journal.sync(),
 });
 const tickets = await spawnTickets(

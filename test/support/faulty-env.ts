@@ -12,6 +12,8 @@ interface State {
   sum: number;
   /** The fault of the list of actions; none as a rule. */
   lists: string | undefined;
+  /** True when closing never ends. */
+  stays: boolean;
 }
 
 function oddLists(how: string | undefined): readonly string[] | undefined {
@@ -160,6 +162,9 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
         return { ...mid('ok'), extra: () => 1 } as EnvStep;
       case 'symbol':
         return mid(Symbol('observation') as unknown as string);
+      case 'stay':
+        state.stays = true;
+        return mid('stays');
       case 'huge':
         return mid('x'.repeat(2000));
       case 'nan':
@@ -187,12 +192,12 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
     open(task) {
       if (task.index === 999) throw new RangeError('no such task');
       if (task.index === 998) return never;
-      const state: State = { sum: 0, lists: undefined };
+      const state: State = { sum: 0, lists: undefined, stays: false };
       const session: Session = {
         first: { kind: 'first', observation: `task ${task.index}` },
         step: (action) => step(task, state, action),
         actions: () => oddLists(state.lists) ?? ['done', `+${state.sum % 3}`, `-${state.sum % 3}`],
-        close() {},
+        close: () => (state.stays ? never : undefined),
       };
       return session;
     },

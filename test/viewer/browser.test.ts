@@ -212,6 +212,16 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     expect(await bars.allTextContents()).toEqual(['look (taken)70 %', 'go25 %']);
     const widths = await bars.locator('.track span').evaluateAll((all) => all.map((one) => one.style.width));
     expect(widths).toEqual(['70%', '25%']);
+    const seen = await bars.locator('.track').evaluateAll((all) =>
+      all.map((track) => {
+        const bar = track.firstElementChild!;
+        const [whole, part] = [track.getBoundingClientRect(), bar.getBoundingClientRect()];
+        const isVisible =
+          part.height > 3 && getComputedStyle(bar).backgroundColor !== getComputedStyle(track).backgroundColor;
+        return isVisible ? Math.round((100 * part.width) / whole.width) : 0;
+      }),
+    );
+    expect(seen).toEqual([70, 25]);
     const time = page.locator('.time .legend li');
     expect((await time.allTextContents()).map((text) => text.trim())).toEqual([
       'waiting for a batch 2 ms',
@@ -239,6 +249,11 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     expect(boxes.length).toBe(8);
     for (const { left, right } of boxes) expect(left >= 0 && right <= 1280).toBe(true);
     expect(new Set(boxes.map(({ top }) => top)).size).toBe(1);
+    // No action sticks out of its member.
+    const wide = page
+      .locator('.members li')
+      .evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length);
+    expect(await wide).toBe(0);
     await page.context().close();
   });
 
@@ -284,6 +299,18 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
       const looks = hues.map((hue) => cells.find(({ name }) => name.startsWith(hue))!);
       expect(new Set(looks.map(({ color }) => color)).size).toBe(hues.length);
       expect(new Set(looks.map(({ backgroundColor }) => backgroundColor)).size).toBe(hues.length);
+      // Hues that this level lacks, too: no two of the six are one.
+      const colours = await page
+        .locator('.grid')
+        .first()
+        .evaluate((grid) =>
+          ['red', 'green', 'blue', 'purple', 'yellow', 'grey'].map((hue) => {
+            const cell = grid.appendChild(document.createElement('span'));
+            cell.className = `c-${hue}`;
+            return getComputedStyle(cell).color;
+          }),
+        );
+      expect(new Set(colours).size).toBe(6);
       const walls = cells.filter(({ name }) => name === 'wall');
       expect(walls.length).toBeGreaterThan(10);
       for (const wall of walls) expect([wall.glyph, wall.backgroundColor]).toEqual(['', wall.color]);
@@ -345,12 +372,18 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     await page.keyboard.press('k');
     await page.getByRole('heading', { name: 'Episode 6', exact: true }).waitFor();
     expect(await focused(page)).toBe('Episode 6');
+    await page.keyboard.press('Escape');
+    await page.getByText('15 of 60 episodes').waitFor();
+    expect(await focused(page)).toBe('6'); // its row
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Episode 6', exact: true }).waitFor();
     await page.keyboard.press('g');
     await page.getByRole('heading', { name: 'Group 3' }).waitFor();
     expect(await page.locator('.members section').count()).toBe(2);
     await shot(page, 'group');
     await page.keyboard.press('Escape');
     await page.getByText('15 of 60 episodes').waitFor();
+    expect(await focused(page)).toBe('6');
     await page.context().close();
   });
 
@@ -399,6 +432,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
         const messages = live.locator('.conversation li');
         expect(await messages.count()).toBe(3 + 2 * 2);
         expect(await messages.nth(4).textContent()).toContain('not understood: <script>window.pwned=1</script>');
+        expect(await messages.nth(6).textContent()).toMatch(/^assistant, turn 2 \+0\.5/);
         await shot(live, 'hostile');
       }
     }
@@ -606,7 +640,8 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     const plain = trajectoryOf({ env: evil, actions, observation: evil, kind: 'tokens' });
     const opening = { system: evil, instructions: evil, listed: true };
     const response = { text: evil, formatError: evil, promptTokens: 1, completionTokens: 1, opening };
-    traces.episodes([{ ...plain, turns: plain.turns.map((turn) => ({ ...turn, response })) }], evil, evil);
+    const turns = plain.turns.map((turn, t) => ({ ...turn, response, reward: t === 1 ? 0.5 : 0 }));
+    traces.episodes([{ ...plain, turns }], evil, evil);
     traces.close();
     const row = { update: 1, success: 0.5, successByLabel: { [evil]: 0.5 } };
     writeFileSync(join(dir, 'metrics.jsonl'), `${JSON.stringify(row)}\n`);

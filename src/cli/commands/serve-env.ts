@@ -30,7 +30,7 @@ export function serveEnv(program: Command): void {
   withEnvOptions(command).action((envs: string[], flags: EnvServerSettings & EnvOptionFlags) =>
     runCommand(async () => {
       const started = await startEnvServer(envs, { ...flags, options: envOptionsOf(flags) });
-      out.line(`serving ${envs.join(', ')} on ${started.url}`);
+      out.line(`serving ${started.ids.join(', ')} on ${started.url}`);
       await untilSignal();
       await started.close();
     }),

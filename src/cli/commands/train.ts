@@ -34,6 +34,7 @@ interface TrainFlags {
   readonly localRollouts?: number;
   readonly creds?: string;
   readonly verify?: number;
+  readonly weightsHttp?: string;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -60,6 +61,10 @@ export function trainCommand(program: Command): void {
     .option('--cluster <url>', 'have workers play: NATS server, nats://127.0.0.1:4222; see longplay worker')
     .option('--local-rollouts <n>', 'with --cluster: groups played here at once besides (0)', wholeNumber(0, MOST.held))
     .option('--verify <share>', "with --cluster: share of workers' groups played again here (0)", share)
+    .option(
+      '--weights-http <address>',
+      'with --cluster: host[:port] of this machine, to serve weights of any size from',
+    )
     .option('--creds <file>', 'with --cluster: credentials of it (learner.creds of longplay cluster init)')
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
@@ -133,10 +138,17 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
   }
 }
 
-function clusterOf({ cluster: url, localRollouts: localGroups, creds, verify }: TrainFlags): TrainCluster | undefined {
-  if (url !== undefined) return { url, localGroups, verify, credentials: findCredentials(creds) };
+function clusterOf({
+  cluster: url,
+  localRollouts: localGroups,
+  creds,
+  verify,
+  weightsHttp,
+}: TrainFlags): TrainCluster | undefined {
+  if (url !== undefined) return { url, localGroups, verify, weightsHttp, credentials: findCredentials(creds) };
   if (verify !== undefined)
     throw new UserError('BAD_ARGUMENT', '--verify needs --cluster: what is played here is true');
+  if (weightsHttp !== undefined) throw new UserError('BAD_ARGUMENT', '--weights-http needs --cluster');
   if (creds !== undefined) throw new UserError('BAD_ARGUMENT', '--creds needs --cluster: nothing else asks for a key');
   if (localGroups === undefined) return undefined;
   throw new UserError('BAD_ARGUMENT', '--local-rollouts needs --cluster: without it every group is played here');

@@ -12,6 +12,7 @@ interface WorkerFlags {
   readonly slots?: number;
   readonly env?: string;
   readonly creds?: string;
+  readonly relay?: string;
 }
 
 /** Adds the command. */
@@ -23,6 +24,7 @@ export function worker(program: Command): void {
     .requiredOption('--run <name>', "the run's name: that of its folder")
     .option('--slots <n>', "groups at once; by default the run's rollout.concurrentGroups", wholeNumber(1, MOST.held))
     .option('--env <path>', "the world's module on this machine, where the run has its user's own")
+    .option('--relay <address>', 'host[:port] by which other workers reach this machine, to hand large weights on')
     .option('--creds <file>', 'credentials of the cluster (worker.creds of longplay cluster init)')
     .action((url: string, { creds, ...flags }: WorkerFlags) =>
       runCommand(async () => {

@@ -121,6 +121,12 @@ class LongplayEnv(Base):
             except (LongplayError, OSError):
                 pass  # it has expired, or the server is gone
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def _keep(self, told):
         self._turn, self._actions, self._text = told["turn"], told["actions"], told["step"]["observation"]
         if self.listed:
@@ -150,6 +156,9 @@ class LongplayEnv(Base):
             except (ValueError, KeyError, TypeError):
                 told = {"message": f"HTTP {error.code}"}
             raise LongplayError(str(told.get("code", error.code)), told.get("message", "")) from None
+        except urllib.error.URLError as error:
+            cure = f"is it running (npx longplay serve-env {self.env}), and the URL as http://127.0.0.1:36001?"
+            raise LongplayError("NO_SERVER", f"{self.url} does not answer: {error.reason}; {cure}") from None
         return json.loads(text) if text else None
 
 

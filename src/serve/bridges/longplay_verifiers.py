@@ -48,6 +48,9 @@ class Server:
             except (ValueError, KeyError, TypeError):
                 told = {"message": f"HTTP {error.code}"}
             raise LongplayError(str(told.get("code", error.code)), told.get("message", "")) from None
+        except urllib.error.URLError as error:
+            cure = "is it running (npx longplay serve-env <world>), and the URL as http://127.0.0.1:36001?"
+            raise LongplayError("NO_SERVER", f"{self.url} does not answer: {error.reason}; {cure}") from None
         return json.loads(text) if text else None
 
 

@@ -311,10 +311,7 @@ async function episodeView(at: number, turnWished: number): Promise<HTMLElement>
     j: () => toEpisode(at + 1),
     k: () => toEpisode(at - 1),
     g: () => go(`group/${run}/${at}`),
-    Escape: () => {
-      nextFocus = `episode ${at}`;
-      go(`episodes/${run}`);
-    },
+    Escape: () => toList(at),
   };
   const element = episodeElement(view, {
     turn,
@@ -329,10 +326,16 @@ async function episodeView(at: number, turnWished: number): Promise<HTMLElement>
   return element;
 }
 
+/** Goes back to the list, to the row of an episode. */
+function toList(at: number): void {
+  nextFocus = `episode ${at}`;
+  go(`episodes/${run}`);
+}
+
 async function groupView(at: number): Promise<HTMLElement> {
   const view = await source.group(run, at);
   if (!view) return h('p', {}, LEFT_OUT);
-  keys = { Escape: () => go(`episodes/${run}`) };
+  keys = { Escape: () => toList(at) };
   return groupElement(view, {
     shade,
     setShade,

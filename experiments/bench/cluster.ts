@@ -1,0 +1,339 @@
+/**
+ * A cluster on one machine: what the seam costs (learner, one worker and a NATS server as three processes against one process on the
+ * same cores, in turn), what the broker carries, how soon new weights decide, and whether more workers do what the simulation says.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+import { clusterIdentity } from '../../actors/cluster-run.ts';
+import type { Broker } from '../../src/cluster/broker.ts';
+import { encodeAnnouncement } from '../../src/cluster/identity.ts';
+import { connectNats } from '../../src/cluster/nats.ts';
+import { encodeTicket } from '../../src/cluster/result.ts';
+import { loadRunConfig } from '../../src/config/load.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
+import type { GroupTicket } from '../../src/core/ticket.ts';
+import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
+import type { MetricsRow } from '../../src/record/metrics.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
+import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
+import { type StartedServer, startNatsServer } from '../nats-server.ts';
+import { simulateCluster } from './cluster-law.ts';
+import type { BenchFlags } from './contract.ts';
+import { median } from './median.ts';
+
+const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
+/** Seconds of a run after its second update that are left out: processes start, programs are compiled. */
+const WARM_SECONDS = 10;
+
+/** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5). */
+export async function clusterBench({ seconds = 30, rounds = 5, json }: BenchFlags): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
+  const say = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
+  const lab = await Lab.open(folder, seconds);
+  try {
+    const broker = await brokerRate(lab, rounds);
+    say(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
+    const weights = await weightsToDecision(lab);
+    say(
+      `announcement to the result of a one-turn episode under new weights: p50 ${weights.p50.toFixed(0)} ms, p95 ${weights.p95.toFixed(0)} ms (bar for the decision: 100 ms), weights ${(weights.bytes / 1e6).toFixed(2)} MB`,
+    );
+    const seam = await seamCost(lab, rounds, say);
+    say(
+      `learner + 1 worker + server against one process, median of ${rounds} pairs: env steps/s ${seam.steps.toFixed(3)}, updates/s ${seam.updates.toFixed(3)} (bar 0.90)`,
+    );
+    const scaling = await scale(lab, say);
+    const churn = await comeAndGo(lab);
+    say(
+      `2 workers, one of which leaves every 5 s as another joins, against 2 that stay: ${churn.toFixed(3)} of the updates/s (bar 0.85)`,
+    );
+    if (json) process.stdout.write(`${JSON.stringify({ broker, weights, seam, scaling, churn })}\n`);
+  } finally {
+    await lab.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Rates of a run, and processor seconds of its processes. */
+interface Rates {
+  readonly steps: number;
+  readonly updates: number;
+  /** Processor seconds per update of the learner's process, and per group of all workers. */
+  readonly updateSeconds: number;
+  readonly groupSeconds: number;
+  /** Processor seconds per update of all processes but the server. */
+  readonly coreSeconds: number;
+}
+
+class Lab {
+  readonly folder: string;
+  readonly seconds: number;
+  readonly url: string;
+  readonly #server: StartedServer;
+  #runs = 0;
+
+  private constructor(folder: string, seconds: number, server: StartedServer) {
+    this.folder = folder;
+    this.seconds = seconds;
+    this.url = server.url;
+    this.#server = server;
+  }
+
+  /** @throws {UserError} where there is no server */
+  static async open(folder: string, seconds: number): Promise<Lab> {
+    return new Lab(folder, seconds, await startNatsServer(join(folder, 'store')));
+  }
+
+  close(): Promise<void> {
+    return this.#server.close();
+  }
+
+  /** The quickstart's policy and groups, steady: one horizon, uniform tasks. */
+  config(...more: string[]): RunConfig {
+    const text = readFileSync(new URL('experiments/quickstart.yaml', packageRoot), 'utf8');
+    return loadRunConfig(text, 'quickstart.yaml', [
+      ...['trace.everyGroups=0', 'tasks.sampling={type: uniform}', 'horizon={type: fixed, rounds: 8}'],
+      'stop={minutes: 60}',
+      'evaluation={split: train, tasks: [0], episodesPerTask: 1, horizons: [4], greedy: false, randomBaseline: false}',
+      ...more,
+    ]);
+  }
+
+  /** Trains for the lab's time. @param workers none: in one process @param churn true to replace a worker now and then */
+  async train(workers: number, slots?: number, churn = false): Promise<Rates> {
+    const name = `run${this.#runs++}`;
+    const file = join(this.folder, `${name}.yaml`);
+    writeFileSync(file, stringify(this.config()));
+    const cluster = workers > 0 ? ['--cluster', this.url] : [];
+    const learner = start('train', file, '--name', name, '--runs', this.folder, '--json', ...cluster);
+    const played: Played[] = [];
+    if (workers > 0) {
+      while (!(await this.#isAnnounced(name))) await sleep(200);
+      const flags = slots === undefined ? [] : ['--slots', String(slots)];
+      for (let n = 0; n < workers; n++) played.push(start('worker', this.url, '--run', name, ...flags));
+    }
+    while (rowsOf(this.folder, name).length < 2 && learner.child.exitCode === null) await sleep(200);
+    await sleep(WARM_SECONDS * 1000);
+    const before = processorSeconds(learner, played);
+    const rowsBefore = rowsOf(this.folder, name).length;
+    if (churn) {
+      for (let at = 0; at < this.seconds; at += CHURN_SECONDS) {
+        await sleep(CHURN_SECONDS * 1000);
+        played.push(start('worker', this.url, '--run', name));
+        played.shift()!.child.kill('SIGTERM');
+      }
+    } else await sleep(this.seconds * 1000);
+    const after = processorSeconds(learner, played);
+    const rows = rowsOf(this.folder, name).slice(rowsBefore - 1);
+    learner.child.kill('SIGTERM');
+    const [first, last] = [rows[0]!, rows.at(-1)!];
+    for (const one of [learner, ...played]) await one.ended;
+    const seconds = last.elapsed! - first.elapsed!;
+    const updates = last.update! - first.update!;
+    const groups = updates * this.config().learner.groupsPerUpdate;
+    return {
+      steps: (last.envSteps! - first.envSteps!) / seconds,
+      updates: updates / seconds,
+      updateSeconds: (after.learner - before.learner) / updates,
+      groupSeconds: (after.workers - before.workers) / groups,
+      coreSeconds: (after.learner - before.learner + after.workers - before.workers) / updates,
+    };
+  }
+
+  async #isAnnounced(run: string): Promise<boolean> {
+    const broker = await connectNats({ url: this.url, run });
+    try {
+      return (await broker.announced()) !== undefined;
+    } catch {
+      return false;
+    } finally {
+      await broker.close();
+    }
+  }
+}
+
+interface Played {
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown>;
+}
+
+function start(...args: readonly string[]): Played {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let words = '';
+  child.stderr!.on('data', (text) => {
+    words += text;
+  });
+  const ended = new Promise((resolve, reject) => {
+    child.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`longplay ${args[0]}: ${words}`))));
+  });
+  ended.catch(() => {}); // reported where it is awaited
+  return { child, ended };
+}
+
+function rowsOf(folder: string, name: string): MetricsRow[] {
+  const path = join(folder, name, 'metrics.jsonl');
+  if (!existsSync(path)) return [];
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as MetricsRow);
+}
+
+/** Processor seconds that processes have used; Linux only, 0 elsewhere. */
+function processorSeconds(learner: Played, workers: readonly Played[]) {
+  const of = ({ child }: Played) => {
+    try {
+      const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+      const [utime, stime] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14).map(Number);
+      return (utime! + stime!) / 100;
+    } catch {
+      return 0;
+    }
+  };
+  return { learner: of(learner), workers: workers.reduce((sum, one) => sum + of(one), 0) };
+}
+
+/** Groups of 20 KB through the broker, per second: stored, taken and removed, 64 under way. */
+async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
+  const groups = 2000;
+  const bytes = new Uint8Array(20_000);
+  const rates: number[] = [];
+  const [worker, learner] = await Promise.all([connectNats({ url, run: 'bench' }), connectNats({ url, run: 'bench' })]);
+  await learner.prepare();
+  for (let round = -1; round < rounds; round++) {
+    const began = performance.now();
+    let next = 0;
+    const put = async () => {
+      while (next < groups) await worker.putResult(`${round + 1}-${next++}`, bytes);
+    };
+    const take = async () => {
+      for (let taken = 0; taken < groups; ) {
+        const found = await learner.takeResults(1000);
+        taken += found.length;
+        if (found.length > 0) await learner.removeResults(found.at(-1)!.position);
+      }
+    };
+    await Promise.all([take(), ...Array.from({ length: 64 }, put)]);
+    if (round >= 0) rates.push((1000 * groups) / (performance.now() - began));
+  }
+  await Promise.all([worker.close(), learner.close()]);
+  return median(rates);
+}
+
+/** Versions announced. */
+const VERSIONS = 40;
+
+/** Milliseconds from an announcement to the result of a one-turn episode whose ticket waited for it: more than to its decision. */
+async function weightsToDecision(lab: Lab) {
+  const run = 'weights';
+  const config = lab.config();
+  const world = await loadWorld(localUrl(worldUrl('textcraft')));
+  const policy = setUpLocalPolicy<never, never>(config, world.view, undefined);
+  const broker = await connectNats({ url: lab.url, run });
+  await broker.prepare();
+  const facts = {
+    format: 1,
+    identity: clusterIdentity(policy as never, config),
+    config,
+    life: 1,
+    ended: false,
+  } as const;
+  let revision = 0;
+  const announce = async (version: number): Promise<number> => {
+    const [name, first] = Object.entries(policy.params.values)[0]!;
+    const values = { ...policy.params.values, [name]: first.map((value, i) => (i === 0 ? version : value)) };
+    const bytes = encodeWeights(policy.model, { version, values });
+    await broker.putWeights(digestOf(bytes), bytes);
+    const announcement = { ...facts, version, digest: digestOf(bytes), bytes: bytes.length };
+    revision = await broker.announce(encodeAnnouncement(announcement), revision);
+    return bytes.length;
+  };
+  let bytes = await announce(0);
+  const worker = start('worker', lab.url, '--run', run, '--slots', '2');
+  const took: number[] = [];
+  for (let version = 0; version <= VERSIONS; version++) {
+    await broker.putTicket(String(version), encodeTicket(ticketOf(version)));
+    await sleep(version === 0 ? 0 : 150); // it is fetched, and waits
+    const began = performance.now();
+    if (version > 0) bytes = await announce(version);
+    await resultOf(broker);
+    if (version > 0) took.push(performance.now() - began);
+  }
+  worker.child.kill('SIGTERM');
+  await worker.ended.catch(() => {});
+  await broker.close();
+  took.sort((a, b) => a - b);
+  return { p50: median(took), p95: took[Math.ceil(0.95 * took.length) - 1]!, bytes };
+}
+
+function ticketOf(version: number): GroupTicket {
+  const purpose = { name: 'train', temperature: 1, seed: version };
+  return { group: version, task: { env: 'textcraft', index: 0, seed: 0 }, horizon: 1, size: 1, purpose, version };
+}
+
+async function resultOf(broker: Broker): Promise<void> {
+  for (;;) {
+    const [found] = await broker.takeResults(1000);
+    if (!found) continue;
+    await broker.removeResults(found.position);
+    return;
+  }
+}
+
+/** One process and three, in turn. @returns medians of the ratios of pairs */
+async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
+  const steps: number[] = [];
+  const updates: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const measure = { one: () => lab.train(0), three: () => lab.train(1) };
+    const [first, second] = round % 2 === 0 ? (['one', 'three'] as const) : (['three', 'one'] as const);
+    const found = { [first]: await measure[first](), [second]: await measure[second]() } as Record<
+      'one' | 'three',
+      Rates
+    >;
+    const { one, three } = found;
+    say(
+      `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s, ${one.coreSeconds.toFixed(2)} s of a core an update; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}, ${three.coreSeconds.toFixed(2)} s`,
+    );
+    steps.push(three.steps / one.steps);
+    updates.push(three.updates / one.updates);
+  }
+  return { steps: median(steps), updates: median(updates) };
+}
+
+/** Seconds after which a worker leaves and another joins. */
+const CHURN_SECONDS = 5;
+
+/** Workers that come and go against those that stay. @returns ratio of updates per second */
+async function comeAndGo(lab: Lab): Promise<number> {
+  const stays = await lab.train(2);
+  const goes = await lab.train(2, undefined, true);
+  return goes.updates / stays.updates;
+}
+
+/** Spread that groups are simulated with. */
+const SIGMA = 0.5;
+
+/** One to four workers of one slot each, measured and simulated from what one costs. */
+async function scale(lab: Lab, say: (line: string) => void) {
+  const { learner } = lab.config();
+  const cores = availableParallelism();
+  const rows: { readonly workers: number; readonly measured: number; readonly predicted: number }[] = [];
+  let costs: Pick<Rates, 'updateSeconds' | 'groupSeconds'> | undefined;
+  for (const workers of [1, 2, 3, 4]) {
+    const found = await lab.train(workers, 1);
+    costs ??= found;
+    const { maxLag, groupsPerUpdate } = learner;
+    const fixed = { cores, slots: 1, maxLag, groupsPerUpdate, sigma: SIGMA, updates: 300 };
+    const predicted = simulateCluster({ ...fixed, ...costs, workers });
+    rows.push({ workers, measured: found.updates, predicted });
+    say(
+      `${workers} workers of one slot: ${found.updates.toFixed(3)} updates/s, simulated ${predicted.toFixed(3)} (update ${costs.updateSeconds.toFixed(2)} s, group ${costs.groupSeconds.toFixed(3)} s of a core)`,
+    );
+  }
+  return rows;
+}
