@@ -7,11 +7,20 @@ import { isWrapper, literalOf } from './union-defaults.ts';
 /** UTF-16 units of what came that a message repeats. */
 const REPEATED_CHARS = 120;
 
-/** @param raw the configuration that was checked @returns a line for each mistake of an issue */
-export function explain(issue: z.core.$ZodIssue, raw: unknown): string[] {
+/** Mistakes that an issue holds. */
+export function mistakesOf(issue: z.core.$ZodIssue): number {
+  return issue.code === 'unrecognized_keys' ? issue.keys.length : 1;
+}
+
+/**
+ * @param raw the configuration that was checked
+ * @param most lines; each takes a search for what was meant
+ * @returns a line for each mistake of an issue, the first `most`
+ */
+export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): string[] {
   const at = issue.path.join('.');
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => {
+    return issue.keys.slice(0, most).map((key) => {
       const full = `${at ? `${at}.` : ''}${key}`;
       return `unknown key '${repeated(full)}'${meantByKey(issue.path, key, raw)}`;
     });

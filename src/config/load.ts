@@ -2,7 +2,7 @@
 import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { describe, explain, repeated } from './explain.ts';
+import { describe, explain, mistakesOf, repeated } from './explain.ts';
 import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { withUnionDefaults } from './union-defaults.ts';
@@ -44,8 +44,10 @@ const MAX_CHARS = 2 ** 18;
 /** Parses YAML. Repeated keys are found here: the parser compares each key with all others. @throws {UserError} BAD_CONFIG */
 function parsed(text: string, source: string): ReturnType<typeof parseDocument> {
   const lines = new LineCounter();
-  const document = parseDocument(text, { uniqueKeys: false, lineCounter: lines });
-  let [why] = document.errors.map(({ message }) => message.split('\n')[0]);
+  // Nor does it make its errors pretty: each would quote its line, and a line may hold thousands.
+  const document = parseDocument(text, { uniqueKeys: false, lineCounter: lines, prettyErrors: false });
+  const [error] = document.errors;
+  let why = error && `${error.message.split('\n')[0]} at ${placeOf(lines, error.pos[0])}`;
   visit(document, {
     Map(_, { items }) {
       const seen = new Set<string>();
@@ -97,9 +99,14 @@ export function checkRunConfig(given: unknown, source: string, onNotice?: (line:
   const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
   const result = runConfigSchema.safeParse(meant);
   if (!result.success) {
-    const all = result.error.issues.flatMap((issue) => explain(issue, meant));
-    const more = all.length > MOST_MISTAKES ? [`and ${all.length - MOST_MISTAKES} more`] : [];
-    const lines = [...all.slice(0, MOST_MISTAKES), ...more];
+    const lines: string[] = [];
+    let left = 0;
+    for (const issue of result.error.issues) {
+      const told = lines.length < MOST_MISTAKES ? explain(issue, meant, MOST_MISTAKES - lines.length) : [];
+      lines.push(...told);
+      left += mistakesOf(issue) - told.length;
+    }
+    if (left > 0) lines.push(`and ${left} more`);
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
   }
   const config = result.data;

@@ -27,7 +27,7 @@ export function markStarted(dir: string): string | undefined {
   const path = join(dir, NAME);
   const mine: Mark = { format: 2, pid: process.pid, host: hostname(), started: startOf(process.pid) };
   if (create(path, mine)) return undefined;
-  const text = readIfThere(path);
+  const text = readMark(path);
   const before = markIn(text);
   if (before && before.pid === process.pid && before.host === mine.host) {
     refusable(() => writeFileSync(path, JSON.stringify(mine)));
@@ -72,6 +72,17 @@ function create(path: string, mark: Mark): boolean {
     });
   } finally {
     quietly(() => rmSync(whole, { force: true }));
+  }
+}
+
+/** Content of a mark that is there. @throws {UserError} NO_PERMISSION where it cannot be read, or is no file */
+function readMark(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // just ended
+    const message = `${path}: expected the mark of a process that trains this run: ${messageOf(thrown)}; move it away`;
+    throw new UserError('NO_PERMISSION', message);
   }
 }
 

@@ -106,6 +106,58 @@ it(`${COUNT} checkpoints with right hashes are taken, or passed over in one line
   }),
 );
 
+it('what is known to make no sense is passed over, each with its reason', { timeout: 120_000 }, () =>
+  inFolder(async (dir) => {
+    const { older, newer } = await recorded(dir);
+    type State = {
+      version: number;
+      identity: { model: { hiddenSize: number } };
+      rollout: {
+        running: { group: number; running: { episode: number }[] }[];
+        nextEpisode: number;
+        nextGroup: number;
+        quarantined: number[];
+        accounting: { launched: number; trained: number; inFlight: number };
+      };
+    };
+    const good = new TextDecoder().decode(newer['state.json']);
+    expect((JSON.parse(good) as State).rollout.running.length, 'or little is tried').toBeGreaterThan(0);
+    const reasonOf = (files: Readonly<Record<string, Uint8Array>>) => {
+      const disk = memoryDisk({
+        2: { ...older, 'manifest.json': new TextEncoder().encode(manifestOf(2, older)) },
+        4: { ...files, 'manifest.json': new TextEncoder().encode(manifestOf(4, files)) },
+      });
+      return loadNewest('checkpoints', disk, checkRunContent).warnings.join();
+    };
+    const senseless: readonly (readonly [change: (state: State) => void, reason: RegExp])[] = [
+      [(state) => void state.version++, /version: expected 4, .*got 5/],
+      [({ rollout }) => void rollout.accounting.launched++, /1 episodes are unaccounted for/],
+      [
+        ({ rollout: { accounting } }) => {
+          accounting.trained++;
+          accounting.inFlight--;
+        },
+        /episodes in flight, \d+ are there/,
+      ],
+      [({ rollout: { accounting } }) => void (accounting.trained = -1), /accounting.trained: /],
+      [({ rollout }) => void rollout.running.push(rollout.running[0]!), /a group is there twice/],
+      [({ rollout }) => void (rollout.nextEpisode = 0), /an episode of number 0 or more/],
+      [({ rollout }) => void (rollout.nextGroup = 0), /a group of number 0 or more/],
+      [({ rollout }) => void (rollout.quarantined = [1.5]), /quarantined/],
+      [({ identity }) => void (identity.model.hiddenSize = 1e9), /identity|tensor/],
+    ];
+    expect(reasonOf(newer)).toBe('');
+    for (const [change, reason] of senseless) {
+      const state = JSON.parse(good) as State;
+      change(state);
+      expect(reasonOf({ ...newer, 'state.json': new TextEncoder().encode(JSON.stringify(state)) })).toMatch(reason);
+    }
+    const tensors = newer['tensors.safetensors'].slice();
+    new DataView(tensors.buffer).setFloat32(tensors.length - 4, Number.NaN, true);
+    expect(reasonOf({ ...newer, 'tensors.safetensors': tensors })).toMatch(/holds what is no finite number/);
+  }),
+);
+
 it('a key of many lines is told in one short line', { timeout: 120_000 }, () =>
   inFolder(async (dir) => {
     const { older, newer } = await recorded(dir);

@@ -1,6 +1,7 @@
 /** Disks that refuse: full, read-only, or with something else where a run's folder should be. One line each; nothing lost. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -81,6 +82,36 @@ describe('a run on a disk that refuses', { timeout: 120_000 }, () => {
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(stderr).toMatch(/the run cannot be marked as training: EACCES/);
     expect(status).toBe(2);
+  });
+
+  it('does not resume while another process trains it, and leaves its mark alone', () => {
+    const run = copy('taken');
+    const mark = JSON.stringify({ format: 2, pid: process.pid, host: hostname() });
+    writeFileSync(join(run, 'training.json'), mark);
+    const { status, stderr } = longplay('train', '--resume', run, ...further);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toContain(`process ${process.pid} is training this run`);
+    expect(status).toBe(2);
+    expect(readFileSync(join(run, 'training.json'), 'utf8')).toBe(mark);
+    expect(readdirSync(run).sort()).toEqual([...readdirSync(trained), 'training.json'].sort());
+  });
+
+  it('does not resume where something else stands in the place of its mark', () => {
+    const run = copy('odd-mark');
+    mkdirSync(join(run, 'training.json'));
+    const { status, stderr } = longplay('train', '--resume', run, ...further);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/training.json: expected the mark of a process that trains this run: EISDIR/);
+    expect(status).toBe(2);
+  });
+
+  it('goes on after a process that ended without a word, and says so', () => {
+    const run = copy('left');
+    const gone = spawnSync(process.execPath, ['-e', '']).pid;
+    writeFileSync(join(run, 'training.json'), JSON.stringify({ format: 2, pid: gone, host: hostname() }));
+    const { status, stderr } = longplay('train', '--resume', run, ...further);
+    expect(stderr).toContain(`process ${gone} ended without a word`);
+    expect(status).toBe(0);
   });
 
   it('does not resume where its checkpoints are a file', () => {

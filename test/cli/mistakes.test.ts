@@ -396,6 +396,11 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['absent', () => ['serve-env'], /missing required argument 'env'/],
   ['wrong type', () => ['serve-env', 'textcraft', '--port', 'http'], /--port.*Expected a whole number from 0 to 65535/],
   ['misspelt', () => ['serve-env', 'textcraft', '--thread', '2'], /unknown option '--thread'.*--threads/],
+  [
+    'out of range',
+    () => ['serve-policy', trained, '--max-wait-ms', '2147483648'],
+    /--max-wait-ms.*Expected a whole number from 0 to 2147483647/,
+  ],
   ['misspelt', () => ['serve-policy', trained, '--prot', '1'], /unknown option '--prot'.*--port/],
   ['wrong file', () => ['serve-policy', quickstart], /quickstart\.yaml is no run/],
   ['wrong type', () => ['serve-policy', trained, '--port', 'http'], /--port.*Expected a whole number from 0 to 65535/],

@@ -115,6 +115,9 @@ describe('a configuration', () => {
   it('is read in linear time, and refused where it is endless', () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n');
     expect(refusal(keys).split('\n').length).toBeLessThanOrEqual(21); // comparing all with each other takes a minute
+    expect(refusal(`x: [${','.repeat(100_000)}]\n`)).toMatch(
+      /^a.yaml: not valid YAML: Unexpected , .* at line 4, column 6:$/,
+    );
     expect(refusal(`# ${'x'.repeat(300_000)}\n`)).toMatch(/^a.yaml: expected at most 262144 characters, got 3000/);
   });
 

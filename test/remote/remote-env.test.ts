@@ -220,3 +220,14 @@ it('a server that says nothing at all fails within the deadline', async () => {
   const { env } = await connect('uniform', () => 'silence');
   await expect(env.open(task)).rejects.toThrow('no whole answer');
 });
+
+it.each([
+  ['attemptMs', 2 ** 31],
+  ['deadlineMs', 715_827_883],
+  ['attemptMs', Number.POSITIVE_INFINITY],
+  ['deadlineMs', Number.NaN],
+  ['attempts', 1e9],
+])('takes no %s of %d: a timer would wrap, or it would not end', (key, value) => {
+  const options = { ...quick, url: 'http://127.0.0.1:1', [key]: value };
+  expect(() => createUniform(options)).toThrow(new RegExp(`${key}: expected a number from 1 to \\d+, got `));
+});

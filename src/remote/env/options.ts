@@ -62,7 +62,7 @@ export function remoteEnvOptions(env: string, options: EnvOptions, further: read
     url,
     world,
     attemptMs: count('attemptMs', MAX_MS),
-    deadlineMs: count('deadlineMs', MAX_MS / OPEN_SHARE),
+    deadlineMs: count('deadlineMs', Math.floor(MAX_MS / OPEN_SHARE)),
     attempts: count('attempts', 10_000),
     tokenEnv,
   };
