@@ -7,7 +7,7 @@
  * Prints      Exact match by set, by hops and by form, mean of the seeds with 95 % intervals over seeds and questions,
  *             each seed by itself; and writes experiments/results/searchqa.{json,md}.
  * Expected    At least 90 % at one hop, 60 % at two, above random at three and four, 60 % over all.
- * Wall-clock  The budget is environment steps: a few minutes a seed on two cores.
+ * Wall-clock  The budget is environment steps: about an hour a seed on two idle cores.
  */
 import { writeFileSync } from 'node:fs';
 import { createEnv, createOracle, start } from '../envs/searchqa/index.ts';
