@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { exportTraces } from '../../src/cli/commands/export.ts';
 import { episodeLines } from '../../src/console/episode-frame.ts';
+import { err } from '../../src/console/terminal.ts';
 import { render } from '../../src/console/text.ts';
 import type { ModelResponse } from '../../src/core/trajectory.ts';
 import { ACKNOWLEDGEMENT, recordedConversation } from '../../src/prompts/conversation.ts';
@@ -131,6 +132,24 @@ describe('longplay export', () => {
   it('writes pairs of better and worse episodes', async () => {
     const { lines } = await exported('dpo');
     expect(lines.map((line) => JSON.parse(line))).toEqual([preferenceRecord(talked(), talked('look', false, 1))]);
+  });
+
+  it.each([
+    ['chatml', /^1 of 2 episodes, 3 turns → .*chatml\.jsonl$/m],
+    ['dpo', /^0 of 1 pairs → .*dpo\.jsonl$/m],
+  ])('tells how far it is where it takes long: %s', async (format, told) => {
+    let now = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 20_000));
+    let words = '';
+    try {
+      await err.captured(
+        (text) => (words += text),
+        async () => void (await exported(format)),
+      );
+    } finally {
+      clock.mockRestore();
+    }
+    expect(words).toMatch(told);
   });
 
   const datasets = spawnSync('python3', ['-c', 'import datasets']).status === 0;

@@ -94,14 +94,15 @@ function exportCommand(path: string, flags: ExportFlags): void {
     const purposes = [...new Set(store.episodes.map(({ purpose }) => purpose))].join(', ');
     throw new UserError('BAD_ARGUMENT', `${path}: no episode matches; it holds ${store.size} of purpose ${purposes}`);
   }
+  const line = new ProgressLine();
   if (format === 'dpo') {
-    const pairs = writing(flags.out, () => writePairs(flags.out, store, chosen));
+    const pairs = writing(flags.out, () => writePairs(flags.out, store, chosen, line));
+    line.end();
     stdout.line(`${pairs} pairs of ${chosen.length} episodes → ${flags.out}`);
     return;
   }
   let turns = 0;
   let done = 0;
-  const line = new ProgressLine();
   const episodes = function* (): Generator<TraceLine> {
     for (const { at } of chosen) {
       const episode = store.read(at);
@@ -133,7 +134,7 @@ function writing<T>(path: string, write: () => T): T {
  * @returns the pairs written
  * @throws {UserError} BAD_ARGUMENT where no two episodes of a task differ in their return
  */
-function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpisode[]): number {
+function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpisode[], line: ProgressLine): number {
   const scored = chosen.map(({ at, env, index, seed, return: score }) => ({
     at,
     score,
@@ -149,7 +150,8 @@ function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpis
   const file = openSync(path, 'w');
   let written = 0;
   try {
-    for (const pair of pairs) {
+    for (const [done, pair] of pairs.entries()) {
+      line.show(() => `${whole(done)} of ${whole(pairs.length)} pairs → ${path}`);
       const record = preferenceRecord(store.read(pair.chosen.at), store.read(pair.rejected.at));
       if (!record) continue;
       writeSync(file, `${JSON.stringify(record)}\n`);
