@@ -164,4 +164,15 @@ describe('longplay export', () => {
       expect(execFileSync('python3', ['-c', code, out, columns], { encoding: 'utf8' }).trim()).toBe('system');
     }
   });
+
+  const trl = spawnSync('python3', ['-c', 'import trl']).status === 0;
+  if (!trl) console.log("skipped: Python's trl is not installed");
+  it.skipIf(!trl)('is a conversation to TRL, to imitate and to prefer', { timeout: 120_000 }, async () => {
+    const code =
+      'import json,sys; from trl import is_conversational; print(all(is_conversational(json.loads(line)) for line in open(sys.argv[1])))';
+    for (const format of ['chatml', 'dpo']) {
+      const { out } = await exported(format);
+      expect(execFileSync('python3', ['-c', code, out], { encoding: 'utf8' }).trim(), format).toBe('True');
+    }
+  });
 });
