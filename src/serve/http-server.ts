@@ -437,17 +437,30 @@ async function writePieces(
   }
 }
 
-/** Ends the connection of a client that takes nothing of what waits for it; node takes the limit away with the next request. */
-function limitWait({ socket }: ServerResponse, sendMs: number): void {
-  socket?.setTimeout(sendMs);
+/**
+ * Ends the connection of a client that takes nothing of what waits for it. Until it has taken something nothing is read
+ * from it: what it says would count as a sign of life. Node takes the limit away with the next request.
+ */
+function limitWait(response: ServerResponse, sendMs: number): void {
+  const { socket } = response;
+  if (!socket || response.writableFinished) return;
+  socket.setTimeout(sendMs);
+  response.once('finish', () => socket.resume());
+  // Node reads on where the request ends, which may be after this.
+  setImmediate(() => {
+    if (!response.writableFinished) socket.pause();
+  });
 }
 
 function drained(response: ServerResponse, sendMs: number): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();
-    limitWait(response, sendMs);
+    const { socket } = response;
+    socket?.setTimeout(sendMs);
+    socket?.pause(); // as in `limitWait`
     const done = () => {
-      response.socket?.setTimeout(0); // the next piece may be long in coming
+      socket?.setTimeout(0); // the next piece may be long in coming
+      socket?.resume();
       response.off('drain', done).off('close', done);
       resolve();
     };
