@@ -43,7 +43,7 @@ interface World {
 const ISOLATIONS: readonly Isolation[] = ['process', 'thread', 'process', 'inline'];
 /** Tasks of a world that misbehave, by what that costs; the others are honest. */
 const CHEAP = 16;
-const COSTLY = 5;
+const COSTLY = 3;
 
 /**
  * Deals ways to misbehave, so that even a few worlds meet each of them: none comes again before all others that this
@@ -125,7 +125,7 @@ const MAX_LINE = 20_000;
 /** Updates after which every task was tried to its end. */
 const UPDATES = TASKS / 4 + 1;
 /** Worlds at a time. A world mostly waits for deadlines; beside other test files, one at a time starves no innocent. */
-const LANES = LONG ? 3 : 1;
+const LANES = LONG ? 2 : 1;
 /** World that `LONGPLAY_ATTACK_WORLD` names: it alone is played. */
 const ONLY = process.env.LONGPLAY_ATTACK_WORLD;
 
