@@ -26,7 +26,6 @@ import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import {
-  capacities,
   checkChaos,
   inferenceInit,
   learnerInit,
@@ -36,6 +35,7 @@ import {
   recorderInit,
   remoteInit,
   rolloutInit,
+  runCapacities,
   schedulerInit,
 } from './actor-inits.ts';
 import { createEnvPool } from './env/env-pool.ts';
@@ -111,7 +111,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     replay: replay && new OrderPlayer(replay.orders),
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
-  const most = capacities(config);
+  const most = runCapacities(options);
   const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
   const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const replaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);

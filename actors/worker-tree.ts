@@ -79,7 +79,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   });
   const policy: Policy = { ...made, params: first.params };
   const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false };
-  const most = capacities({ ...config, rollout: { ...config.rollout, concurrentGroups: slots } });
+  const most = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
   const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
   const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
