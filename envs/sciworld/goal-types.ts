@@ -3,7 +3,7 @@
 import { connectedTo } from './electricity.ts';
 import type { Done, Goal, Sight, Verdict } from './goals.ts';
 import { STATE_NAMES, type State } from './materials.ts';
-import { describedName } from './text.ts';
+import { isNamed } from './text.ts';
 import type { Thing } from './thing.ts';
 
 type Extra = Pick<Goal, 'after' | 'key' | 'clearsFocus'>;
@@ -25,12 +25,6 @@ function sameFocus(kind: string, description: string, extra: Extra | undefined, 
   return goal(kind, description, extra, (focus, sight) =>
     focus && (!sight.last || sight.last === focus) ? test(focus, sight) : 'no',
   );
-}
-
-/** Thing of this raw or described name; only life, planes and matter are described otherwise than named. */
-function isNamed(thing: Thing, name: string): boolean {
-  if (thing.name === name) return true;
-  return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describedName(thing) === name;
 }
 
 function some(things: readonly Thing[], test: (thing: Thing) => boolean): boolean {
@@ -378,9 +372,9 @@ export function onFire(name: string, description: string, extra?: Extra): Goal {
 
 /** Optional goal: at least `count` plants of a species near the agent are in a stage of life. */
 export function plantsInStage(count: number, species: string, stage: string, description: string, extra?: Extra): Goal {
-  return goal('GoalLifeStageAnywhere', description, extra, (_focus, { near }) => {
+  return goal('GoalLifeStageAnywhere', description, extra, (_focus, { living }) => {
     let found = 0;
-    for (const { life } of near) if (life?.species === species && life.stage === stage) found++;
+    for (const { life } of living) if (life!.species === species && life!.stage === stage) found++;
     return verdict(found >= count);
   });
 }

@@ -1,6 +1,6 @@
 /** Goal engine: ordered goals about the thing in focus, optional ones about the world, and the score of both. */
 import type { Action } from './actions.ts';
-import { describedName } from './text.ts';
+import { isNamed } from './text.ts';
 import type { Thing, World } from './thing.ts';
 
 /** Action done, for goals about the past. */
@@ -16,8 +16,10 @@ export class Sight {
   /** Last thing that satisfied an ordered goal. */
   last: Thing | null = null;
   #near: readonly Thing[] = [];
-  #byName = new Map<string, Thing[]>();
-  /** Count of changes that both are of. */
+  #living: readonly Thing[] | null = null;
+  /** Those near of the names asked for so far. */
+  readonly #byName = new Map<string, readonly Thing[]>();
+  /** Count of changes that all of these are of. */
   #at = -1;
 
   constructor(world: World, history: readonly Done[]) {
@@ -31,10 +33,22 @@ export class Sight {
     return this.#near;
   }
 
+  /** Those near that live or lived. */
+  get living(): readonly Thing[] {
+    this.#look();
+    this.#living ??= this.#near.filter(({ life }) => life !== null);
+    return this.#living;
+  }
+
   /** Those near that are named or described so. */
   named(name: string): readonly Thing[] {
     this.#look();
-    return this.#byName.get(name) ?? NONE;
+    let found = this.#byName.get(name);
+    if (!found) {
+      found = this.#near.filter((thing) => isNamed(thing, name));
+      this.#byName.set(name, found);
+    }
+    return found;
   }
 
   #look(): void {
@@ -44,23 +58,10 @@ export class Sight {
     const near: Thing[] = [];
     gather(agent.parent!, near);
     this.#near = near;
-    this.#byName = new Map();
-    for (const thing of near) {
-      this.#enter(thing.name, thing);
-      if (!thing.life && !thing.plane && !thing.matter) continue;
-      const described = describedName(thing);
-      if (described !== thing.name) this.#enter(described, thing);
-    }
-  }
-
-  #enter(name: string, thing: Thing): void {
-    const known = this.#byName.get(name);
-    if (known) known.push(thing);
-    else this.#byName.set(name, [thing]);
+    this.#living = null;
+    this.#byName.clear();
   }
 }
-
-const NONE: readonly Thing[] = [];
 
 /** Verdict on a goal: met, not yet, or failed for good. */
 export type Verdict = 'yes' | 'no' | 'failed';

@@ -128,8 +128,8 @@ const table = {
   texts: [] as string[],
   /** Names as the parser compares them: `plain`. */
   plain: new Map<string, number>(),
-  /** Those by their first two characters. */
-  beginnings: new Map<string, string[]>(),
+  /** Length of the longest of them. */
+  longest: 0,
   era: 0,
 };
 const TABLE_LIMIT = 200_000;
@@ -156,7 +156,7 @@ function forget(): void {
   table.numbers.clear();
   table.texts = [];
   table.plain.clear();
-  table.beginnings.clear();
+  table.longest = 0;
   table.era++;
   ownSets.clear();
   fullSets.clear();
@@ -229,10 +229,7 @@ function plainNumber(name: string): number {
   if (known !== undefined) return known;
   const number = table.plain.size;
   table.plain.set(name, number);
-  const beginning = name.slice(0, 2);
-  const alike = table.beginnings.get(beginning);
-  if (alike) alike.push(name);
-  else table.beginnings.set(beginning, [name]);
+  table.longest = Math.max(table.longest, name.length);
   return number;
 }
 
@@ -248,8 +245,10 @@ export function ownSetsOf(things: readonly Thing[], viewer: Thing | null): OwnSe
 /** Names that `text` begins with, of all that anything seen in this era has. */
 export function namesBeginning(text: string): string[] {
   const found: string[] = [];
-  for (let length = 0; length <= 2 && length <= text.length; length++) {
-    for (const name of table.beginnings.get(text.slice(0, length)) ?? []) if (text.startsWith(name)) found.push(name);
+  const most = Math.min(text.length, table.longest);
+  for (let length = 1; length <= most; length++) {
+    const name = text.slice(0, length);
+    if (table.plain.has(name)) found.push(name);
   }
   return found;
 }

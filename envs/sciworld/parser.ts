@@ -17,11 +17,19 @@ export interface Nameable {
   readonly things: readonly Thing[];
   readonly sets: readonly OwnSet[];
   readonly viewer: Thing;
+  /** Things and names that each text so far could begin with. */
+  readonly spoken: Map<string, readonly Spoken[]>;
+}
+
+/** One way in which a text can begin with the name of a thing. */
+interface Spoken {
+  readonly thing: Thing;
+  readonly name: string;
 }
 
 /** Looks up the names of `things`. */
 export function nameable(things: readonly Thing[], viewer: Thing): Nameable {
-  return { things, sets: ownSetsOf(things, viewer), viewer };
+  return { things, sets: ownSetsOf(things, viewer), viewer, spoken: new Map() };
 }
 
 /** Names that `text` begins with, of a thing that has those of `beginning`, alone or in or on its container; sorted. */
@@ -40,8 +48,30 @@ function prefixes(thing: Thing, beginning: readonly string[], text: string, view
   return found.length > 1 ? [...new Set(found)].sort() : found;
 }
 
+/** Things whose names `text` begins with, each with every such name. */
+function spokenOf(text: string, { things, sets, viewer, spoken }: Nameable): readonly Spoken[] {
+  const before = spoken.get(text);
+  if (before) return before;
+  const found: Spoken[] = [];
+  const known = namesBeginning(text);
+  for (let i = 0; known.length > 0 && i < sets.length; i++) {
+    const { plain } = sets[i]!;
+    let beginning: string[] | undefined;
+    for (const name of known) {
+      if (!plain.has(name)) continue;
+      beginning ??= [];
+      beginning.push(name);
+    }
+    if (!beginning) continue;
+    const thing = things[i]!;
+    for (const name of prefixes(thing, beginning, text, viewer)) found.push({ thing, name });
+  }
+  spoken.set(text, found);
+  return found;
+}
+
 /** Readings of `text` (as `plain` makes it) by one pattern: tuples of things, each once. */
-export function match(pattern: Pattern, text: string, { things, sets, viewer }: Nameable): Thing[][] {
+export function match(pattern: Pattern, text: string, near: Nameable): Thing[][] {
   const found: Thing[][] = [];
   const seen = new Set<string>();
   const go = (at: number, rest: string, chosen: Thing[]): void => {
@@ -58,16 +88,8 @@ export function match(pattern: Pattern, text: string, { things, sets, viewer }: 
       return;
     }
     if (rest === '') return;
-    const known = namesBeginning(rest);
-    if (known.length === 0) return;
-    for (let i = 0; i < sets.length; i++) {
-      const { plain } = sets[i]!;
-      if (!known.some((name) => plain.has(name))) continue;
-      const beginning = known.filter((name) => plain.has(name));
-      const thing = things[i]!;
-      for (const name of prefixes(thing, beginning, rest, viewer)) {
-        go(at + 1, rest.slice(name.length).trim(), [...chosen, thing]);
-      }
+    for (const { thing, name } of spokenOf(rest, near)) {
+      go(at + 1, rest.slice(name.length).trim(), [...chosen, thing]);
     }
   };
   go(0, text, []);

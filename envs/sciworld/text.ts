@@ -16,6 +16,12 @@ export function describedName(thing: Thing): string {
   return name;
 }
 
+/** Thing of this raw or described name; for goals, only life, planes and matter are described otherwise than named. */
+export function isNamed(thing: Thing, name: string): boolean {
+  if (thing.name === name) return true;
+  return (thing.life !== null || thing.plane !== null || thing.matter !== null) && describedName(thing) === name;
+}
+
 function planeName(thing: Thing): string {
   const { letter, surface } = thing.plane!;
   return `${thing.name}${letter && ` ${letter}`}${surface && ` with a ${surface} surface`}`;
