@@ -10,11 +10,11 @@ export const LONGEST_LINE = 2 ** 28;
 
 /** Line of a file. */
 export interface Line {
-  /** Its first byte in the file. */
+  /** First byte in the file. */
   readonly offset: number;
-  /** Bytes without its newline. */
+  /** Bytes without the newline. */
   readonly length: number;
-  /** Undefined where it is longer than `LONGEST_LINE`. */
+  /** Text; undefined where it is longer than `LONGEST_LINE`. */
   readonly text: string | undefined;
 }
 
