@@ -224,23 +224,33 @@ export const CLUSTER_PATHS = { tickets: '/tickets', weights: '/weights', worker:
 const RECORDER_BYTES = 256 * 2 ** 20;
 
 /**
- * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: an episode has at most one
- * command, one request or one answer under way, and a group is with the learner once (twice around a barrier). The rest
- * is for control messages.
+ * Capacities of the mailboxes, in messages (the recorder's in bytes). Admission bounds them: beside as many training
+ * groups there are at most `groups` of evaluations, an episode has at most one command, one request or one answer under
+ * way (and may be followed by another one while its end is told), and a group is with the learner once (twice around a
+ * barrier). The rest is for control messages, and for attempts that failed: each is told, and made again at once.
+ *
+ * @param groups training groups that are played at once
  */
-export function capacities({ rollout, evaluation, learner }: RunConfig): Record<keyof typeof PATHS, number> {
-  const { concurrentGroups, groupSize } = rollout;
-  const episodes = concurrentGroups * Math.max(groupSize, evaluation.episodesPerTask);
-  const groups = concurrentGroups + (learner.maxLag + 1) * mostGroups(learner);
+export function capacities(
+  { rollout, evaluation, learner }: Pick<RunConfig, 'rollout' | 'evaluation' | 'learner'>,
+  groups = rollout.concurrentGroups,
+): Record<keyof typeof PATHS, number> {
+  const episodes = 2 * groups * Math.max(rollout.groupSize, evaluation.episodesPerTask);
+  const delivered = (learner.maxLag + 1) * mostGroups(learner);
   const control = 1024;
   return {
     recorder: RECORDER_BYTES,
     scheduler: episodes + control,
     envs: 2 * episodes + control,
-    rollout: 2 * episodes + concurrentGroups + control,
+    rollout: episodes + 2 * groups + control,
     inference: 2 * episodes + control,
-    learner: 2 * groups + control,
+    learner: 2 * (groups + delivered) + control,
   };
+}
+
+/** Capacities of a run, with those of a cluster's groups where it has one. */
+export function runCapacities({ config, cluster }: RunOptions): ReturnType<typeof capacities> {
+  return capacities(config, cluster ? clusterGroups(config) : undefined);
 }
 
 /**

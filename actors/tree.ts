@@ -27,7 +27,6 @@ import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import {
-  capacities,
   checkChaos,
   inferenceInit,
   learnerInit,
@@ -38,6 +37,7 @@ import {
   remoteHosts,
   remoteInit,
   rolloutInit,
+  runCapacities,
   schedulerInit,
 } from './actor-inits.ts';
 import { createEnvPool } from './env/env-pool.ts';
@@ -114,7 +114,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     replay: replay && new OrderPlayer(replay.orders),
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
-  const most = capacities(config);
+  const most = runCapacities(options);
   const hosts = await remoteHosts(options, env, system.clock);
   const isHere = config.rollout.envServer === undefined && !hosts;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;

@@ -88,7 +88,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     remoteHosts: remoteHostsAt,
     onNotice,
   };
-  const most = capacities({ ...config, rollout: { ...config.rollout, concurrentGroups: slots } });
+  const most = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
   const hosts = await remoteHosts(as, env, system.clock);
   const isHere = config.rollout.envServer === undefined && !hosts;

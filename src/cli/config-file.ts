@@ -1,10 +1,10 @@
 /** Configuration file of a command. */
-import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import { locatedPolicy } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { err } from '../console/terminal.ts';
+import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locatedEnv } from '../run/find-world.ts';
 
@@ -16,7 +16,7 @@ import { locatedEnv } from '../run/find-world.ts';
 export function readConfigFile(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readBounded(path, MOST_SETTINGS).toString('utf8');
   } catch (thrown) {
     const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);

@@ -24,6 +24,9 @@ function listed({ id, tasks }: Table, indices: readonly number[]): readonly numb
   throw new UserError('BAD_CONFIG', `evaluation.tasks: ${id} has tasks 0 … ${tasks.count - 1}, got ${bad}`);
 }
 
+/** Tasks that a file may name. */
+const MOST_IDS = 1_000_000;
+
 /**
  * Task indices in the text of a file: numbers apart by blanks, commas or lines, ranges as `31-139`, or AgentGym's JSON
  * (`[{ "item_id": "world_31" }]`, or the numbers themselves).
@@ -32,6 +35,7 @@ function listed({ id, tasks }: Table, indices: readonly number[]): readonly numb
 export function readTaskIds(text: string, path: string): number[] {
   const words = /^\s*\[/.test(text) ? jsonWords(text, path) : text.split(/[\s,]+/).filter((word) => word !== '');
   if (words.length === 0) throw new UserError('BAD_ARGUMENT', `--tasks: ${path} names no task`);
+  let count = 0;
   return words.flatMap((word) => {
     const range = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(word);
     const [first, last] = [Number(range?.[1]), Number(range?.[2] ?? range?.[1])];
@@ -41,7 +45,9 @@ export function readTaskIds(text: string, path: string): number[] {
         `--tasks: ${path}: expected ids like 31 or 31-139, got '${word.slice(0, 40)}'`,
       );
     }
-    return Array.from({ length: Math.min(last - first, 1e6) + 1 }, (_, n) => first + n);
+    count += last - first + 1;
+    if (count > MOST_IDS) throw new UserError('BAD_ARGUMENT', `--tasks: ${path} names more than ${MOST_IDS} tasks`);
+    return Array.from({ length: last - first + 1 }, (_, n) => first + n);
   });
 }
 

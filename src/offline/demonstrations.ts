@@ -2,7 +2,7 @@
  * Demonstrations: recorded episodes to learn from, AgentTraj-style JSON, and our own traces. Pure but for the files
  * that are read.
  */
-import { readFileSync } from 'node:fs';
+import { MOST_DATA, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { episodeReturn, type Trajectory } from '../core/trajectory.ts';
 import { TraceStore } from '../record/trace-store.ts';
@@ -55,7 +55,7 @@ export function readDemonstrations(path: string, onNotice: (message: string) => 
 
 function parsed(path: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(readBounded(path, MOST_DATA).toString('utf8'));
   } catch (thrown) {
     throw new UserError('BAD_TRACE', `cannot read ${path}: ${messageOf(thrown)}`);
   }

@@ -12,6 +12,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -101,6 +102,32 @@ export function writeFileAtomic(path: string, content: Uint8Array | string, disk
     throw error;
   }
   disk.syncFolder(dirname(path));
+}
+
+/**
+ * Writes a file in pieces, and puts it in its place once it is whole: what breaks before that leaves nothing behind, and a
+ * file that was there as it was. What is no file (a pipe, a device) is written to as it is.
+ * @param write is given the path to write to
+ */
+export function writeWhole<T>(path: string, write: (path: string) => T): T {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (there && !there.isFile()) return write(path);
+  const place = there ? realpathSync(path) : path;
+  const beside = join(dirname(place), `.${basename(place)}.${process.pid}.tmp`);
+  try {
+    const written = write(beside);
+    renameSync(beside, place);
+    return written;
+  } catch (thrown) {
+    quietly(() => rmSync(beside, { force: true }));
+    throw thrown;
+  }
+}
+
+/** Writes all of a text. A short write is no error to the system: the next one continues it, or fails with the reason. */
+export function writeAll(file: number, text: string): void {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at);
 }
 
 /** Runs a clean-up after an error; its own failure must not hide the first one. */

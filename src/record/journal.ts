@@ -7,13 +7,14 @@
  * a blank and the JSON: a flipped bit is noticed, a line that a kill cut off is left out.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, ftruncateSync, openSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, ftruncateSync, openSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { UserError } from '../core/errors.ts';
 import { FAILURE_CAUSES } from '../core/failure.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../core/ticket.ts';
 import { nodeDisk } from './atomic-file.ts';
+import { wholeLines } from './lines.ts';
 import { ticketSchema } from './run-state-schema.ts';
 import { plainTrajectory, revivedTrajectory } from './trace.ts';
 import { firstIssue, trajectorySchema } from './trajectory-schema.ts';
@@ -215,18 +216,19 @@ function hashOf(json: string): string {
 
 /** Lines of a file after its header. @param last true for the file that a kill may have cut */
 function linesOf(path: string, last: boolean): { readonly line: number; readonly value: unknown }[] {
-  const bytes = Buffer.from(nodeDisk.read(path));
-  const whole = bytes.lastIndexOf(10) + 1;
-  if (whole < bytes.length) {
-    if (!last) throw damaged(path, 1 + bytes.subarray(0, whole).filter((byte) => byte === 10).length, 'it is cut off');
+  const values: { readonly line: number; readonly value: unknown }[] = [];
+  let whole = 0;
+  for (const { text = '', offset, length } of wholeLines(path)) {
+    const line = values.length + 1;
+    const json = text.slice(HASH + 1);
+    if (text.slice(0, HASH) !== hashOf(json)) throw damaged(path, line, 'its hash is another');
+    values.push({ line, value: JSON.parse(json) as unknown });
+    whole = offset + length + 1;
+  }
+  if (whole < statSync(path).size) {
+    if (!last) throw damaged(path, values.length + 1, 'it is cut off');
     truncateSync(path, whole);
   }
-  const lines = bytes.subarray(0, whole).toString('utf8').split('\n').slice(0, -1);
-  const values = lines.map((text, i) => {
-    const json = text.slice(HASH + 1);
-    if (text.slice(0, HASH) !== hashOf(json)) throw damaged(path, i + 1, 'its hash is another');
-    return { line: i + 1, value: JSON.parse(json) as unknown };
-  });
   const [header, ...rest] = values;
   const { format, version } = (header?.value ?? HEADER) as Partial<typeof HEADER>;
   if (format !== HEADER.format || version !== JOURNAL_FORMAT) {

@@ -3,17 +3,9 @@
  * back, so the next row begins a line of its own; a resumed run removes the rows of updates that its checkpoint has not
  * seen.
  */
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { wholeLines } from './lines.ts';
 import type { MetricsRow } from './metrics.ts';
 
 const NAME = 'metrics.jsonl';
@@ -54,17 +46,13 @@ export class MetricsFile {
 export function cutMetrics(dir: string, version: number): void {
   const path = join(dir, NAME);
   if (!existsSync(path)) return;
-  const content = readFileSync(path);
   let kept = 0;
-  for (let start = 0; start < content.length; ) {
-    const end = content.indexOf(10, start);
-    if (end < 0) break;
-    const update = updateOf(content.toString('utf8', start, end));
+  for (const { text = '', offset, length } of wholeLines(path)) {
+    const update = updateOf(text);
     if (update !== undefined && update > version) break;
-    start = end + 1;
-    kept = start;
+    kept = offset + length + 1;
   }
-  if (kept < content.length) truncateSync(path, kept);
+  if (kept < statSync(path).size) truncateSync(path, kept);
 }
 
 /** Update of a row; undefined for a damaged one, which stays where it is: readers leave it out. */

@@ -3,10 +3,11 @@
  * is full, when the process starts (the last line of an old one may be cut off) and after a failed write; the oldest is
  * removed.
  */
-import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Trajectory } from '../core/trajectory.ts';
-import { makeFolder } from './atomic-file.ts';
+import { makeFolder, writeAll } from './atomic-file.ts';
+import { LONGEST_LINE } from './lines.ts';
 import { type Credit, creditLine, traceHeader, traceLine } from './trace.ts';
 import { INDEX_HEADER, indexCredit, indexEpisode, indexPath, summaryOf } from './trace-index.ts';
 
@@ -70,6 +71,7 @@ export class TraceFiles {
     let offset = file.bytes;
     for (const line of lines) {
       const length = Buffer.byteLength(line.text);
+      if (length > LONGEST_LINE) throw new Error(`an episode of ${length} bytes, traces hold at most ${LONGEST_LINE}`);
       index += line.index({ offset, length: length - 1 });
       offset += length;
     }
@@ -87,7 +89,7 @@ export class TraceFiles {
     const { dir, config, keepFiles } = this.#options;
     this.close();
     makeFolder(dir);
-    this.#number = (this.#number ?? Math.max(0, ...traceNumbers(dir))) + 1;
+    this.#number = (this.#number ?? traceNumbers(dir).at(-1) ?? 0) + 1;
     const path = join(dir, traceName(this.#number));
     const trace = openSync(path, 'ax');
     const index = openSync(indexPath(path), 'ax');
@@ -122,12 +124,6 @@ export function traceNumbers(dir: string): number[] {
       return number === undefined ? [] : [Number(number)];
     })
     .sort((a, b) => a - b);
-}
-
-/** Writes all bytes. A short write is no error to the system: the next one continues it, or fails with the reason. */
-function writeAll(file: number, text: string): void {
-  const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at);
 }
 
 /** Paths of the trace files in a folder, oldest first; the indexes beside them are not among them. */

@@ -2,9 +2,10 @@
  * Trace store: many episodes, opened fast and read one at a time. The index files list the episodes and their places;
  * turns are read only when asked for. Follows a run that is still writing.
  */
-import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
+import { LONGEST_LINE, wholeLines } from './lines.ts';
 import { creditTurns, damaged, parseLine, readHeader, type TraceLine } from './trace.ts';
 import { traceName, traceNumbers } from './trace-files.ts';
 import { type EpisodeSummary, indexPath, parseIndex, type Span, summaryOf } from './trace-index.ts';
@@ -153,9 +154,9 @@ export class TraceStore {
   }
 
   #readHeader(file: Followed): boolean {
-    const [first] = newLines(file.path, 0, 1);
+    const [first] = wholeLines(file.path, 0, 1);
     if (!first) return false; // being written
-    file.config = readHeader(first.text, file.path).config;
+    file.config = readHeader(first.text ?? '', file.path).config;
     file.traceBytes = first.length + 1;
     file.lines = 1;
     return true;
@@ -174,7 +175,7 @@ export class TraceStore {
     const { size } = statSync(file.path);
     for (const line of parseIndex(text)) {
       // Lines of a trace follow each other; one that lies elsewhere was taken already, or its index is not to be believed.
-      if (line.offset !== file.traceBytes || line.offset + line.length >= size) continue;
+      if (line.offset !== file.traceBytes || line.offset + line.length >= size || line.length > LONGEST_LINE) continue;
       if (line.kind === 'episode') this.#add(line.summary, line, file.path);
       else for (const group of line.groups) this.#credits.set(group, { ...spanOf(line), file: file.path });
       file.traceBytes = line.offset + line.length + 1;
@@ -184,7 +185,7 @@ export class TraceStore {
 
   /** Reads the lines that the index does not have: a trace without one, or the lines of an instant ago. */
   #readRest(file: Followed): void {
-    for (const { text, offset, length } of newLines(file.path, file.traceBytes)) {
+    for (const { text, offset, length } of wholeLines(file.path, file.traceBytes)) {
       const { episode, credit, fault } = parseLine(text);
       if (fault !== undefined) throw damaged(file.path, `line ${file.lines + 1}`, fault);
       const span = { offset, length };
@@ -241,38 +242,6 @@ function* newText(path: string, from: number): Generator<{ readonly text: string
       if (bytes === 0) return;
       at += bytes;
       yield { text: chunk.toString('utf8', 0, bytes - 1), bytes };
-    }
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** New lines of a file, whole ones from a byte on; a last one without a newline is not there yet. */
-function* newLines(
-  path: string,
-  from: number,
-  most = Number.POSITIVE_INFINITY,
-): Generator<Span & { readonly text: string }> {
-  const fd = openSync(path, 'r');
-  try {
-    const { size } = fstatSync(fd);
-    let kept: Buffer<ArrayBufferLike> = Buffer.alloc(0);
-    let start = from;
-    let count = 0;
-    for (let at = from; at < size; ) {
-      const chunk = Buffer.alloc(Math.min(CHUNK, size - at));
-      const got = readSync(fd, chunk, 0, chunk.length, at);
-      if (got === 0) return;
-      at += got;
-      const bytes = kept.length === 0 ? chunk.subarray(0, got) : Buffer.concat([kept, chunk.subarray(0, got)]);
-      let begin = 0;
-      for (let end = bytes.indexOf(10, begin); end >= 0; end = bytes.indexOf(10, begin)) {
-        yield { text: bytes.toString('utf8', begin, end), offset: start + begin, length: end - begin };
-        if (++count >= most) return;
-        begin = end + 1;
-      }
-      kept = bytes.subarray(begin);
-      start += begin;
     }
   } finally {
     closeSync(fd);

@@ -3,9 +3,10 @@
  * ones) or, once an update has consumed them, the advantages of some groups. Readers accept a truncated last line: a
  * killed process leaves one.
  */
-import { readFileSync, rmSync, truncateSync } from 'node:fs';
+import { rmSync, statSync, truncateSync } from 'node:fs';
 import { UserError } from '../core/errors.ts';
 import type { Decision, Trajectory, Turn } from '../core/trajectory.ts';
+import { LONGEST_LINE, wholeBytes, wholeLines } from './lines.ts';
 import { creditLineSchema, episodeLineSchema, firstIssue } from './trajectory-schema.ts';
 
 const TRACE_FORMAT = 1;
@@ -95,20 +96,22 @@ export function reviveTurns(turns: readonly Turn[]): Turn[] {
  * @throws {UserError} BAD_TRACE for a file that is no trace, of another version, or broken before its end
  */
 export function readTrace(path: string): { header: TraceHeader; episodes: TraceLine[] } {
-  const lines = readFileSync(path, 'utf8').split('\n');
-  const [first, ...rest] = lines;
-  const header = readHeader(first ?? '', path);
+  let header: TraceHeader | undefined;
   const episodes: TraceLine[] = [];
   const credits: CreditLine[] = [];
-  rest.forEach((text, i) => {
-    if (text === '') return;
+  let number = 0;
+  for (const { text } of wholeLines(path)) {
+    number++;
+    if (!header) {
+      header = readHeader(text ?? '', path);
+      continue;
+    }
     const { episode, credit, fault } = parseLine(text);
-    if (fault !== undefined && i === rest.length - 1) return; // cut off while it was written
-    if (fault !== undefined) throw damaged(path, `line ${i + 2}`, fault);
+    if (fault !== undefined) throw damaged(path, `line ${number}`, fault);
     if (credit) credits.push(credit);
     if (episode) episodes.push(episode);
-  });
-  return { header, episodes: withCredit(episodes, credits) };
+  }
+  return { header: header ?? readHeader('', path), episodes: withCredit(episodes, credits) };
 }
 
 /**
@@ -133,8 +136,12 @@ export interface ParsedLine {
   readonly fault?: string;
 }
 
-/** Parses a line after the header, and holds it to the schema: nothing else of a trace is believed. */
-export function parseLine(text: string): ParsedLine {
+/**
+ * Parses a line after the header, and holds it to the schema: nothing else of a trace is believed.
+ * @param text undefined for one that is too long to be read
+ */
+export function parseLine(text: string | undefined): ParsedLine {
+  if (text === undefined) return { fault: `it is longer than ${LONGEST_LINE} bytes` };
   const value = parse(text);
   if (value === undefined) return { fault: 'it is not JSON' };
   const isCredit = typeof value === 'object' && value !== null && 'kind' in value;
@@ -175,10 +182,9 @@ export function creditTurns(episode: TraceLine, advantages: readonly number[]): 
  * without a whole header goes.
  */
 export function mendTrace(path: string): void {
-  const bytes = readFileSync(path);
-  const whole = bytes.lastIndexOf(10) + 1;
+  const whole = wholeBytes(path);
   if (whole === 0) rmSync(path);
-  else if (whole < bytes.length) truncateSync(path, whole);
+  else if (whole < statSync(path).size) truncateSync(path, whole);
 }
 
 function parse(line: string): unknown {

@@ -2,7 +2,8 @@
  * File of a recorded message order: versioned JSONL. After the header come runs of messages by actor, batches of environment
  * answers, and at the end the digest of the last weights, which a repetition must reach too.
  */
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { MOST_DATA, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Failure } from '../core/failure.ts';
 import type { Begun, OrderSink } from '../runtime/message-order.ts';
@@ -92,7 +93,7 @@ export function readOrder(path: string): RecordedOrder {
   let weights: string | undefined;
   let at = 1;
   try {
-    const [first = '', ...rest] = readFileSync(path, 'utf8').split('\n');
+    const [first = '', ...rest] = readBounded(path, MOST_DATA).toString('utf8').split('\n');
     const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
     if (!FORMATS.includes(String(header.format)) || header.version !== ORDER_FORMAT) {
       throw new Error(`expected a recorded order of version ${ORDER_FORMAT}, got ${header.format} ${header.version}`);

@@ -1,10 +1,16 @@
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
 import type { Env } from '../core/env.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
 import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
-import { mendTrace, readTrace, type TraceLine } from '../record/trace.ts';
+import { mendTrace } from '../record/trace.ts';
 import { tracePaths } from '../record/trace-files.ts';
+import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
+import { firstIssue } from '../record/trajectory-schema.ts';
 
 /** Plan of a rollout, `rollout.json` of its folder. */
 export interface RolloutPlan {
@@ -16,6 +22,31 @@ export interface RolloutPlan {
   readonly seed: number;
   /** Folder of the run whose newest checkpoint plays; absent for other policies. */
   readonly policyRun?: string | undefined;
+}
+
+const planSchema = z.object({
+  format: z.literal(1),
+  episodes: z.int().min(1),
+  split: z.enum(['train', 'test']),
+  horizon: z.int().min(1),
+  temperature: z.number().min(0).max(1e6),
+  seed: z.number(),
+  policyRun: z.string().optional(),
+});
+
+/** Reads the plan of a rollout's folder. @throws {UserError} BAD_CONFIG for a file that is none */
+export function readPlan(path: string): RolloutPlan {
+  let plan: unknown;
+  try {
+    plan = JSON.parse(readBounded(path, MOST_SETTINGS).toString('utf8'));
+  } catch (thrown) {
+    throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}`);
+  }
+  const checked = planSchema.safeParse(plan);
+  if (!checked.success) {
+    throw new UserError('BAD_CONFIG', `${path}: expected the plan of a rollout: ${firstIssue(checked.error)}`);
+  }
+  return checked.data;
 }
 
 /**
@@ -41,7 +72,7 @@ export function taskKey({ index, seed }: Task): string {
 /** Episodes that a folder of traces holds: their tasks' keys and their numbers. A cut-off last line is removed. */
 export function finishedEpisodes(traces: string): ReadonlyMap<string, number> {
   for (const path of tracePaths(traces)) mendTrace(path);
-  return new Map(linesOf(traces).map(({ task, episode }) => [taskKey(task), episode]));
+  return new Map(playedIn(storeOf(traces)).map((one) => [taskKey(one), one.episode]));
 }
 
 export function summariseRollout(
@@ -49,20 +80,33 @@ export function summariseRollout(
   plan: RolloutPlan,
   env: Env,
 ): { readonly summary: EvaluationSummary; readonly finished: number } {
-  const lines = linesOf(traces);
   const { horizon, temperature } = plan;
-  const byIndex = new Map<number, TraceLine[]>();
-  for (const line of lines) byIndex.set(line.task.index, [...(byIndex.get(line.task.index) ?? []), line]);
-  const results = [...byIndex.values()].map((own) => ({
-    task: own[0]!.task,
-    successes: own.map(({ success }) => success),
-    returns: own.map(episodeReturn),
-    turns: own.map(({ turns }) => turnsUsed(turns)),
-  }));
-  const facts = { plan: { name: 'rollout', horizon, temperature }, results, failed: plan.episodes - lines.length };
-  return { summary: summarise(facts, env.tasks), finished: lines.length };
+  const store = storeOf(traces);
+  const byIndex = new Map<number, { task: Task; successes: boolean[]; returns: number[]; turns: number[] }>();
+  const finished = playedIn(store);
+  for (const { at } of finished) {
+    const episode = store!.read(at);
+    const { task, success, turns } = episode;
+    let own = byIndex.get(task.index);
+    if (!own) byIndex.set(task.index, (own = { task, successes: [], returns: [], turns: [] }));
+    own.successes.push(success);
+    own.returns.push(episodeReturn(episode));
+    own.turns.push(turnsUsed(turns));
+  }
+  const facts = {
+    plan: { name: 'rollout', horizon, temperature },
+    results: [...byIndex.values()],
+    failed: plan.episodes - finished.length,
+  };
+  return { summary: summarise(facts, env.tasks), finished: finished.length };
 }
 
-function linesOf(traces: string): readonly TraceLine[] {
-  return tracePaths(traces).flatMap((path) => readTrace(path).episodes.filter(({ purpose }) => purpose === 'rollout'));
+/** Store of a folder of traces; undefined where there is no folder yet. */
+function storeOf(traces: string): TraceStore | undefined {
+  return existsSync(traces) ? TraceStore.follow(traces) : undefined;
+}
+
+/** Episodes of the plan that a store holds. */
+function playedIn(store: TraceStore | undefined): readonly StoredEpisode[] {
+  return store?.episodes.filter(({ purpose }) => purpose === 'rollout') ?? [];
 }

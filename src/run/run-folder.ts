@@ -1,9 +1,10 @@
 /** Folder of a run: `config.yaml`, `metrics.jsonl`, `traces/`, `checkpoints/`, `results.json`. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
+import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../record/atomic-file.ts';
 import { envOfRun, locatedEnv, pinnedEnv } from './find-world.ts';
@@ -56,9 +57,10 @@ export function readRunConfig(dir: string, overrides: readonly string[] = []): R
   const path = join(dir, 'config.yaml');
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
-  } catch {
-    throw new UserError('UNKNOWN_RUN', `${dir} is no run: it has no config.yaml; runs are made by \`longplay train\``);
+    text = readBounded(path, MOST_SETTINGS).toString('utf8');
+  } catch (thrown) {
+    const why = existsSync(path) ? `its config.yaml cannot be read: ${messageOf(thrown)}` : 'it has no config.yaml';
+    throw new UserError('UNKNOWN_RUN', `${dir} is no run: ${why}; runs are made by \`longplay train\``);
   }
   const config = loadRunConfig(text, path, overrides);
   return { ...config, env: envOfRun(locatedEnv(config.env, process.cwd()), dir) };

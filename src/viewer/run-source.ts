@@ -1,11 +1,13 @@
 /** Run source: a run folder (or a bare trace) as the viewer reads it; follows a run that is still writing. */
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import { recordedConversation } from '../prompts/conversation.ts';
+import { wholeLines } from '../record/lines.ts';
 import type { MetricsRow } from '../record/metrics.ts';
 import { parseLine, type TraceLine } from '../record/trace.ts';
 import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
@@ -166,22 +168,10 @@ export class RunSource {
    */
   #readMetrics(path: string): void {
     if (!existsSync(path)) return;
-    const fd = openSync(path, 'r');
-    try {
-      const { size } = fstatSync(fd);
-      while (this.#metricsBytes < size) {
-        const chunk = Buffer.alloc(Math.min(4 * 1024 * 1024, size - this.#metricsBytes));
-        const got = readSync(fd, chunk, 0, chunk.length, this.#metricsBytes);
-        const end = chunk.subarray(0, got).lastIndexOf(10) + 1;
-        if (end === 0) return;
-        this.#metricsBytes += end;
-        for (const line of chunk.toString('utf8', 0, end - 1).split('\n')) {
-          const row = rowFrom(line);
-          if (row) this.#curves.add(row);
-        }
-      }
-    } finally {
-      closeSync(fd);
+    for (const { text = '', offset, length } of wholeLines(path, this.#metricsBytes)) {
+      this.#metricsBytes = offset + length + 1;
+      const row = rowFrom(text);
+      if (row) this.#curves.add(row);
     }
   }
 }
@@ -202,8 +192,9 @@ function rowFrom(line: string): MetricsRow | undefined {
 
 function readConfig(path: string): { text: string; value: Record<string, unknown> } {
   if (!existsSync(path)) return { text: '', value: {} };
-  const text = readFileSync(path, 'utf8');
+  let text = '';
   try {
+    text = readBounded(path, MOST_SETTINGS).toString('utf8');
     const value: unknown = parse(text);
     return { text, value: typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} };
   } catch {

@@ -6,7 +6,10 @@
  * - `memory`: the first observation shows a colour, the second asks for it. Best: 1; without memory 0.5.
  * - `long`: six steps `on` among idle ones pay 1, nothing else pays anything. Impossible in fewer than six turns.
  * - `wage`: `on` pays 0.25 and `idle` nothing, for ever: only the horizon ends it.
+ *
+ * With the option `apart` every answer comes in a turn of the event loop of its own, so that no two arrive together.
  */
+import { setImmediate } from 'node:timers/promises';
 import { type Env, type EnvStep, mid, type Session, terminated } from '../../src/core/env.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { Task } from '../../src/core/task.ts';
@@ -23,21 +26,36 @@ export const view: AppendView = {
   turn: ({ observation }) => ` ${observation}`,
 };
 
-export function createEnv(options: { readonly world?: ToyWorld } = {}): Env {
+export function createEnv(options: { readonly world?: ToyWorld; readonly apart?: boolean } = {}): Env {
   const world = options.world ?? 'bandit';
+  const open = options.apart ? (task: Task) => answeringApart(sessions[world](task)) : sessions[world];
   return {
     id: 'toy',
     description: 'Small worlds with known answers.',
     tasks: { count: 4, labels: ['all'], label: () => 'all', split: () => [0, 1, 2, 3], evalSeed: 5 },
     rewardRange: [0, 1],
     maxObservationChars: 100,
-    open: (task) => sessions[world](task),
+    open,
   };
 }
 
 /** [action → what follows] of a world whose state is a number. */
 function session(first: string, actions: () => readonly string[], step: (action: string) => EnvStep): Session {
   return { first: { kind: 'first', observation: first }, step, actions, close() {} };
+}
+
+let lastAnswer: Promise<unknown> = Promise.resolve();
+
+/** Makes each answer wait for the one before it, and for the event loop. */
+function answeringApart(one: Session): Session {
+  return {
+    ...one,
+    step(action) {
+      const answer = lastAnswer.then(() => setImmediate()).then(() => one.step(action));
+      lastAnswer = answer;
+      return answer;
+    },
+  };
 }
 
 const sessions: Readonly<Record<ToyWorld, (task: Task) => Session>> = {

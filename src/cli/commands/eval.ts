@@ -1,12 +1,13 @@
 /** Command `longplay eval`. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { err, out } from '../../console/terminal.ts';
-import { UserError } from '../../core/errors.ts';
+import { MOST_SETTINGS, readBounded } from '../../core/bounded-file.ts';
+import { messageOf, UserError } from '../../core/errors.ts';
 import { chooseEngine } from '../../engine/open.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { readTaskIds } from '../../evaluation/tasks.ts';
@@ -147,9 +148,17 @@ function playedIn({ split, tasks }: RunConfig['evaluation']): object {
 
 /** A file's ids; else the name of a set, which the world checks. */
 function tasksIn(text: string): string | number[] {
-  if (existsSync(text) && statSync(text).isFile()) return readTaskIds(readFileSync(text, 'utf8'), text);
+  if (existsSync(text) && statSync(text).isFile()) return readTaskIds(idsIn(text), text);
   if (!/[./\\]/.test(text)) return text;
   throw new UserError('BAD_ARGUMENT', `--tasks: there is no file ${text}`);
+}
+
+function idsIn(path: string): string {
+  try {
+    return readBounded(path, MOST_SETTINGS).toString('utf8');
+  } catch (thrown) {
+    throw new UserError('BAD_ARGUMENT', `--tasks: cannot read ${path}: ${messageOf(thrown)}`);
+  }
 }
 
 /** Sampled, greedy, or what the configuration says. */
@@ -161,9 +170,9 @@ function kinds({ greedy, paper }: EvalFlags): readonly ('sampled' | 'greedy')[] 
 function readConfig(path: string, overrides: readonly string[]): RunConfig {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
-  } catch {
-    throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration`);
+    text = readBounded(path, MOST_SETTINGS).toString('utf8');
+  } catch (thrown) {
+    throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration: ${messageOf(thrown)}`);
   }
   const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
   return located(config, path);

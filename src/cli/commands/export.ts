@@ -1,5 +1,5 @@
 /** Command `longplay export`: episodes for other trainers and tools. */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { extname } from 'node:path';
 import { type Command, Option } from 'commander';
 import { whole } from '../../console/numbers.ts';
@@ -7,6 +7,7 @@ import { err, out as stdout } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { pairUp } from '../../offline/preference.ts';
 import { exportPolicy } from '../../policy/export-policy.ts';
+import { writeAll, writeWhole } from '../../record/atomic-file.ts';
 import { agentTraj, chatRecord, preferenceRecord } from '../../record/export.ts';
 import { writeParquet } from '../../record/parquet.ts';
 import type { TraceLine } from '../../record/trace.ts';
@@ -96,7 +97,7 @@ function exportCommand(path: string, flags: ExportFlags): void {
   }
   const line = new ProgressLine();
   if (format === 'dpo') {
-    const pairs = writing(flags.out, () => writePairs(flags.out, store, chosen, line));
+    const pairs = writing(flags.out, (draft) => writePairs(draft, flags.out, store, chosen, line));
     line.end();
     stdout.line(`${pairs} pairs of ${chosen.length} episodes → ${flags.out}`);
     return;
@@ -112,17 +113,17 @@ function exportCommand(path: string, flags: ExportFlags): void {
       yield episode;
     }
   };
-  writing(flags.out, () =>
-    format === 'parquet' ? writeParquet(flags.out, episodes()) : writeText(flags.out, format, episodes()),
+  writing(flags.out, (draft) =>
+    format === 'parquet' ? writeParquet(draft, episodes()) : writeText(draft, format, episodes()),
   );
   line.end();
   stdout.line(`${chosen.length} episodes, ${turns} turns → ${flags.out}`);
 }
 
-/** Runs `write`. @throws {UserError} NO_PERMISSION where the file cannot be written */
-function writing<T>(path: string, write: () => T): T {
+/** Writes a whole file, or none. @throws {UserError} NO_PERMISSION where it cannot be written */
+function writing<T>(path: string, write: (draft: string) => T): T {
   try {
-    return write();
+    return writeWhole(path, write);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === undefined || thrown instanceof UserError) throw thrown;
     throw new UserError('NO_PERMISSION', `cannot write ${path}: ${messageOf(thrown)}`);
@@ -134,7 +135,13 @@ function writing<T>(path: string, write: () => T): T {
  * @returns the pairs written
  * @throws {UserError} BAD_ARGUMENT where no two episodes of a task differ in their return
  */
-function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpisode[], line: ProgressLine): number {
+function writePairs(
+  draft: string,
+  path: string,
+  store: TraceStore,
+  chosen: readonly StoredEpisode[],
+  line: ProgressLine,
+): number {
   const scored = chosen.map(({ at, env, index, seed, return: score }) => ({
     at,
     score,
@@ -147,14 +154,14 @@ function writePairs(path: string, store: TraceStore, chosen: readonly StoredEpis
       `${path}: no two of ${chosen.length} episodes are of one task and differ in return`,
     );
   }
-  const file = openSync(path, 'w');
+  const file = openSync(draft, 'w');
   let written = 0;
   try {
     for (const [done, pair] of pairs.entries()) {
       line.show(() => `${whole(done)} of ${whole(pairs.length)} pairs → ${path}`);
       const record = preferenceRecord(store.read(pair.chosen.at), store.read(pair.rejected.at));
       if (!record) continue;
-      writeSync(file, `${JSON.stringify(record)}\n`);
+      writeAll(file, `${JSON.stringify(record)}\n`);
       written++;
     }
   } finally {
@@ -169,11 +176,11 @@ function writeText(path: string, format: 'agenttraj' | 'chatml', episodes: Itera
   try {
     let first = true;
     for (const episode of episodes) {
-      if (format === 'chatml') writeSync(file, `${JSON.stringify(chatRecord(episode))}\n`);
-      else writeSync(file, `${first ? '[\n' : ',\n'}${JSON.stringify(agentTraj(episode))}`);
+      if (format === 'chatml') writeAll(file, `${JSON.stringify(chatRecord(episode))}\n`);
+      else writeAll(file, `${first ? '[\n' : ',\n'}${JSON.stringify(agentTraj(episode))}`);
       first = false;
     }
-    if (format === 'agenttraj') writeSync(file, '\n]\n');
+    if (format === 'agenttraj') writeAll(file, '\n]\n');
   } finally {
     closeSync(file);
   }

@@ -1,5 +1,5 @@
 /** Command `longplay rollout`. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Subject } from 'rxjs';
@@ -12,7 +12,7 @@ import type { MetricsRow } from '../../record/metrics.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
 import { envLabel, isModulePath, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
-import type { RolloutPlan } from '../../run/rollout-plan.ts';
+import { type RolloutPlan, readPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
 import {
@@ -187,7 +187,7 @@ function resumed(dir: string, set: readonly string[]): PreparedRollout {
   if (changed !== undefined) err.line(changed);
   const path = join(dir, PLAN_FILE);
   if (!existsSync(path)) throw new UserError('UNKNOWN_RUN', `${dir} is no rollout: it has no ${PLAN_FILE}`);
-  return { dir, config, plan: JSON.parse(readFileSync(path, 'utf8')) as RolloutPlan };
+  return { dir, config, plan: readPlan(path) };
 }
 
 function firstSignal(): { readonly signal: Promise<NodeJS.Signals>; stop(): void } {
