@@ -72,6 +72,7 @@ export async function spawnCluster(
     digests: own,
     http,
     sync: () => journal.sync(),
+    onNotice,
     isServed: served,
   });
   const { nextEpisode = 0, envSteps = 0, episodes = 0 } = policy.saved?.rollout ?? {};

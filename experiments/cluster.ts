@@ -28,7 +28,7 @@ export interface ClusterStudy {
 }
 
 /** Success over all test tasks, in [0, 1], of one seed. */
-interface Pair {
+export interface Pair {
   readonly seed: number;
   readonly updates: number;
   readonly workers: number;
@@ -48,18 +48,8 @@ export async function cluster({ seeds, updates, workers }: ClusterStudy): Promis
   const isOf = (one: Pair) => one.updates === updates && one.workers === workers;
   for (let seed = 1; seed <= seeds; seed++) {
     if (kept.some((one) => one.seed === seed && isOf(one))) continue;
-    const folder = mkdtempSync(join(tmpdir(), 'longplay-cluster-'));
-    const server = await startNatsServer(join(folder, 'store'));
-    try {
-      const flags = ['--runs', folder, '--set', `seed=${seed}`, '--set', `stop={updates: ${updates}}`];
-      const one = await success(folder, 'one', flags, undefined, 0);
-      const many = await success(folder, 'many', flags, server.url, workers);
-      kept.push({ seed, updates, workers, one, cluster: many });
-      writeFileSync(json, `${JSON.stringify(kept, null, 2)}\n`);
-    } finally {
-      await server.close();
-      rmSync(folder, { recursive: true, force: true });
-    }
+    kept.push(await trainPair({ seed, updates, workers }));
+    writeFileSync(json, `${JSON.stringify(kept, null, 2)}\n`);
   }
   const pairs = kept.filter((one) => isOf(one) && one.seed <= seeds);
   const percent = (share: number) => (100 * share).toFixed(1);
@@ -76,6 +66,21 @@ export async function cluster({ seeds, updates, workers }: ClusterStudy): Promis
   process.stdout.write(
     `${table.join('\n')}\nafter ${updates} updates: difference ${percent(mean)} points, ${range} over ${pairs.length} seeds\n`,
   );
+}
+
+/** Trains one seed both ways, in a folder of its own. */
+export async function trainPair(of: Pick<Pair, 'seed' | 'updates' | 'workers'>): Promise<Pair> {
+  const { seed, updates, workers } = of;
+  const folder = mkdtempSync(join(tmpdir(), 'longplay-cluster-'));
+  const server = await startNatsServer(join(folder, 'store'));
+  try {
+    const flags = ['--runs', folder, '--set', `seed=${seed}`, '--set', `stop={updates: ${updates}}`];
+    const one = await success(folder, 'one', flags, undefined, 0);
+    return { ...of, one, cluster: await success(folder, 'many', flags, server.url, workers) };
+  } finally {
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 async function success(

@@ -30,6 +30,7 @@ export interface WeightsInit {
   readonly http: { readonly above: number; readonly at: ServedAt };
   /** Returns once the journal is on the disk. */
   readonly sync: () => void;
+  readonly onNotice: (text: string) => void;
   /** True where a generation server has the weights: a version is announced once `served` names its adapter. */
   readonly isServed: boolean;
 }
@@ -221,7 +222,12 @@ class AnnouncedWeights {
   }
 
   #say<T>(say: () => Promise<T>): Promise<T> {
-    return sayAgain(this.#ctx.clock, () => this.#stopped, say);
+    return sayAgain(
+      this.#ctx.clock,
+      () => this.#stopped,
+      say,
+      (text) => this.#init.onNotice(`weights are not announced: ${text}`),
+    );
   }
 
   async #quietly(work: () => Promise<void>): Promise<void> {

@@ -62,6 +62,7 @@ class Fold {
     );
     this.#tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling), state);
     this.#state = state;
+    this.#groups.restoring();
     for (const { group, progress } of state.delivered) this.#groups.deliveries.add(group, progress);
     for (const { group, task, horizon } of state.running) {
       this.#groups.restore(trainingTicket(init, group, task, horizon, version));

@@ -16,10 +16,18 @@ export class LaunchedGroups {
   readonly #ledger: Ledger;
   /** Outstanding groups in launch order: with the rollouts, or on the way there. */
   readonly #outstanding = new Map<number, GroupTicket>();
+  /** Episodes that a checkpoint keeps in flight, until its groups are restored: in a run that is over they never are. */
+  #kept: number;
 
   constructor(deliveries: Deliveries, accounting: Accounting | undefined) {
     this.deliveries = deliveries;
     this.#ledger = new Ledger(accounting);
+    this.#kept = accounting?.inFlight ?? 0;
+  }
+
+  /** Begins the restoring of a checkpoint's groups, all of them: `restore` and `deliveries.add` count them from now on. */
+  restoring(): void {
+    this.#kept = 0;
   }
 
   /** Counts of outstanding groups, to train on and in all. */
@@ -123,7 +131,7 @@ export class LaunchedGroups {
         `checkpoint: the rollouts do not have ${missing.map(({ group }) => `group ${group}`).join(', ')}`,
       );
     }
-    let inFlight = this.deliveries.episodes;
+    let inFlight = this.#kept + this.deliveries.episodes;
     for (const { size } of training) inFlight += size;
     const { accounting } = this;
     const filtered = accounting.filtered + accounting.inFlight - inFlight;
@@ -138,7 +146,7 @@ export class LaunchedGroups {
 
   /** Episodes running, or finished and waiting for an update. */
   #inFlight(): number {
-    let count = this.deliveries.episodes;
+    let count = this.#kept + this.deliveries.episodes;
     for (const { size } of this.#outstanding.values()) count += size;
     return count;
   }

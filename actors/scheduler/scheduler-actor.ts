@@ -368,6 +368,7 @@ class Scheduler {
 
   /** Restores a checkpoint: sends its episodes to the rollouts; training goes on when each is back at its last turn. */
   #restore({ delivered, running, tickets = [] }: SchedulerState): void {
+    this.#groups.restoring();
     for (const ticket of tickets) {
       this.#groups.restore(ticket);
       this.#waiting.add(ticket);

@@ -68,6 +68,10 @@ export class MemoryServer {
   readonly reportedTo = new Set<(name: string, bytes: Uint8Array) => void>();
   /** Clock until which it cannot be reached. */
   awayUntil = 0;
+  /** Results that it has room for; workers wait beyond that. */
+  room = Number.POSITIVE_INFINITY;
+  /** Most results that ever waited. */
+  mostWaiting = 0;
 
   constructor(clock: Clock, rng: Rng, leaseMs: number) {
     this.clock = clock;
@@ -88,6 +92,12 @@ export class MemoryServer {
     this.position = 0;
     this.announcement = undefined;
     this.weights.clear();
+  }
+
+  /** Stores a result, also one that is stored already: what a network that doubles messages would do. */
+  store(name: string, bytes: Uint8Array): void {
+    this.results.push({ position: ++this.position, name, bytes: bytes.slice() });
+    this.mostWaiting = Math.max(this.mostWaiting, this.results.length);
   }
 
   chance(probability: number): boolean {
@@ -137,7 +147,8 @@ export class MemoryBroker implements Broker {
     return this.#call(() => {
       const server = this.#server;
       if (server.results.some((one) => one.name === name)) return;
-      server.results.push({ position: ++server.position, name, bytes: bytes.slice() });
+      if (server.results.length >= server.room) throw new BrokerAway('the server has no room');
+      server.store(name, bytes);
     });
   }
 

@@ -50,11 +50,15 @@ const RECONNECT_MS = 200;
 const PART_BYTES = 512 * 1024;
 /** Results taken at once. */
 const RESULTS = 64;
-/** Codes of the server: another message was stored before; messages in its way; no room; nothing there. */
+/** Codes of the server: another message was stored before; nothing there; no room; a stream that is made otherwise. */
 const WRONG_SEQUENCE = 10071;
 const NOT_FOUND = 10037;
 /** Codes that mean `say it again`: no quorum yet, resources, a full stream, a stream or consumer that is not back yet. */
 const AGAIN: ReadonlySet<number> = new Set([503, 10008, 10014, 10023, 10047, 10059, 10077]);
+const NO_ROOM = 10047;
+const OTHERWISE = 10058;
+/** Bytes of results that a server must have room for. */
+const LEAST_RESULT_BYTES = 2 ** 22;
 /** Codes of no room, in words. */
 const FULL: ReadonlyMap<number, string> = new Map([
   [10023, 'max_file_store of its configuration is reached'],
@@ -244,13 +248,19 @@ class NatsBroker implements Broker {
     await this.#said(async () => {
       const { streams, consumers } = this.#admin;
       await streams.add({ name: tickets, subjects: [subject('ticket', '*')], retention: RetentionPolicy.Workqueue });
-      await streams.add({
-        name: results,
-        subjects: [subject('result', '*')],
-        retention: RetentionPolicy.Limits,
-        discard: DiscardPolicy.New,
-        max_bytes: this.#maxResultBytes,
-      });
+      const log = {
+        ...{ name: results, subjects: [subject('result', '*')] },
+        ...{ retention: RetentionPolicy.Limits, discard: DiscardPolicy.New },
+      };
+      // The server sets the room aside: where it has less, less will do.
+      for (let most = this.#maxResultBytes; ; most = Math.ceil(most / 4)) {
+        const added = streams.add({ ...log, max_bytes: most });
+        const isThere = await added.catch((thrown) => {
+          if (codeOf(thrown) === OTHERWISE) return true; // made before, when there was less room
+          if (codeOf(thrown) !== NO_ROOM || most / 4 < LEAST_RESULT_BYTES) throw thrown;
+        });
+        if (isThere) break;
+      }
       const kept = [subject('announced', 'run'), subject('weights', '>')];
       await streams.add({ name: state, subjects: kept, max_msgs_per_subject: 1, allow_direct: true });
       await consumers.add(tickets, {

@@ -285,7 +285,7 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
 
   it.each([
     ...inside(isolation, ['timer-spins', 'promises-spin']),
-    ...(isolation !== 'thread' ? ['timer-stops'] : []), // a stop of the process would stop all threads
+    ...(isolation !== 'thread' ? inside(isolation, ['timer-stops']) : []), // a stop of the process would stop all threads
   ])('finds who blocks its hosts with what it left behind: %s', async (action) => {
     const play = await player({ isolation, stepDeadlineMs: 1000, openDeadlineMs: 1000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
@@ -304,7 +304,7 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
     expect(play.pool.stats()).toMatchObject({ open: 2, failed: { timeout: 1 } });
   });
 
-  it('finds who ends its hosts in nobody’s name, by bringing episodes back one at a time', async () => {
+  within(isolation)('finds who ends its hosts in nobody’s name, by bringing episodes back one at a time', async () => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
     for (const episode of [1, 2, 3, 4]) await play.open(episode);
     await play.step(1, 1, '+1');
@@ -334,7 +334,7 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
     },
   );
 
-  it('leaves the siblings of other threads alone', async () => {
+  within(isolation)('leaves the siblings of other threads alone', async () => {
     const play = await player({ isolation, threads: 2 });
     await Promise.all([play.open(1), play.open(2)]);
     const spinning = play.step(1, 1, 'spin');
@@ -370,8 +370,8 @@ describe.each(['process', 'remote'] as const)('an env that writes to the channel
       ['send-lies', 'protocol', 'the host sent something that is no answer'],
       ['send-hollow', 'protocol', 'the host sent something that is no answer'],
     ]),
-    ['send-reward', 'protocol', 'an answer of turn 1 that episode'],
     ['send-garbage', 'protocol', 'the host sent something that is no message'],
+    ...inside(isolation, [['send-reward', 'protocol', 'an answer of turn 1 that episode']]),
     ['close-channel', 'exited', 'process'],
   ])('fails where it passes for the host or garbles it: %s', async (action, cause, message) => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });

@@ -133,6 +133,7 @@ describe('a checkpoint', () => {
   it('restores a group that its accounting counts already', () => {
     const accounting = { launched: 4, trained: 0, stale: 0, filtered: 0, failed: {}, inFlight: 4 };
     const groups = new LaunchedGroups(new Deliveries(String, () => true), accounting);
+    groups.restoring();
     groups.restore(ticket(1));
     expect(groups.accounting).toEqual(accounting);
   });

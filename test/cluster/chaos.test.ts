@@ -17,6 +17,7 @@ import type { ChaosLearner } from '../support/chaos-learner.ts';
 import type { ChaosWorker } from '../support/chaos-worker.ts';
 import { Books, PER_UPDATE, SIZE } from '../support/cluster-books.ts';
 import { type NatsServer, noServer, startNats } from '../support/nats-server.ts';
+import { noSmallDisk, SmallDisk } from '../support/small-disk.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
 const DAY_MS = 86_400_000;
@@ -88,6 +89,8 @@ class Arena {
   server!: NatsServer;
   learner!: Immortal;
   readonly workers: Immortal[] = [];
+  /** Seconds from each return of the server to the next update. */
+  readonly resumed: { readonly server: number[]; readonly forget: number[] } = { server: [], forget: [] };
   readonly struck: Record<Strike, number> = { worker: 0, learner: 0, server: 0, forget: 0, stop: 0 };
 
   async open(learner: Partial<ChaosLearner>, workers: readonly Partial<ChaosWorker>[]): Promise<void> {
@@ -122,7 +125,15 @@ class Arena {
       if (type === 'forget') rmSync(join(this.folder, 'store'), { recursive: true, force: true });
       await sleep(300);
       await this.server.start();
+      await this.#resumes(type);
     }
+  }
+
+  /** Waits for the next update, and takes its time. */
+  async #resumes(type: 'server' | 'forget'): Promise<void> {
+    const [began, at] = [performance.now(), this.updates()];
+    await this.reach(at + 1);
+    this.resumed[type].push((performance.now() - began) / 1000);
   }
 
   /** Waits for the learner's end. */
@@ -227,6 +238,13 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
     const outcome = await arena.end();
     exact(arena, outcome, maxLag);
     const { account, counts, version, maxSeen, decisions } = outcome;
+    const worst = (seconds: readonly number[]) => Math.max(0, ...seconds).toFixed(1);
+    const { server, forget } = arena.resumed;
+    if (server.length + forget.length > 0) {
+      console.log(
+        `an update came within ${worst(server)} s of ${server.length} returns of the server (bar 5), ${worst(forget)} s of ${forget.length} returns with nothing (bar 10)`,
+      );
+    }
     const made = arena.announced().length - version - 1;
     console.log(
       `${JSON.stringify(arena.struck)} learner ${lives + 1} lives: ${version} updates, ${made} announced again, ${decisions} decisions of lag ≤ ${maxSeen}, ${account.failed} episodes failed with workers, ${JSON.stringify(counts)} in the last life`,
@@ -316,6 +334,54 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         expect(fresh.ended).toBe(1);
         expect(fresh.words).toMatch(/by weights that this folder does not lead to/);
         await observer.close();
+      }),
+    3_600_000,
+  );
+
+  it.skipIf(noSmallDisk)(
+    'the disks of learner and server are full: it is said, nothing is announced that is not journaled, and it goes on where there is room',
+    () =>
+      inArena(async () => {
+        const disks = [join(arena.dir, 'journal'), join(arena.folder, 'store')].map((dir) => new SmallDisk(dir));
+        const [journal, store] = disks as [SmallDisk, SmallDisk];
+        try {
+          await arena.open({ updates: 1_000_000 }, [{ groupMs: 150 }]);
+          await arena.reach(2);
+          journal.fill();
+          await until('the learner says so', () => /journal: ENOSPC/.test(arena.learner.words));
+          const at = arena.updates();
+          await sleep(1500);
+          expect(arena.updates()).toBe(at);
+          journal.empty();
+          await arena.reach(at + 3);
+          store.fill();
+          const filledAt = Date.now();
+          await until('the learner names the server', () =>
+            /\(busy, away, or its disk is full\)/.test(arena.learner.words),
+          );
+          console.log(
+            `a server on a full disk was named after ${((Date.now() - filledAt) / 1000).toFixed(1)} s (bar 10)`,
+          );
+          const held = arena.updates();
+          await sleep(1000);
+          expect(arena.updates() - held).toBeLessThanOrEqual(1); // what it had
+          await arena.server.kill();
+          store.empty();
+          await arena.server.start();
+          const startedAt = Date.now();
+          await arena.reach(arena.updates() + 1);
+          console.log(
+            `after its restart with room, an update came in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`,
+          );
+          await arena.reach(arena.updates() + 3);
+          arena.learner.bury();
+          while (arena.learner.child.exitCode === null && arena.learner.child.signalCode === null) await sleep(20);
+          const of = { url: arena.server.url, run: 'chaos', dir: arena.dir, maxLag: 2, updates: arena.updates() + 2 };
+          arena.learner = new Immortal('chaos-learner', of);
+          exact(arena, await arena.end(), 2);
+        } finally {
+          for (const disk of disks) disk.remove(); // or the folder could not be removed
+        }
       }),
     3_600_000,
   );

@@ -107,55 +107,6 @@ async function inCluster(secured: boolean, body: (cluster: Cluster) => Promise<v
 
 describe.skipIf(noServer)('a learner and workers', () => {
   it(
-    'play in environments of other machines, which are killed as their server is: no episode fails, and all are accounted for',
-    () =>
-      inCluster(true, async ({ folder, server, creds, begin }) => {
-        const run = join(folder, 'runs', 'far');
-        const config = configOf({
-          stop: { updates: 4 },
-          checkpoint: { everyUpdates: 1000 },
-          rollout: { ...configOf({}).rollout, isolation: 'remote' },
-        });
-        writeFileSync(join(folder, 'far.yaml'), stringify(config));
-        const at = (role: Role) => [server.url, ...creds(role)];
-        const host = () => begin('worker', ...at('envs'), '--run', 'far', '--envs', '3');
-        const first = host();
-        await until('a machine with env hosts', () => /has up to 3 env hosts/.test(first.stderr()));
-        const learner = begin(
-          'train',
-          join(folder, 'far.yaml'),
-          '--runs',
-          join(folder, 'runs'),
-          '--cluster',
-          ...at('learner'),
-        );
-        await until('checkpoint 0', () => existsSync(join(run, 'journal')));
-        await sleep(1000);
-        const worker = begin('worker', ...at('worker'), '--run', 'far', '--slots', '4');
-        await until('an update', () => updatesOf(run) >= 1);
-        const second = host();
-        await until('another machine', () => /has up to 3 env hosts/.test(second.stderr()));
-        first.child.kill('SIGKILL');
-        await first.ended;
-        await until('two updates', () => updatesOf(run) >= 2);
-        await server.kill();
-        await server.start();
-        expect(await learner.ended, learner.stderr()).toBe(0);
-        expect(await worker.ended, worker.stderr()).toBe(0);
-        expect(exact(run).ended.status.accounting.failed).toEqual({});
-        second.child.kill('SIGINT');
-        expect(await second.ended, second.stderr()).toBe(0);
-        // Keys of another role are told, and nothing hangs.
-        const wrong = longplay('worker', ...at('worker'), '--run', 'far', '--envs', '1');
-        expect([wrong.status, wrong.stderr]).toEqual([
-          2,
-          expect.stringMatching(/has envs.creds of longplay cluster init, not worker.creds/),
-        ]);
-      }),
-    600_000,
-  );
-
-  it(
     'train together; a worker that is killed in the middle is replaced, and every episode is accounted for',
     () =>
       inCluster(true, async ({ folder, server, creds, begin }) => {
@@ -179,7 +130,10 @@ describe.skipIf(noServer)('a learner and workers', () => {
         const look = () => longplay('cluster', 'status', server.url, '--json', ...creds('observer'));
         await until('two updates', () => updatesOf(run) >= 2);
         learner.child.kill('SIGSTOP'); // or it would be through before it was looked at
-        const { runs } = JSON.parse(look().stdout) as { runs: readonly ClusterStatus[] };
+        let seen = look(); // on a busy machine a connection may take longer than it waits for one
+        for (let n = 0; seen.status !== 0 && n < 20; n++) seen = look();
+        expect(seen.status, seen.stderr).toBe(0);
+        const { runs } = JSON.parse(seen.stdout) as { runs: readonly ClusterStatus[] };
         expect(runs).toMatchObject([{ run: 'pair', world: 'textcraft', ended: false, maxLag: 1 }]);
         expect(runs[0]!.workers).toMatchObject([{ state: 'here', slots: 4 }]);
         expect(runs[0]!.workers[0]!.finished).toBeGreaterThan(0);
@@ -205,14 +159,23 @@ describe.skipIf(noServer)('a learner and workers', () => {
   );
 
   it(
-    'train beside rollouts of the learner, which is killed, and whose server is: each update has one digest',
+    'train beside rollouts of the learner, in environments of other machines; all are killed, and so is the server: each update has one digest',
     () =>
       inCluster(false, async ({ folder, server, begin }) => {
         const run = join(folder, 'runs', 'both');
-        writeFileSync(
-          join(folder, 'both.yaml'),
-          stringify(configOf({ stop: { updates: 5 }, checkpoint: { everyUpdates: 1000 } })),
-        );
+        const { rollout } = configOf({});
+        const config = configOf({
+          stop: { updates: 5 },
+          checkpoint: { everyUpdates: 1000 },
+          rollout: { ...rollout, isolation: 'remote' },
+        });
+        writeFileSync(join(folder, 'both.yaml'), stringify(config));
+        const host = async () => {
+          const command = begin('worker', server.url, '--run', 'both', '--envs', '2');
+          await until('a machine with env hosts', () => /has up to 2 env hosts/.test(command.stderr()));
+          return command;
+        };
+        const machine = await host();
         const cluster = [
           '--cluster',
           server.url,
@@ -227,6 +190,9 @@ describe.skipIf(noServer)('a learner and workers', () => {
         await until('checkpoint 0', () => existsSync(join(run, 'journal')));
         await sleep(1000);
         begin('worker', server.url, '--run', 'both', '--slots', '2');
+        await until('an update', () => updatesOf(run) >= 1);
+        const other = await host();
+        machine.child.kill('SIGKILL'); // whatever runs there goes on elsewhere
         await until('three updates', () => updatesOf(run) >= 3);
         first.child.kill('SIGKILL');
         await first.ended;
@@ -237,7 +203,10 @@ describe.skipIf(noServer)('a learner and workers', () => {
         const second = begin('train', '--resume', run, ...cluster);
         expect(await second.ended, second.stderr()).toBe(0);
         expect(second.stderr()).not.toContain('other weights');
-        expect(exact(run).ended.status.version).toBe(5);
+        const { status } = exact(run).ended;
+        expect([status.version, status.accounting.failed]).toEqual([5, {}]);
+        other.child.kill('SIGINT');
+        expect(await other.ended, other.stderr()).toBe(0);
         const after = digestsOf(readJournal(join(run, 'journal'), 0).entries);
         for (const [version, digest] of made) expect(after.get(version), `update ${version}`).toBe(digest);
       }),

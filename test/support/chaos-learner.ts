@@ -126,6 +126,7 @@ await spawnWeights(system, {
   http: { above: options.httpAbove ?? 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
   sync: () => journal.sync(),
   isServed: false,
+  onNotice: (text) => process.stderr.write(`${text}\n`),
 });
 const tickets = await spawnTickets(
   system,
