@@ -111,6 +111,17 @@ export class ChatCodec implements Codec {
     return new ChatTranscript(this, first);
   }
 
+  /**
+   * Looks at ever longer beginnings. What follows a beginning changes how its end is cut into tokens, never half of it, so
+   * one of twice the tokens is proof enough.
+   */
+  exceeds(text: string, tokens: number): boolean {
+    for (let length = 4 * tokens; length < text.length; length *= 2) {
+      if (this.#options.tokenizer.encodePlain(text.slice(0, length)).length > 2 * tokens) return true;
+    }
+    return false;
+  }
+
   openText(text: string): Transcript {
     const ids = this.#options.tokenizer.encode(text);
     if (ids.length < 2) throw new RangeError(`chat: expected a text of two tokens or more, got ${ids.length}`);
