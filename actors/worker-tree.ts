@@ -12,6 +12,7 @@ import { LongplayError } from '../src/core/errors.ts';
 import { seedFrom } from '../src/core/rng.ts';
 import { decodeWeights, digestOf } from '../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
+import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
@@ -23,6 +24,7 @@ import {
   PATHS,
   type Policy,
   poolOptions,
+  remoteHosts,
   rolloutInit,
 } from './actor-inits.ts';
 import { spawnWorker } from './cluster/spawn.ts';
@@ -50,6 +52,8 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   /** Address at which weights that came over HTTP are handed on. */
   readonly relayAt: ServedAt;
+  /** Way to the env hosts of other machines, where the run's `rollout.isolation` is `remote`. */
+  readonly remoteHosts: RemoteHostsAt;
   readonly onNotice: (text: string) => void;
 }
 
@@ -78,11 +82,18 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     throw thrown;
   });
   const policy: Policy = { ...made, params: first.params };
-  const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false };
+  const { remoteHosts: remoteHostsAt } = options;
+  const as: RunOptions = {
+    ...{ config, dir: '', mode: 'async', envModule, learn: false },
+    remoteHosts: remoteHostsAt,
+    onNotice,
+  };
   const most = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
-  const shared = config.rollout.envServer === undefined ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
+  const hosts = await remoteHosts(as, env, system.clock);
+  const isHere = config.rollout.envServer === undefined && !hosts;
+  const shared = isHere ? await module.share?.(config.env.options) : undefined;
+  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared, hosts)));
   let ended = () => {};
   const finished = new Promise<void>((resolve) => {
     ended = resolve;

@@ -37,6 +37,15 @@ export function boundsOf(env: Env): StepBounds {
   return { minReward, maxReward, maxObservationChars };
 }
 
+/** Bounds that the env states; undefined where it states none, which is told when it is opened. */
+export function statedBounds(env: Env): StepBounds | undefined {
+  try {
+    return boundsOf(env);
+  } catch {
+    return undefined;
+  }
+}
+
 /** True for bounds as `boundsOf` makes them; of any value. */
 export function isBounds(value: unknown): value is StepBounds {
   const { minReward, maxReward, maxObservationChars } = (value ?? {}) as Readonly<Record<string, unknown>>;

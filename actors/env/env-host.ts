@@ -11,7 +11,7 @@ import { messageOf } from '../../src/core/errors.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world.ts';
 import { type CommandBatch, packEvents, portions, unpackCommands } from './batch.ts';
-import { boundsOf, type StepBounds } from './check.ts';
+import { type StepBounds, statedBounds } from './check.ts';
 import { type Beacon, HostCore } from './host-core.ts';
 
 /** Task of a host: everything it is made from; plain data. */
@@ -181,13 +181,5 @@ export async function startWorlds(
   } catch (thrown) {
     await dispose().catch(() => {}); // the first mistake is the one to tell
     throw thrown;
-  }
-}
-
-function statedBounds(env: Env): StepBounds | undefined {
-  try {
-    return boundsOf(env);
-  } catch {
-    return undefined; // told when it is opened
   }
 }

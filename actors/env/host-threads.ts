@@ -18,7 +18,7 @@ import {
   type HostListener,
   type HostOptions,
   hostTask,
-  startRemoteHost,
+  startHostIn,
 } from './hosts.ts';
 import { endMarked } from './process-tree.ts';
 
@@ -73,7 +73,7 @@ export class HostThreads implements HostFactory {
       beacon: () => readShared(shared),
       kill: () => killer.abort(),
     };
-    return startRemoteHost(residence, listener, startMs);
+    return startHostIn(residence, listener, startMs);
   }
 
   async close(): Promise<void> {

@@ -24,6 +24,8 @@ export interface Host {
   send(commands: readonly EnvCommand[]): void;
   /** Beacon of its work; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
+  /** False while nothing is heard of the machine that it runs on, so that its beacon tells nothing. */
+  isHeard?(): boolean;
   /** Resolves when its present work is done and it is still alive; absent where it cannot die. */
   settled?(): Promise<void>;
   /** Ends the showing of whose timers and promises run. */
@@ -58,13 +60,14 @@ export interface HostEnd {
   readonly message: string;
 }
 
-/** Residence of a host: a thread or process. */
+/** Residence of a host: a thread, or a process of this machine or another. */
 export interface Residence {
   readonly data: PortLike;
   readonly control: PortLike;
   /** Resolves at its end, with undefined after an orderly one. */
   readonly ended: Promise<HostEnd | undefined>;
   beacon(): BeaconReading;
+  isHeard?(): boolean;
   overweight?(): number;
   /** Ends it, whatever runs there. */
   kill(): void;
@@ -84,16 +87,16 @@ export function hostTask({ envs, listActions, where, chaos, watchful }: HostOpti
 }
 
 /**
- * Starts a host in a thread or process.
+ * Starts a host in its residence.
  * @throws {LongplayError} ENV_BROKEN when it is not ready within `startMs`
  */
-export async function startRemoteHost(residence: Residence, listener: HostListener, startMs: number): Promise<Host> {
-  const host = new RemoteHost(residence, listener);
+export async function startHostIn(residence: Residence, listener: HostListener, startMs: number): Promise<Host> {
+  const host = new ResidentHost(residence, listener);
   await host.ready(startMs);
   return host;
 }
 
-class RemoteHost implements Host {
+class ResidentHost implements Host {
   readonly #residence: Residence;
   readonly #control: Comlink.Remote<HostControl>;
   readonly #listener: HostListener;
@@ -152,6 +155,10 @@ class RemoteHost implements Host {
 
   beacon(): BeaconReading {
     return this.#residence.beacon();
+  }
+
+  isHeard(): boolean {
+    return this.#residence.isHeard?.() ?? true;
   }
 
   async settled(): Promise<void> {

@@ -148,7 +148,8 @@ function shownBy(episode: number, episodes: Episodes): Suspicion {
 /**
  * Judges a live host; notes in its slot and episodes what the next look must know.
  * @param now milliseconds
- * @param wasBusy the looking thread was away itself: answers may lie unread, so no episode is late yet
+ * @param wasBusy the looking thread was away itself: answers may lie unread, so no episode is late yet; nor is one while nothing
+ *   is heard of the host's machine
  */
 export function judge(
   slot: Slot,
@@ -164,7 +165,8 @@ export function judge(
     return { ...suspects(slot, seen, episodes), cause: 'out-of-memory', message };
   }
   const moved = seen.calls !== slot.calls || seen.began !== slot.began || slot.respondedAt > slot.movedAt;
-  if (moved || wasBusy || !awaits(slot)) {
+  const unknown = wasBusy || host.isHeard?.() === false;
+  if (moved || unknown || !awaits(slot)) {
     slot.calls = seen.calls;
     slot.began = seen.began;
     slot.movedAt = now;
@@ -185,7 +187,7 @@ export function judge(
     const message = `the host has not responded for ${Math.round(heldMs)} ms`;
     return { ...UNKNOWN, cause: 'timeout', message };
   }
-  return late(slot, seen.began, deadlines, now, wasBusy);
+  return late(slot, seen.began, deadlines, now, unknown);
 }
 
 /** True while an episode of the slot waits for its answer. */

@@ -38,7 +38,7 @@ const MOST_STORE_BYTES = 64 * 2 ** 30;
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 
 /**
- * Writes server.conf, the server's certificate and key, and credentials for learner, worker and observer.
+ * Writes server.conf, the server's certificate and key, and credentials for each role.
  * @param createKey makes a user's nkey
  * @throws {UserError} for a folder that holds a cluster, a host or run that cannot be, or a machine without openssl
  */

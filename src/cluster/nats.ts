@@ -24,7 +24,8 @@ import {
   type StoredResult,
 } from './broker.ts';
 import type { Credentials } from './credentials.ts';
-import { inboxOf, type RunNames, runNames, WORKERS } from './roles.ts';
+import { inboxOf, placeSubject, type RunNames, runNames, WORKERS } from './roles.ts';
+import type { Place, Switchboard } from './switchboard.ts';
 
 /** Options of a connection. */
 export interface NatsOptions {
@@ -104,14 +105,28 @@ export function isLoopback({ hostname }: URL): boolean {
  *   server with JetStream answers within 3 s
  */
 export async function connectNats(options: NatsOptions): Promise<Broker> {
-  if (!isRunName(options.run)) {
-    throw new UserError(
-      'BAD_ARGUMENT',
-      `run '${options.run}': at a broker a name has letters, digits, '-' and '_', 64 at most; choose another (--name)`,
-    );
-  }
+  checkRunName(options.run);
   const { connection, js, admin } = await connectServer(options);
   return new NatsBroker(connection, js, js.jetstream(connection, { timeout: CALL_MS }), admin, options);
+}
+
+/**
+ * Connects to the switchboard of a run.
+ * @throws as `connectNats`; it needs no JetStream
+ */
+export async function connectSwitchboard(
+  options: Omit<NatsOptions, 'leaseMs' | 'maxResultBytes'>,
+): Promise<Switchboard> {
+  checkRunName(options.run);
+  return new NatsSwitchboard(await connectTo(options), runNames(options.run).subject, options.run);
+}
+
+function checkRunName(run: string): void {
+  if (isRunName(run)) return;
+  throw new UserError(
+    'BAD_ARGUMENT',
+    `run '${run}': at a broker a name has letters, digits, '-' and '_', 64 at most; choose another (--name)`,
+  );
 }
 
 /** Names of the runs that a server has. @throws as `connectNats` */
@@ -136,10 +151,25 @@ export async function createUserKey(): Promise<{ readonly seed: string; readonly
   return { seed: Buffer.from(key.getSeed()).toString('ascii'), publicKey: key.getPublicKey() };
 }
 
-async function connectServer({ url, credentials }: Pick<NatsOptions, 'url' | 'credentials'>) {
+async function connectServer(options: Pick<NatsOptions, 'url' | 'credentials'>) {
+  const connection = await connectTo(options);
+  const js = await import('@nats-io/jetstream');
+  try {
+    const admin = await js.jetstreamManager(connection, { timeout: CONNECT_MS });
+    return { connection, js, admin };
+  } catch (thrown) {
+    await connection.close();
+    const { host } = new URL(options.url);
+    throw new LongplayError(
+      'REMOTE_FAILED',
+      `the NATS server at ${host} has no JetStream (${messageOf(thrown)}); start it with -js`,
+    );
+  }
+}
+
+async function connectTo({ url, credentials }: Pick<NatsOptions, 'url' | 'credentials'>): Promise<NatsConnection> {
   const { host } = checkNatsUrl(url, credentials !== undefined);
   const { connect, nkeyAuthenticator } = await import('@nats-io/transport-node');
-  const js = await import('@nats-io/jetstream');
   const how: ConnectionOptions = {
     servers: host,
     maxReconnectAttempts: -1,
@@ -151,21 +181,10 @@ async function connectServer({ url, credentials }: Pick<NatsOptions, 'url' | 'cr
       inboxPrefix: inboxOf(credentials.role),
     }),
   };
-  let connection: NatsConnection;
   try {
-    connection = await connect(how);
+    return await connect(how);
   } catch (thrown) {
     throw refusal(host, credentials, thrown);
-  }
-  try {
-    const admin = await js.jetstreamManager(connection, { timeout: CONNECT_MS });
-    return { connection, js, admin };
-  } catch (thrown) {
-    await connection.close();
-    throw new LongplayError(
-      'REMOTE_FAILED',
-      `the NATS server at ${host} has no JetStream (${messageOf(thrown)}); start it with -js`,
-    );
   }
 }
 
@@ -460,6 +479,57 @@ class NatsBroker implements Broker {
         cause: thrown,
       });
     }
+  }
+}
+
+/** NATS without its store as a switchboard: what is not heard is gone. */
+class NatsSwitchboard implements Switchboard {
+  readonly #connection: NatsConnection;
+  readonly #subject: RunNames['subject'];
+  readonly #run: string;
+  readonly refused: Promise<LongplayError>;
+  #refuse: (error: LongplayError) => void = () => {};
+
+  constructor(connection: NatsConnection, subject: RunNames['subject'], run: string) {
+    this.#connection = connection;
+    this.#subject = subject;
+    this.#run = run;
+    this.refused = new Promise((resolve) => {
+      this.#refuse = resolve;
+    });
+  }
+
+  say(to: Place, bytes: Uint8Array): void {
+    if (this.#connection.isClosed()) return;
+    try {
+      this.#connection.publish(placeSubject(this.#subject, to), bytes);
+    } catch (thrown) {
+      throw new LongplayError('REMOTE_FAILED', `run '${this.#run}': the NATS connection refuses: ${messageOf(thrown)}`);
+    }
+  }
+
+  hear(at: Place, heard: (bytes: Uint8Array) => void): () => void {
+    if (this.#connection.isClosed()) return () => {};
+    const subscription = this.#connection.subscribe(placeSubject(this.#subject, at), {
+      callback: (error, message) => {
+        if (!error) heard(message.data);
+        else {
+          const why = `the credentials do not let us speak with env hosts of run '${this.#run}'`;
+          this.#refuse(
+            new UserError('BAD_ARGUMENT', `${why}: ${messageOf(error)}; they are for another role or other runs`),
+          );
+        }
+      },
+    });
+    return () => subscription.unsubscribe();
+  }
+
+  get mostBytes(): number {
+    return this.#connection.info?.max_payload ?? PART_BYTES;
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
   }
 }
 

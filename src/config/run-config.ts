@@ -378,9 +378,10 @@ export const runConfigSchema = z.strictObject({
     /** Threads (or processes) that run environments. */
     envThreads: threads.default(1),
     /**
-     * Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones.
+     * Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones; `remote`
+     * are processes of other machines (`longplay worker --envs`), for heavy ones.
      */
-    isolation: z.enum(['process', 'thread', 'inline']).default('thread'),
+    isolation: z.enum(['process', 'thread', 'inline', 'remote']).default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */

@@ -7,6 +7,7 @@ import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
 import { UserError } from '../core/errors.ts';
+import { remoteHostsAt } from './env-hosts.ts';
 import { resolvedEnvId, worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
@@ -52,6 +53,7 @@ export async function work(options: WorkOptions): Promise<void> {
       envModule,
       slots,
       leaseMs: LEASE_MS,
+      remoteHosts: remoteHostsAt({ url, credentials }, run),
       relayAt: relayAt ?? ownAddress(isLoopback(new URL(url))),
       onNotice,
     });

@@ -58,10 +58,7 @@ export function streamPorts(stream: Duplex, { count, maxBytes, onEnd }: StreamPo
     (own, port): PortLike => ({
       postMessage(value) {
         if (!stream.writable) return;
-        const bytes = serialize(value);
-        const head = Buffer.allocUnsafe(HEAD_BYTES);
-        head.writeUInt32LE(bytes.length, 0);
-        head[4] = port;
+        const [head, bytes] = frameOf(port, value);
         stream.cork();
         stream.write(head);
         stream.write(bytes);
@@ -80,6 +77,15 @@ export function streamPorts(stream: Duplex, { count, maxBytes, onEnd }: StreamPo
       stream.end(done);
     },
   };
+}
+
+/** Frame of a message: its head and its bytes. For what writes to a stream whose ports are elsewhere. */
+export function frameOf(port: number, value: unknown): readonly [head: Buffer, bytes: Buffer] {
+  const bytes = serialize(value);
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  head.writeUInt32LE(bytes.length, 0);
+  head[4] = port;
+  return [head, bytes];
 }
 
 /** Reader of frames from chunks that end anywhere. */

@@ -1,6 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createEnvPool, type EnvPool, type EnvPoolOptions } from '../../actors/env/env-pool.ts';
 import type { EnvEvent, Failed, Observed } from '../../actors/env/protocol.ts';
+import type { RemoteHosts } from '../../actors/env/remote-hosts.ts';
+import { RemoteMachines } from '../support/remote-hosts.ts';
+
+/** Remote hosts are processes over another way: what they do inside is tried over it in the long form alone. */
+const isShort = (isolation: string) => isolation === 'remote' && process.env.LONGPLAY_LONG !== '1';
+const within = (isolation: string) => (isShort(isolation) ? it.skip : it);
+const inside = <T>(isolation: string, rows: readonly T[]): readonly T[] => (isShort(isolation) ? [] : rows);
 
 vi.setConfig({ testTimeout: 30_000 }); // threads start slowly on a busy machine
 
@@ -59,7 +66,16 @@ class Player {
 }
 
 const open: EnvPool[] = [];
+const machines: RemoteMachines[] = [];
 async function player(options: Partial<EnvPoolOptions> = {}): Promise<Player> {
+  let hosts: RemoteHosts | undefined;
+  if (options.isolation === 'remote') {
+    const url = options.envs?.[0]?.url ?? faulty.url;
+    const far = new RemoteMachines();
+    far.add(options.threads ?? 1, () => url);
+    machines.push(far);
+    hosts = far.hosts({ heapMb: 64 });
+  }
   const pool = await createEnvPool({
     envs: [faulty],
     threads: 1,
@@ -68,6 +84,7 @@ async function player(options: Partial<EnvPoolOptions> = {}): Promise<Player> {
     openDeadlineMs: 600,
     resourceLimits: { maxOldGenerationSizeMb: 64 },
     ...options,
+    hosts,
   });
   open.push(pool);
   return new Player(pool);
@@ -77,9 +94,10 @@ const said = (event: EnvEvent) => (event as Observed).step.observation;
 
 afterEach(async () => {
   for (const pool of open.splice(0)) await pool.close();
+  for (const far of machines.splice(0)) await far.close();
 });
 
-describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (isolation) => {
+describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (%s)', (isolation) => {
   it('plays episodes and sends each action text once', async () => {
     const play = await player({ isolation, threads: 2 });
     for (const episode of [1, 2, 3]) {
@@ -122,7 +140,7 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     expect(said(await slow)).toBe('sum 0 slowly');
   });
 
-  it.each([
+  within(isolation).each([
     ['throw', 'threw', 'the world broke'],
     ['reject', 'threw', 'the world broke later'],
     ['symbol', 'unclonable', 'could not be cloned'],
@@ -155,19 +173,22 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     expect((await play.open(1)).type).toBe('observed');
   });
 
-  it.each(['twice-read', 'kind-read', 'getter-throws'])('reads each part of an answer once: %s', async (action) => {
-    const play = await player({ isolation });
-    await play.open(1);
-    const { step } = (await play.step(1, 1, action)) as Observed;
-    expect(step).toEqual({
-      kind: 'mid',
-      observation: action === 'getter-throws' ? 'once' : 'ok',
-      reward: action === 'twice-read' ? 1 : 0,
-    });
-    expect(Object.getOwnPropertyDescriptor(step, 'reward')).toHaveProperty('value');
-  });
+  within(isolation).each(['twice-read', 'kind-read', 'getter-throws'])(
+    'reads each part of an answer once: %s',
+    async (action) => {
+      const play = await player({ isolation });
+      await play.open(1);
+      const { step } = (await play.step(1, 1, action)) as Observed;
+      expect(step).toEqual({
+        kind: 'mid',
+        observation: action === 'getter-throws' ? 'once' : 'ok',
+        reward: action === 'twice-read' ? 1 : 0,
+      });
+      expect(Object.getOwnPropertyDescriptor(step, 'reward')).toHaveProperty('value');
+    },
+  );
 
-  it('goes on where nothing is listed for once', async () => {
+  within(isolation)('goes on where nothing is listed for once', async () => {
     const play = await player({ isolation });
     await play.open(1);
     expect(((await play.step(1, 1, 'lists-nothing')) as Observed).actions).toHaveLength(0);
@@ -182,7 +203,7 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     expect(Number(waitedMs)).toBeGreaterThanOrEqual(STEP_MS);
   });
 
-  it('reports an env that cannot open the task', async () => {
+  within(isolation)('reports an env that cannot open the task', async () => {
     const play = await player({ isolation });
     expect(await play.open(1, 999)).toMatchObject({
       type: 'failed',
@@ -191,7 +212,7 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
     expect(await play.open(2, 998)).toMatchObject({ type: 'failed', failure: { cause: 'timeout' } });
   });
 
-  it('refuses misuse at the caller', async () => {
+  within(isolation)('refuses misuse at the caller', async () => {
     const play = await player({ isolation });
     await play.open(1);
     expect(() => play.open(1)).toThrow(expect.objectContaining({ code: 'BAD_ARGUMENT' }));
@@ -202,14 +223,16 @@ describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (iso
   });
 });
 
-describe.each(['process', 'thread'] as const)('an env %s that must be ended', (isolation) => {
+describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be ended', (isolation) => {
   it.each([
     ['spin', 'timeout'],
-    ['then-spins', 'timeout'],
-    ['hang', 'timeout'],
     ['exit', 'exited'],
-    ['oom', 'out-of-memory'],
-    ['late-exit', 'exited'],
+    ...inside(isolation, [
+      ['then-spins', 'timeout'],
+      ['hang', 'timeout'],
+      ['oom', 'out-of-memory'],
+      ['late-exit', 'exited'],
+    ]),
   ])('%s: the culprit fails as %s, the innocent are restored and go on', async (action, cause) => {
     // On a busy machine the deadline must come first only where it is what ends the host.
     const waits = cause === 'timeout';
@@ -232,7 +255,7 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     expect(play.pool.stats().hosts).toMatchObject([{ replaced: 1, up: true }]);
   });
 
-  it.each([
+  within(isolation).each([
     ['late-throw', 'thrown from a timer'],
     ['floating', 'nobody awaits this'],
   ])(
@@ -250,7 +273,7 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     },
   );
 
-  it('knows whose timer ended its host, beside others that are as slow', async () => {
+  within(isolation)('knows whose timer ended its host, beside others that are as slow', async () => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
     const slow = play.step(1, 1, 'slow');
@@ -261,9 +284,8 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
   });
 
   it.each([
-    'timer-spins',
-    'promises-spin',
-    ...(isolation === 'process' ? ['timer-stops'] : []), // a stop of the process would stop all threads
+    ...inside(isolation, ['timer-spins', 'promises-spin']),
+    ...(isolation !== 'thread' ? ['timer-stops'] : []), // a stop of the process would stop all threads
   ])('finds who blocks its hosts with what it left behind: %s', async (action) => {
     const play = await player({ isolation, stepDeadlineMs: 1000, openDeadlineMs: 1000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
@@ -296,18 +318,21 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
     expect(play.pool.stats().hosts).toMatchObject([{ replaced: 2, up: true }]);
   });
 
-  it('fails an env that is not a pure function of its actions instead of going on with another episode', async () => {
-    const play = await player({ isolation });
-    await Promise.all([play.open(1), play.open(2)]);
-    await play.step(2, 1, '+1');
-    await play.step(1, 1, 'impure');
-    await play.step(2, 2, 'spin');
-    const failed = (await play.next(1)) as Failed;
-    expect(failed.failure).toMatchObject({
-      cause: 'protocol',
-      message: expect.stringContaining('not a pure function'),
-    });
-  });
+  within(isolation)(
+    'fails an env that is not a pure function of its actions instead of going on with another episode',
+    async () => {
+      const play = await player({ isolation });
+      await Promise.all([play.open(1), play.open(2)]);
+      await play.step(2, 1, '+1');
+      await play.step(1, 1, 'impure');
+      await play.step(2, 2, 'spin');
+      const failed = (await play.next(1)) as Failed;
+      expect(failed.failure).toMatchObject({
+        cause: 'protocol',
+        message: expect.stringContaining('not a pure function'),
+      });
+    },
+  );
 
   it('leaves the siblings of other threads alone', async () => {
     const play = await player({ isolation, threads: 2 });
@@ -319,10 +344,10 @@ describe.each(['process', 'thread'] as const)('an env %s that must be ended', (i
   });
 });
 
-it.skipIf(process.platform !== 'linux')(
+it.skipIf(process.platform !== 'linux').each(['process', 'remote'] as const)(
   'a process that hoards memory beside its heap is ended for it',
-  async () => {
-    const play = await player({ isolation: 'process', stepDeadlineMs: 10_000 });
+  async (isolation) => {
+    const play = await player({ isolation, stepDeadlineMs: 10_000 });
     await Promise.all([play.open(1), play.open(2)]);
     await play.step(2, 1, '+1');
     const failed = await play.step(1, 1, 'buffers');
@@ -332,22 +357,24 @@ it.skipIf(process.platform !== 'linux')(
   20_000,
 );
 
-describe('an env that writes to the channel of its process', () => {
+describe.each(['process', 'remote'] as const)('an env that writes to the channel of its process (%s)', (isolation) => {
   it('is not heard where that is no message', async () => {
-    const play = await player({ isolation: 'process' });
+    const play = await player({ isolation });
     await play.open(1);
     expect(said(await play.step(1, 1, 'send-null'))).toBe('sent');
     expect(said(await play.step(1, 2, '+1'))).toBe('task 1: sum 1');
   });
 
   it.each([
-    ['send-lies', 'protocol', 'the host sent something that is no answer'],
-    ['send-hollow', 'protocol', 'the host sent something that is no answer'],
+    ...inside(isolation, [
+      ['send-lies', 'protocol', 'the host sent something that is no answer'],
+      ['send-hollow', 'protocol', 'the host sent something that is no answer'],
+    ]),
     ['send-reward', 'protocol', 'an answer of turn 1 that episode'],
     ['send-garbage', 'protocol', 'the host sent something that is no message'],
     ['close-channel', 'exited', 'process'],
   ])('fails where it passes for the host or garbles it: %s', async (action, cause, message) => {
-    const play = await player({ isolation: 'process', stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
+    const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
     const honest = play.step(2, 1, 'slow');
     const failed = (await play.step(1, 1, action)) as Failed;
@@ -359,12 +386,15 @@ describe('an env that writes to the channel of its process', () => {
   });
 });
 
-it.each(['process', 'thread', 'inline'] as const)('an env whose close never ends is left (%s)', async (isolation) => {
-  const play = await player({ isolation });
-  await play.open(1);
-  expect(said(await play.step(1, 1, 'stay'))).toBe('stays');
-  await play.pool.close();
-});
+it.each(['process', 'thread', 'inline', 'remote'] as const)(
+  'an env whose close never ends is left (%s)',
+  async (isolation) => {
+    const play = await player({ isolation });
+    await play.open(1);
+    expect(said(await play.step(1, 1, 'stay'))).toBe('stays');
+    await play.pool.close();
+  },
+);
 
 it('an env that cannot be loaded fails the pool, naming the reason', async () => {
   const url = new URL('../support/no-such-env.ts', import.meta.url);

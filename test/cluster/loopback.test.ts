@@ -107,6 +107,55 @@ async function inCluster(secured: boolean, body: (cluster: Cluster) => Promise<v
 
 describe.skipIf(noServer)('a learner and workers', () => {
   it(
+    'play in environments of other machines, which are killed as their server is: no episode fails, and all are accounted for',
+    () =>
+      inCluster(true, async ({ folder, server, creds, begin }) => {
+        const run = join(folder, 'runs', 'far');
+        const config = configOf({
+          stop: { updates: 4 },
+          checkpoint: { everyUpdates: 1000 },
+          rollout: { ...configOf({}).rollout, isolation: 'remote' },
+        });
+        writeFileSync(join(folder, 'far.yaml'), stringify(config));
+        const at = (role: Role) => [server.url, ...creds(role)];
+        const host = () => begin('worker', ...at('envs'), '--run', 'far', '--envs', '3');
+        const first = host();
+        await until('a machine with env hosts', () => /has up to 3 env hosts/.test(first.stderr()));
+        const learner = begin(
+          'train',
+          join(folder, 'far.yaml'),
+          '--runs',
+          join(folder, 'runs'),
+          '--cluster',
+          ...at('learner'),
+        );
+        await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+        await sleep(1000);
+        const worker = begin('worker', ...at('worker'), '--run', 'far', '--slots', '4');
+        await until('an update', () => updatesOf(run) >= 1);
+        const second = host();
+        await until('another machine', () => /has up to 3 env hosts/.test(second.stderr()));
+        first.child.kill('SIGKILL');
+        await first.ended;
+        await until('two updates', () => updatesOf(run) >= 2);
+        await server.kill();
+        await server.start();
+        expect(await learner.ended, learner.stderr()).toBe(0);
+        expect(await worker.ended, worker.stderr()).toBe(0);
+        expect(exact(run).ended.status.accounting.failed).toEqual({});
+        second.child.kill('SIGINT');
+        expect(await second.ended, second.stderr()).toBe(0);
+        // Keys of another role are told, and nothing hangs.
+        const wrong = longplay('worker', ...at('worker'), '--run', 'far', '--envs', '1');
+        expect([wrong.status, wrong.stderr]).toEqual([
+          2,
+          expect.stringMatching(/has envs.creds of longplay cluster init, not worker.creds/),
+        ]);
+      }),
+    600_000,
+  );
+
+  it(
     'train together; a worker that is killed in the middle is replaced, and every episode is accounted for',
     () =>
       inCluster(true, async ({ folder, server, creds, begin }) => {
