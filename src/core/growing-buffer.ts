@@ -26,7 +26,7 @@ export class GrowingBuffer {
     return true;
   }
 
-  /** Everything so far as UTF-8. */
+  /** Text so far, as UTF-8. */
   text(): string {
     return this.#held.toString('utf8', 0, this.#size);
   }

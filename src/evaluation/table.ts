@@ -1,4 +1,5 @@
 /** Table of evaluations in plain text, one row per sub-task, one column per evaluation. */
+import { largestOf } from '../core/extremes.ts';
 import type { Estimated } from './intervals.ts';
 import type { EvaluationSummary, LabelSummary } from './summary.ts';
 
@@ -36,7 +37,7 @@ function partOf({ labels, all, unseen }: EvaluationSummary, label: string): Labe
 
 /** Pads columns to their widest cell. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, c) => Math.max(...rows.map((row) => row[c]!.length)));
+  const widths = rows[0]!.map((_, c) => largestOf(rows.map((row) => row[c]!.length)));
   return rows.map((row) =>
     row
       .map((cell, c) => (c === 0 ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!)))

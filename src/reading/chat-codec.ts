@@ -7,8 +7,10 @@
  *
  * Text of a world or a model never becomes a control token: its special tokens are spelt out.
  */
+
 import { createHash } from 'node:crypto';
 import { UserError } from '../core/errors.ts';
+import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
@@ -174,7 +176,7 @@ export class ChatCodec implements Codec {
 
   #untilStop(text: string): string {
     const at = (this.#options.stop ?? []).map((each) => text.indexOf(each)).filter((place) => place >= 0);
-    return at.length === 0 ? text : text.slice(0, Math.min(...at));
+    return at.length === 0 ? text : text.slice(0, smallestOf(at));
   }
 
   /** Ids of a whole conversation up to the position that decides. */

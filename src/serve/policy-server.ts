@@ -7,11 +7,13 @@
  * Beyond the API: token-id prompts with the extension of policy-prompts.ts, `return_token_ids`, and in every choice
  * `longplay: { version, value }`. One choice counts as one token in `logprobs`.
  */
+
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
+import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Acted } from '../policy/policy.ts';
@@ -329,7 +331,7 @@ function whole(text: string, { logprobs }: TokensDecision): Answered['pieces'][n
 function cut(answered: Answered, stops: readonly string[]): Answered {
   const places = stops.map((stop) => (stop === '' ? -1 : answered.text.indexOf(stop))).filter((at) => at >= 0);
   if (places.length === 0) return answered;
-  const end = Math.min(...places);
+  const end = smallestOf(places);
   const pieces: { text: string; logprob: number }[] = [];
   let at = 0;
   for (const { text, logprob } of answered.pieces) {

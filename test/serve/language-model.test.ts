@@ -78,7 +78,11 @@ describe('a text that cannot fit', () => {
   ])('is refused before most of it is tokenised: %s', async (_, path, body) => {
     let tokenised = 0;
     const { encode } = Tokenizer.prototype;
-    const spy = vi.spyOn(Tokenizer.prototype, 'encode').mockImplementation(function (this: Tokenizer, text: string, options?: object) {
+    const spy = vi.spyOn(Tokenizer.prototype, 'encode').mockImplementation(function (
+      this: Tokenizer,
+      text: string,
+      options?: object,
+    ) {
       tokenised += text.length;
       return encode.call(this, text, options);
     });
