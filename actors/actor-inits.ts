@@ -12,7 +12,9 @@ import { readSecret } from '../src/core/secrets.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainedTasks } from '../src/evaluation/tasks.ts';
 import { trainerOptions } from '../src/learner/options.ts';
+import type { ServedAdapter } from '../src/policy/served-adapters.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
+import type { ChatReading } from '../src/reading/chat-codec.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import { tokenVariable } from '../src/remote/env/options.ts';
 import type { Connection } from '../src/remote/policy/connect.ts';
@@ -58,27 +60,41 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
     maxWaitMs,
     replyPath: PATHS.rollout,
     learnerPath: options.learn ? PATHS.learner : undefined,
+    servedPath: options.cluster && isServed(options.config) ? CLUSTER_PATHS.weights : undefined,
   };
 }
 
-function serverInference({ config, dir }: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {
-  const { server, path, maxTokens } = config.policy;
-  const { api, url, attempts, attemptMs, retryMs, apiKeyEnv } = server;
-  const apiKey = readSecret(apiKeyEnv);
-  const baseModel = resolve(path!);
+/** True for a policy whose tokens a server samples. */
+export function isServed({ policy }: RunConfig): boolean {
+  return policy.kind === 'server';
+}
+
+function serverInference(options: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {
+  const { config, dir } = options;
+  const { server, path } = config.policy;
   return {
+    ...sampledBy(config, chat!),
     kind: 'server',
-    server: { api, url, model: server.model ?? path!, attemptMs, apiKey },
     config: { ...model, adapter: model.adapter! },
-    chat: chat!,
     adapters: resolve(server.adapters ?? join(dir, 'adapters')),
-    baseModel,
-    maxTokens,
+    baseModel: resolve(path!),
     maxLag: config.learner.maxLag,
-    attempts,
-    retryMs,
     params,
   };
+}
+
+/** Server that samples a policy's tokens, and how it is asked. */
+function sampledBy({ policy: { server, path, maxTokens } }: RunConfig, chat: ChatReading) {
+  const { api, url, attempts, attemptMs, retryMs, apiKeyEnv } = server;
+  const apiKey = readSecret(apiKeyEnv);
+  return { server: { api, url, model: server.model ?? path!, attemptMs, apiKey }, chat, maxTokens, attempts, retryMs };
+}
+
+/** Inference of a worker whose policy is behind a server: another process has had the adapters loaded. */
+export function toldInference({ config }: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
+  const { maxBatch, maxWaitMs } = config.rollout;
+  const policy = { ...sampledBy(config, chat), kind: 'told', adapter } as const;
+  return { policy, maxBatch, maxWaitMs, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
 }
 
 function localInference(
@@ -378,6 +394,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
       scheduler: PATHS.scheduler,
       weights: options.cluster ? CLUSTER_PATHS.weights : undefined,
     },
+    publishBytes: !isServed(config),
   };
 }
 

@@ -10,14 +10,18 @@ import { pinnedEnv } from '../src/run/find-world.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
-import { CLUSTER_PATHS, hostedEnv, PATHS, type Policy } from './actor-inits.ts';
+import { CLUSTER_PATHS, hostedEnv, isServed, PATHS, type Policy } from './actor-inits.ts';
 import { spawnTickets, spawnWeights } from './cluster/spawn.ts';
 import { verifierOf } from './cluster/verifier.ts';
 import type { JournaledPolicy } from './journaled-run.ts';
 import type { RunOptions } from './run.ts';
 
 /** Identity of a run, for its workers. A user's own world is known by its bytes: where they lie differs by machine. */
-export function clusterIdentity({ identity }: Policy, { env }: RunConfig): ClusterIdentity {
+export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, config: RunConfig): ClusterIdentity {
+  const { env } = config;
+  const { base: _, adapter: __, ...read } = own.model;
+  // Behind a server the base and its adapter are the server's: workers read and write the tokens alone.
+  const identity = isServed(config) ? { ...own, model: read } : own;
   const world = pinnedEnv(env, '.').sha256;
   const named = world === undefined ? identity : { ...identity, env: 'a module' };
   return { ...named, protocol: PROTOCOL, longplay: longplayVersion(), world };
@@ -31,8 +35,8 @@ export function checkClusterRun({ config, mode, chaos, cluster }: RunOptions, { 
   if (cluster && cluster.verify > 0 && replay === 'never') {
     throw refuse("--verify plays episodes again, and this world's actions have effects outside; leave it out");
   }
-  if (config.policy.kind !== 'local') {
-    throw refuse(`workers play the local policy, not policy.kind '${config.policy.kind}'`);
+  if (config.policy.kind !== 'local' && !isServed(config)) {
+    throw refuse(`workers play the local policy or one behind a server, not policy.kind '${config.policy.kind}'`);
   }
 }
 
@@ -54,11 +58,22 @@ export async function spawnCluster(
   const { config, cluster, onNotice = () => {} } = options;
   const { broker, run, localGroups, verify, watch, http } = cluster!;
   const bytes = encodeWeights(policy.model, policy.params);
-  const first = { version: policy.params.version, digest: digestOf(bytes), bytes };
+  const served = isServed(config);
+  const first = { version: policy.params.version, digest: digestOf(bytes), bytes: served ? new Uint8Array() : bytes };
   const own = new Map(digests);
   const { codec, model } = policy;
   const identity = clusterIdentity(policy, config);
-  await spawnWeights(system, { broker, run, identity, config, first, digests: own, http, sync: () => journal.sync() });
+  await spawnWeights(system, {
+    broker,
+    run,
+    identity,
+    config,
+    first,
+    digests: own,
+    http,
+    sync: () => journal.sync(),
+    isServed: served,
+  });
   const { nextEpisode = 0, envSteps = 0, episodes = 0 } = policy.saved?.rollout ?? {};
   const init = {
     broker,

@@ -130,10 +130,10 @@ export async function startRun(given: RunOptions): Promise<Run> {
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
     await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
+    if (journaled) await cluster?.spawnCluster(system, options, env, journaled, most.scheduler);
     if (remote) {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, policy), most.inference);
-    if (journaled) await cluster?.spawnCluster(system, options, env, journaled, most.scheduler);
     if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
     return startedRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {

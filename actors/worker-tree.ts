@@ -12,6 +12,8 @@ import { LongplayError } from '../src/core/errors.ts';
 import { seedFrom } from '../src/core/rng.ts';
 import { decodeWeights, digestOf } from '../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
+import { setUpReader } from '../src/policy/setup-checkpoint.ts';
+import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import { createSystem } from '../src/runtime/system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
@@ -21,13 +23,16 @@ import {
   CLUSTER_PATHS,
   capacities,
   inferenceInit,
+  isServed,
   PATHS,
   type Policy,
   poolOptions,
   remoteHosts,
   rolloutInit,
+  toldInference,
 } from './actor-inits.ts';
 import { spawnWorker } from './cluster/spawn.ts';
+import { type FirstWeights, servedBy } from './cluster/worker-actor.ts';
 import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
@@ -73,15 +78,21 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { config, envModule, broker, run, announcement, slots, onNotice } = options;
   const module = await loadWorld(localUrl(envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
-  const made: Policy = setUpLocalPolicy(config, module.view, undefined);
-  const identity = clusterIdentity(made, config);
+  // Behind a server nothing is computed here: what reads and writes the tokens is enough.
+  const reader = isServed(config)
+    ? setUpReader(config, worldPrompt(module, config.env.options, env.description))
+    : undefined;
+  const local: Omit<Policy, 'params'> | undefined = reader
+    ? undefined
+    : setUpLocalPolicy(config, module.view, undefined);
+  const { codec, identity: own } = reader ?? local!;
+  const identity = clusterIdentity({ identity: own }, config);
   checkIdentity(run, announcement.identity, identity);
   const relay = new WeightsRelay(broker, options.name, options.relayAt, seedFrom(options.name));
   const first = await firstWeights(options, relay).catch(async (thrown) => {
     await relay.close();
     throw thrown;
   });
-  const policy: Policy = { ...made, params: first.params };
   const { remoteHosts: remoteHostsAt } = options;
   const as: RunOptions = {
     ...{ config, dir: '', mode: 'async', envModule, learn: false },
@@ -101,11 +112,14 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   try {
     const fatal = fatalError(pool, system);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record: undefined, replay: undefined }, most.envs);
-    const played = rolloutInit(as, policy.codec.id, true, undefined);
+    const played = rolloutInit(as, codec.id, true, undefined);
     const { worker } = CLUSTER_PATHS;
+    const inference = reader
+      ? toldInference(as, reader.chat, servedBy(first.announcement)!)
+      : { ...inferenceInit(as, { ...local!, params: first.params! }), learnerPath: worker };
     const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
     await spawnRollout(system, init, 'local', most.rollout);
-    await spawnInference(system, { ...inferenceInit(as, policy), learnerPath: worker }, most.inference);
+    await spawnInference(system, inference, most.inference);
     await spawnWorker(system, { ...options, identity, relay, first, onEnd: ended, paths: PATHS }, most.scheduler);
     const endWatchdog = startWatchdog(system, {
       ...config.watchdog,
@@ -138,7 +152,11 @@ const FIRST_WEIGHTS_MS = 60_000;
  * Weights to begin with, and what announced them.
  * @throws {LongplayError} REMOTE_FAILED where they cannot be had
  */
-async function firstWeights({ broker, announcement: announced, onNotice }: WorkerOptions, relay: WeightsRelay) {
+async function firstWeights(
+  { broker, announcement: announced, onNotice }: WorkerOptions,
+  relay: WeightsRelay,
+): Promise<FirstWeights> {
+  if (announced.adapter) return { announcement: announced };
   const began = performance.now();
   for (let announcement = announced; ; ) {
     const { digest, version } = announcement;

@@ -1,6 +1,7 @@
 /** Messages of the actors that stand between a run and its broker. */
 import type { GroupResult } from '../../src/cluster/result.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
+import type { ServedEvent } from '../inference/protocol.ts';
 import type { Weights } from '../learner/protocol.ts';
 import type { Abandon, Capture, Pause, Play, Restore, Resume } from '../rollout/protocol.ts';
 import type { Captured, Played, Progressed } from '../scheduler/protocol.ts';
@@ -45,7 +46,7 @@ export interface Broke {
 }
 
 /** Weights actor: announces the learner's newest weights. */
-export type WeightsCommand = Publish | ShutOut;
+export type WeightsCommand = Publish | ShutOut | ServedEvent;
 
 /** Worker of which nothing is taken any more: it is told so. */
 export interface ShutOut {

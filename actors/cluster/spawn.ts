@@ -20,7 +20,8 @@ export function spawnTickets(system: ActorSystem, init: TicketsInit, capacity: n
 export function spawnWeights(system: ActorSystem, init: WeightsInit) {
   return system.spawn<WeightsCommand>('weights', weightsActor(init), {
     restart: 'temporary',
-    mailbox: { capacity: 2, overflow: 'drop-oldest' },
+    // Behind a server two messages make a version, and neither may be lost; there is little in them.
+    mailbox: init.isServed ? { capacity: 1024, overflow: 'wait' } : { capacity: 2, overflow: 'drop-oldest' },
   });
 }
 

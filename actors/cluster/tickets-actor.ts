@@ -1,5 +1,6 @@
 /** Tickets actor: has groups played by workers, as the rollouts play them here. See `TicketsCommand`. */
 import type { Broker } from '../../src/cluster/broker.ts';
+import type { EpisodeCheck } from '../../src/cluster/episode-check.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
 import type { ClusterWatch } from '../../src/cluster/watch.ts';
@@ -19,7 +20,7 @@ export interface TicketsInit {
   readonly localGroups: number;
   readonly vocabSize: number;
   /** Check of the episodes of results; see `episodeCheck`. */
-  readonly check: (trajectories: readonly Trajectory[]) => string | undefined;
+  readonly check: EpisodeCheck;
   /** Verifier of results that looks at a share of them; see `TicketIssuer`. */
   readonly verify?: ((result: GroupResult) => Promise<string | undefined> | undefined) | undefined;
   readonly watch: ClusterWatch;

@@ -13,6 +13,7 @@ import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
 import { type ServedAt, sealWeights, WeightsServer, type WeightsSource } from '../../src/cluster/weights-http.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError, UserError } from '../../src/core/errors.ts';
+import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { Publish, WeightsCommand } from './protocol.ts';
 
@@ -29,6 +30,8 @@ export interface WeightsInit {
   readonly http: { readonly above: number; readonly at: ServedAt };
   /** Returns once the journal is on the disk. */
   readonly sync: () => void;
+  /** True where a generation server has the weights: a version is announced once `served` names its adapter. */
+  readonly isServed: boolean;
 }
 
 /** Internal: time to see whether the broker still has what was announced. */
@@ -47,6 +50,7 @@ export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
       handlers: {
         publish: (publish) => weights.publish(publish),
         shutOut: ({ worker }) => weights.shutOut(worker),
+        served: ({ adapter }) => weights.served(adapter),
         look: async () => {
           await weights.look();
           ctx.after(LOOK_MS, { type: 'look' });
@@ -72,6 +76,8 @@ class AnnouncedWeights {
   #server: WeightsServer | undefined;
   /** Place of the newest of them. */
   #where: (WeightsSource & { readonly digest: string }) | undefined;
+  /** Newest adapter that the policy's server has. */
+  #adapter: ServedAdapter | undefined;
   #stopped = false;
 
   constructor(ctx: Context<Internal>, init: WeightsInit) {
@@ -98,13 +104,20 @@ class AnnouncedWeights {
     if (before && before.version > first.version && digests.get(before.version) === before.digest) {
       this.#ahead = before.version;
       await this.#announce({ ...before, life: this.#life, ended: false });
-    } else await this.#store(first);
+    } else if (!this.#init.isServed) await this.#store(first);
+  }
+
+  async served(adapter: ServedAdapter): Promise<void> {
+    this.#adapter = adapter;
+    const { version } = this.#newest;
+    if (version === adapter.version && version > this.#ahead) await this.#quietly(() => this.#store(this.#newest));
   }
 
   async publish(publish: Publish): Promise<void> {
     this.#init.digests.set(publish.version, publish.digest);
     this.#newest = publish;
     const { version, bytes } = publish;
+    if (this.#init.isServed && this.#adapter?.version !== version) return; // `served` is on its way
     // What an earlier process served is served by nobody now.
     const isServed = bytes.length > this.#init.http.above;
     if (version > this.#ahead || (version === this.#ahead && isServed)) await this.#quietly(() => this.#store(publish));
@@ -112,14 +125,14 @@ class AnnouncedWeights {
 
   async shutOut(worker: string): Promise<void> {
     this.#shutOut.push(worker);
-    if (this.#newest.version < this.#ahead) return; // the next announcement says so
+    if (this.#newest.version < this.#ahead || !this.#isThere) return; // the next announcement says so
     await this.#quietly(() => this.#announce(this.#announcement(this.#newest)));
   }
 
   /** Stores and announces again what a broker has forgotten. */
   async look(): Promise<void> {
     const { broker } = this.#init;
-    if (this.#newest.version < this.#ahead) return;
+    if (this.#newest.version < this.#ahead || !this.#isThere) return;
     await this.#quietly(async () => {
       if (await this.#say(() => broker.announced())) return;
       this.#revision = 0;
@@ -145,6 +158,10 @@ class AnnouncedWeights {
   async #store({ version, digest, bytes }: Omit<Publish, 'type'>): Promise<void> {
     const { broker, sync } = this.#init;
     sync();
+    if (this.#init.isServed) {
+      await this.#announce(this.#announcement({ version, digest, bytes }));
+      return;
+    }
     if (bytes.length > this.#init.http.above) await this.#serve(digest, bytes);
     else await this.#say(() => broker.putWeights(digest, bytes));
     await this.#announce(this.#announcement({ version, digest, bytes }));
@@ -168,7 +185,14 @@ class AnnouncedWeights {
     const { identity, config } = this.#init;
     const named = { format: 1, identity, config, life: this.#life, shutOut: this.#shutOut } as const;
     const where = this.#where?.digest === digest ? this.#where : undefined;
-    return { ...named, version, digest, bytes: bytes.length, where, ended: false };
+    const adapter =
+      this.#adapter?.version === version ? { name: this.#adapter.name, folder: this.#adapter.folder } : undefined;
+    return { ...named, version, digest, bytes: bytes.length, where, adapter, ended: false };
+  }
+
+  /** True where workers can have the newest weights. */
+  get #isThere(): boolean {
+    return !this.#init.isServed || this.#adapter?.version === this.#newest.version;
   }
 
   /** @throws {LongplayError} STALLED where another learner has taken the run over */

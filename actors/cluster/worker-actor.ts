@@ -13,6 +13,7 @@ import { encodeReport, REPORT_MS } from '../../src/cluster/worker-report.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { decodeWeights, digestOf } from '../../src/learner/weights-file.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { RolloutTotals } from '../../src/record/run-status.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { InferenceCommand } from '../inference/protocol.ts';
@@ -32,11 +33,17 @@ export interface WorkerInit {
   readonly slots: number;
   readonly leaseMs: number;
   /** Weights that its policy was made with, and what announced them. */
-  readonly first: { readonly announcement: Announcement; readonly params: ParamSet };
+  readonly first: FirstWeights;
   readonly onNotice: (text: string) => void;
   /** Called once the run has ended and what was held is finished. */
   readonly onEnd: () => void;
   readonly paths: { readonly rollout: string; readonly inference: string };
+}
+
+/** Weights to begin with, and what announced them; none where a server has them. */
+export interface FirstWeights {
+  readonly announcement: Announcement;
+  readonly params?: ParamSet | undefined;
 }
 
 /** Milliseconds between two looks at the announcement, should a hint get lost; and at whether what is held is finished. */
@@ -55,7 +62,7 @@ export function workerActor(init: WorkerInit): BehaviorFactory<WorkerCommand> {
         played: (played) => worker.played(played),
         progressed: ({ totals }) => worker.progressed(totals),
         captured() {}, // nothing of an episode in flight is kept: another plays it anew
-        weights: ({ replyTo }) => ctx.reply(replyTo, worker.params),
+        weights: ({ replyTo }) => ctx.reply(replyTo, worker.weights),
         broke: ({ error }) => {
           throw error;
         },
@@ -66,7 +73,7 @@ export function workerActor(init: WorkerInit): BehaviorFactory<WorkerCommand> {
 }
 
 class Worker {
-  params: ParamSet;
+  #params: ParamSet | undefined;
   readonly #ctx: Context<WorkerCommand>;
   readonly #init: WorkerInit;
   readonly #taker: TicketTaker;
@@ -81,7 +88,7 @@ class Worker {
     const { broker, slots, leaseMs, name, first, onNotice } = init;
     this.#ctx = ctx;
     this.#init = init;
-    this.params = first.params;
+    this.#params = first.params;
     this.#announced = first.announcement;
     const onError = (error: unknown) => void ctx.self.tell({ type: 'broke', error });
     this.#taker = new TicketTaker({
@@ -103,6 +110,11 @@ class Worker {
         if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
       });
     }
+  }
+
+  /** Weights, or the adapter that the server has them by. */
+  get weights(): ParamSet | ServedAdapter {
+    return this.#params ?? servedBy(this.#announced)!;
   }
 
   progressed({ tokens }: RolloutTotals): void {
@@ -181,21 +193,29 @@ class Worker {
         `run '${run}' went back from update ${before.version} to ${version}, on other weights; start this worker again`,
       );
     }
-    if (version > before.version && !(await this.#load(announcement))) return; // overtaken: the next is on its way
+    // A learner that was started again has its adapters under new names.
+    const isNew = version > before.version || announcement.adapter?.name !== before.adapter?.name;
+    if (isNew && !(await this.#load(announcement))) return; // overtaken: the next is on its way
     this.#announced = announcement;
   }
 
   async #load(announcement: Announcement): Promise<boolean> {
     const { relay, paths, onNotice } = this.#init;
     const { version, digest } = announcement;
+    const adapter = servedBy(announcement);
+    if (adapter) {
+      await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'told', adapter });
+      this.#taker.loaded(version, digest);
+      return true;
+    }
     // Over HTTP it is not asked for again and again: who announced it may be gone, and has announced it elsewhere since.
     const found = announcement.where
       ? await relay.fetch(announcement).catch((thrown) => this.#unheard(thrown))
       : await this.#say(() => relay.fetch(announcement), onNotice);
     if (!found || digestOf(found) !== digest) return false;
-    this.params = decodeWeights(found, version, `the weights of update ${version}`);
+    this.#params = decodeWeights(found, version, `the weights of update ${version}`);
     // Before any ticket that waits for them, and it overtakes turns that wait.
-    await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params: this.params });
+    await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params: this.#params });
     this.#taker.loaded(version, digest);
     return true;
   }
@@ -213,4 +233,9 @@ class Worker {
   #sleep(ms: number): Promise<void> {
     return new Promise((resolve) => this.#ctx.clock.after(ms, resolve));
   }
+}
+
+/** Adapter by which a server has the announced weights; undefined where workers load them. */
+export function servedBy({ version, adapter }: Announcement): ServedAdapter | undefined {
+  return adapter && { version, ...adapter };
 }

@@ -14,11 +14,12 @@ import type { ParamSet } from '../../src/model/parameters.ts';
 import { batchStarts } from '../../src/policy/batching.ts';
 import { type OpenedPolicy, openPolicy } from '../../src/policy/open-policy.ts';
 import type { ActRequest, Policy } from '../../src/policy/policy.ts';
+import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import { packActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import type { ActorRef, Behavior, BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import type { LearnerCommand } from '../learner/protocol.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
-import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';
+import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport, ServedEvent } from './protocol.ts';
 
 /** Internal tick; no other actor can send it. */
 type Internal = InferenceCommand | { readonly type: 'serve' };
@@ -26,7 +27,9 @@ type Internal = InferenceCommand | { readonly type: 'serve' };
 export default function inferenceActor(init: InferenceInit): BehaviorFactory<Internal> {
   return async (ctx) => {
     const { policy } = await newest(ctx, init);
-    return serve(ctx, init, await openPolicy(policy, { maxBatch: init.maxBatch, clock: ctx.clock }));
+    const service = new Service(ctx, init, await openPolicy(policy, { maxBatch: init.maxBatch, clock: ctx.clock }));
+    await service.sayServed();
+    return handlersOf(ctx, service);
   };
 }
 
@@ -37,20 +40,24 @@ const WEIGHTS_MS = 100_000;
 async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<InferenceInit> {
   if (ctx.incarnation === 1 || init.learnerPath === undefined || init.policy.kind === 'random') return init;
   const learner = ctx.resolve<LearnerCommand>(init.learnerPath);
-  const params = await ctx.ask<ParamSet, LearnerCommand>(learner, (replyTo) => ({ type: 'weights', replyTo }), {
-    deadlineMs: WEIGHTS_MS,
-  });
-  return { ...init, policy: { ...init.policy, params } };
+  const asked = await ctx.ask<ParamSet | ServedAdapter, LearnerCommand>(
+    learner,
+    (replyTo) => ({ type: 'weights', replyTo }),
+    { deadlineMs: WEIGHTS_MS },
+  );
+  if ('folder' in asked)
+    return init.policy.kind === 'told' ? { ...init, policy: { ...init.policy, adapter: asked } } : init;
+  return init.policy.kind === 'told' ? init : { ...init, policy: { ...init.policy, params: asked } };
 }
 
-function serve(ctx: Context<Internal>, init: InferenceInit, opened: OpenedPolicy): Behavior<Internal> {
-  const service = new Service(ctx, init, opened);
+function handlersOf(ctx: Context<Internal>, service: Service): Behavior<Internal> {
   return {
     handlers: {
       act: ({ requests }) => service.act(unpackRequests(requests)),
       release: ({ episodes }) => service.release(episodes),
       forget: () => service.forget(),
       loadWeights: ({ params }) => service.loadWeights(params),
+      told: ({ adapter }) => service.told(adapter),
       report: ({ replyTo }) => ctx.reply(replyTo, service.report()),
       serve: () => service.serve(),
     },
@@ -63,6 +70,7 @@ class Service {
   readonly #opened: OpenedPolicy;
   readonly #policy: Policy;
   readonly #maxWaitMs: number;
+  readonly #servedPath: string | undefined;
   readonly #rollouts: ActorRef<ActedEvent | EnvObserved>;
   readonly #totals = { calls: 0, turns: 0, busyMs: 0, idleMs: 0 };
   /** Last turn of each episode. */
@@ -75,11 +83,12 @@ class Service {
   /** Clock at the end of the last call. */
   #lastEnd: number | undefined;
 
-  constructor(ctx: Context<Internal>, { replyPath, maxWaitMs }: InferenceInit, opened: OpenedPolicy) {
+  constructor(ctx: Context<Internal>, { replyPath, servedPath, maxWaitMs }: InferenceInit, opened: OpenedPolicy) {
     this.#ctx = ctx;
     this.#opened = opened;
     this.#policy = opened.policy;
     this.#maxWaitMs = maxWaitMs;
+    this.#servedPath = servedPath;
     this.#rollouts = ctx.resolve<ActedEvent | EnvObserved>(replyPath);
   }
 
@@ -110,9 +119,22 @@ class Service {
     this.#schedule();
   }
 
-  loadWeights(params: ParamSet): void {
+  async loadWeights(params: ParamSet): Promise<void> {
     // Older ones may have waited in the mailbox while this incarnation asked for the newest.
-    if (params.version >= this.#policy.version) this.#policy.load(params);
+    if (params.version < this.#policy.version) return;
+    this.#policy.load(params);
+    await this.sayServed();
+  }
+
+  told(adapter: ServedAdapter): void {
+    this.#policy.told?.(adapter);
+  }
+
+  /** Says, to who waits for it, once the policy's server has the newest weights. */
+  async sayServed(): Promise<void> {
+    if (this.#servedPath === undefined || !this.#policy.serving) return;
+    const adapter = await this.#policy.serving();
+    await this.#ctx.resolve<ServedEvent>(this.#servedPath).tell({ type: 'served', adapter });
   }
 
   report(): InferenceReport {

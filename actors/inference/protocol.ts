@@ -3,11 +3,12 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { PolicySpec } from '../../src/policy/open-policy.ts';
 import type { ActRequest } from '../../src/policy/policy.ts';
+import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
 import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
-export type InferenceCommand = Act | Release | Forget | LoadWeights | Report;
+export type InferenceCommand = Act | Release | Forget | LoadWeights | Told | Report;
 
 /** Asks for actions. Answered by one or more `acted`, in any order. */
 export interface Act {
@@ -31,6 +32,18 @@ export interface Forget {
 export interface LoadWeights {
   readonly type: 'loadWeights';
   readonly params: ParamSet;
+}
+
+/** Tells of an adapter that another process had the policy's server load; turns are decided under it from now on. */
+export interface Told {
+  readonly type: 'told';
+  readonly adapter: ServedAdapter;
+}
+
+/** Event sent to `servedPath`: the policy's server has this adapter. */
+export interface ServedEvent {
+  readonly type: 'served';
+  readonly adapter: ServedAdapter;
 }
 
 export interface Report {
@@ -61,6 +74,8 @@ export interface InferenceInit extends Pick<RunConfig['rollout'], 'maxBatch' | '
   readonly replyPath: string;
   /** Path of the learner, asked for the newest weights after a restart; absent in a run that does not learn. */
   readonly learnerPath?: string | undefined;
+  /** Path of the actor that gets `served` for every version of a policy behind a server; absent where nobody needs it. */
+  readonly servedPath?: string | undefined;
 }
 
 /** Event sent to `replyPath`: turns were decided. */

@@ -34,6 +34,7 @@ import type { BrokenUpdate, GroupFinished, LearnerCommand, LearnerInit, SaveRepo
 
 /** Milliseconds that the scheduler may take to send the state of the run for a checkpoint. */
 const SNAPSHOT_MS = 30_000;
+const NO_BYTES = new Uint8Array();
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
@@ -127,7 +128,7 @@ class Learner {
 
   /** Publishes the weights. @returns their digest, where it is asked for */
   async publish(): Promise<string | undefined> {
-    const { paths, digests, trainer } = this.#init;
+    const { paths, digests, trainer, publishBytes } = this.#init;
     const { params } = this.#trainer;
     await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params });
     if (!digests) return undefined;
@@ -135,7 +136,8 @@ class Learner {
     const digest = digestOf(bytes);
     if (paths.weights !== undefined) {
       const { version } = params;
-      await this.#ctx.resolve<WeightsCommand>(paths.weights).tell({ type: 'publish', version, digest, bytes });
+      const sent = publishBytes ? bytes : NO_BYTES;
+      await this.#ctx.resolve<WeightsCommand>(paths.weights).tell({ type: 'publish', version, digest, bytes: sent });
     }
     return digest;
   }

@@ -5,6 +5,7 @@ import type { Group } from '../../src/core/trajectory.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/learner/trainer.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
+import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { ChatReading } from '../../src/reading/chat-codec.ts';
 import type { LearnerState } from '../../src/record/run-checkpoint.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
@@ -31,7 +32,8 @@ export interface Save {
 /** Asks for the current weights: a restarted inference actor has only those it was made with. */
 export interface Weights {
   readonly type: 'weights';
-  readonly replyTo: ReplyTo<ParamSet>;
+  /** Gets the weights, or the adapter by which a server has them. */
+  readonly replyTo: ReplyTo<ParamSet | ServedAdapter>;
 }
 
 export interface SaveReport {
@@ -109,6 +111,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     /** True in serial mode: all groups are handed over again after a checkpoint. */
     readonly barrier: boolean;
   };
+  /** True where the weights themselves go to other machines, not only their digest: none behind a server needs them. */
+  readonly publishBytes: boolean;
   /** Paths of others; `weights` where they are announced to other machines. */
   readonly paths: { readonly inference: string; readonly scheduler: string; readonly weights?: string | undefined };
 }

@@ -19,17 +19,21 @@ export interface EpisodeFacts {
 }
 
 /** @returns says what is wrong with a group's episodes; undefined where nothing is */
-export function episodeCheck(facts: EpisodeFacts): (trajectories: readonly Trajectory[]) => string | undefined {
-  return (trajectories) => {
+export function episodeCheck(facts: EpisodeFacts): EpisodeCheck {
+  return (trajectories, isTrained) => {
     for (const one of trajectories) {
-      const why = oddEpisode(one, facts);
+      const why = oddEpisode(one, facts, isTrained);
       if (why !== undefined) return why;
     }
-    return unreadable(trajectories, facts);
+    const isDecided = trajectories.every(({ turns }) => turns.every(({ decision }) => decision !== undefined));
+    return isDecided ? unreadable(trajectories, facts) : undefined;
   };
 }
 
-function oddEpisode(one: Trajectory, { env, decoder }: EpisodeFacts): string | undefined {
+/** Check of a group's episodes. @param isTrained false where they are only evaluated */
+export type EpisodeCheck = (trajectories: readonly Trajectory[], isTrained: boolean) => string | undefined;
+
+function oddEpisode(one: Trajectory, { env, decoder }: EpisodeFacts, isTrained: boolean): string | undefined {
   const { turns, horizon, end, success, actionTable, finalObservation } = one;
   const [low, high] = env.rewardRange;
   const used = turnsUsed(turns);
@@ -46,6 +50,7 @@ function oddEpisode(one: Trajectory, { env, decoder }: EpisodeFacts): string | u
     if (partial && t === turns.length - 1) return 'an episode that ends within an action';
     if (actions.length > ACTION_LIMITS.count) return `${actions.length} listed actions`;
     if (untrained) return 'a turn that is not to be trained on';
+    if (!decision && !isTrained) continue; // where a server sampled at another temperature
     if (decision?.kind !== decoder) return `a decision of kind ${decision?.kind}, this policy's are ${decoder}`;
     if (decision.kind === 'choice' && actionTable[actions[decision.choice]!] !== action) {
       return `action '${action.slice(0, 40)}' was not the chosen one`;

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
+import type { ServedAdapter } from '../policy/served-adapters.ts';
 import type { Identity } from '../record/run-checkpoint.ts';
 import { firstIssue } from '../record/trajectory-schema.ts';
 import { packageRoot } from '../runtime/thread.ts';
@@ -39,6 +40,8 @@ export interface Announcement {
   readonly bytes: number;
   /** Place of the weights, where they are too large for the broker. */
   readonly where?: WeightsSource | undefined;
+  /** Adapter by which a generation server has these weights: workers ask it, and need none. */
+  readonly adapter?: Omit<ServedAdapter, 'version'> | undefined;
   /** True once training has ended for good. */
   readonly ended: boolean;
   /** Names of workers of which nothing is taken any more. */
@@ -65,6 +68,7 @@ const announcementSchema = z.looseObject({
       partBytes: count.min(1),
     })
     .optional(),
+  adapter: z.looseObject({ name: z.string().max(200).optional(), folder: z.string().max(4096) }).optional(),
   ended: z.boolean(),
   shutOut: z.array(z.string()).optional(),
 });

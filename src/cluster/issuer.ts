@@ -5,8 +5,8 @@
 import type { Clock } from '../core/clock.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import type { GroupTicket } from '../core/ticket.ts';
-import type { Trajectory } from '../core/trajectory.ts';
 import type { Broker, StoredResult } from './broker.ts';
+import type { EpisodeCheck } from './episode-check.ts';
 import { decodeResult, encodeTicket, type GroupResult } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
 
@@ -19,7 +19,7 @@ export interface IssuerOptions {
   /** Called with each result that counts. */
   readonly onResult: (result: GroupResult) => void;
   /** Says what is wrong with the episodes of a result (`episodeCheck`); undefined where nothing is. */
-  readonly check?: ((trajectories: readonly Trajectory[]) => string | undefined) | undefined;
+  readonly check?: EpisodeCheck | undefined;
   /** Says what is wrong with a result that looks right, where this one is to be played again here; undefined where it is not. */
   readonly verify?: ((result: GroupResult) => Promise<string | undefined> | undefined) | undefined;
   /** Called with a worker that has sent too many results in a row that cannot be believed: nothing of it is taken any more. */
@@ -179,7 +179,7 @@ export class TicketIssuer {
       worker = result.worker;
       this.#checkWorker(worker);
       this.#checkLineage(result);
-      const why = this.#of.check?.(result.trajectories);
+      const why = this.#of.check?.(result.trajectories, one.ticket.purpose.name === 'train');
       if (why !== undefined) throw new LongplayError('REMOTE_FAILED', why);
       const verdict = this.#of.verify?.(result);
       if (verdict) this.#verified(one, result, verdict);

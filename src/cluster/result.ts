@@ -127,7 +127,11 @@ function oddTrajectory(
   if (turns.length === 0 || turnsUsed(turns) > asked.horizon)
     return `${turnsUsed(turns)} turns under horizon ${horizon}`;
   for (const { decision } of turns) {
-    if (!decision) return 'a turn without a decision';
+    if (!decision) {
+      // A server's log-probabilities are those of temperature 1: what is evaluated otherwise is not for training.
+      if (asked.purpose.name !== 'train') continue;
+      return 'a turn without a decision';
+    }
     const logprobs = decision.kind === 'choice' ? [decision.logprob] : decision.logprobs;
     for (const logprob of logprobs)
       if (!(logprob <= 0 && logprob > Number.NEGATIVE_INFINITY)) return `log-probability ${logprob}`;

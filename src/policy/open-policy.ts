@@ -13,18 +13,29 @@ import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
+import { type OwnAdapterOptions, OwnAdapters, type ServedAdapter, ToldAdapters } from './served-adapters.ts';
 import { ServerPolicy, type ServerPolicyOptions } from './server-policy.ts';
 import { WindowPolicy } from './window-policy.ts';
 
 /** Policy that answers in this process; plain data. */
-export type PolicySpec = LocalPolicySpec | ServerPolicySpec | { readonly kind: 'random' };
+export type PolicySpec = LocalPolicySpec | ServerPolicySpec | ToldPolicySpec | { readonly kind: 'random' };
 
-/** Policy whose tokens a server samples under our adapters. */
-export interface ServerPolicySpec extends Omit<ServerPolicyOptions, 'codec' | 'client' | 'maxBatch' | 'endTokens'> {
-  readonly kind: 'server';
+/** Policy whose tokens a server samples. */
+interface SampledPolicySpec extends Pick<ServerPolicyOptions, 'maxTokens' | 'attempts' | 'retryMs'> {
   readonly server: GenerationOptions;
   readonly chat: ChatReading;
+}
+
+/** Policy whose tokens a server samples under our adapters. */
+export interface ServerPolicySpec extends SampledPolicySpec, Omit<OwnAdapterOptions, 'client'> {
+  readonly kind: 'server';
   readonly params: ParamSet;
+}
+
+/** Policy whose tokens a server samples under adapters that another process has loaded: it needs no weights. */
+export interface ToldPolicySpec extends SampledPolicySpec {
+  readonly kind: 'told';
+  readonly adapter: ServedAdapter;
 }
 
 /** Policy with weights of its own. */
@@ -63,11 +74,15 @@ export async function openPolicy(
   if (spec.kind === 'random') {
     return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
-  if (spec.kind === 'server') {
-    const { server, chat, params, kind: _, ...options } = spec;
-    const codec = openChatCodec(chat);
+  if (spec.kind === 'server' || spec.kind === 'told') {
+    const { server, chat, maxTokens, attempts, retryMs } = spec;
+    const { endTokens, contextTokens: maxPositions } = chat;
     const client = openGenerationClient(server);
-    const policy = new ServerPolicy({ ...options, codec, client, maxBatch, endTokens: chat.endTokens }, params);
+    const adapters =
+      spec.kind === 'told' ? new ToldAdapters(client, spec.adapter) : new OwnAdapters({ ...spec, client }, spec.params);
+    const codec = openChatCodec(chat);
+    const read = { codec, client, adapters, maxPositions, endTokens };
+    const policy = new ServerPolicy({ ...read, maxTokens, maxBatch, attempts, retryMs });
     return { policy, engine: `${server.api} at ${server.url}`, computing: { ms: 0 }, close: async () => {} };
   }
   const { model: config, decoder, masked, maxTokens, cacheOnUpdate, params, chat } = spec;

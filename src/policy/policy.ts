@@ -8,6 +8,7 @@ import type { Decision, ModelResponse, TurnStages } from '../core/trajectory.ts'
 import type { ParamSet } from '../model/parameters.ts';
 import type { NextTurn } from '../reading/follow.ts';
 import type { RenderedPrompt } from '../reading/outside.ts';
+import type { ServedAdapter } from './served-adapters.ts';
 
 /** Prompt that a client rendered itself, in place of an observation; nothing is remembered of it. */
 export interface GivenPrompt extends RenderedPrompt {
@@ -72,6 +73,10 @@ export interface Policy {
    * @throws {UserError} BAD_WEIGHTS when they do not fit the model
    */
   load(params: ParamSet): void;
+  /** Takes note of an adapter that another process had a server load; of a policy behind one. */
+  told?(adapter: ServedAdapter): void;
+  /** Resolves with the newest adapter once the server has it; of a policy behind one. @throws {LongplayError} REMOTE_FAILED */
+  serving?(): Promise<ServedAdapter>;
   /**
    * Queues turns; they join the next call.
    * @returns those that cannot be decided: without a list to choose from, or longer than the model reads

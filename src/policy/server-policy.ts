@@ -1,65 +1,43 @@
 /**
  * Policy whose tokens a generation server samples, under adapters that a learner here trains.
  *
- * Every version of the adapter is written to a folder of its own and loaded under a name that is never used again: a
- * server's caches go by name, and a decision's version is the one its name stands for. A request names the newest adapter
- * that is loaded when it is sent; within a turn the version never changes, between turns of an episode it may. Old
- * adapters are unloaded once no request names them and none that may still be trained on will.
- *
- * Life of a version: written to `<name>.tmp` → synced and renamed → loaded by the server → named by requests → too old to be
- * trained on and named by none → unloaded → its folder removed.
+ * A request names the newest adapter that is loaded when it is sent (`served-adapters.ts`); within a turn the version never changes,
+ * between turns of an episode it may.
  *
  * Requests run beside each other and beside the actor's handlers. So an answer may come for an episode that was released
  * meanwhile, or forgotten and opened anew under the same number: it counts only while its member is the same object and has
  * not been asked again.
  */
-import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { LongplayError, messageOf } from '../core/errors.ts';
+import { LongplayError } from '../core/errors.ts';
 import { seedFrom } from '../core/rng.ts';
 import type { Decision, ModelResponse } from '../core/trajectory.ts';
-import type { LoraConfig, ModelConfig } from '../model/config.ts';
-import { checkParams, type ParamSet } from '../model/parameters.ts';
-import { ADAPTER_WEIGHTS, writeAdapter } from '../pretrained/adapter.ts';
+import type { ParamSet } from '../model/parameters.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
-import { makeFolder } from '../record/atomic-file.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
 import { type Acted, type ActRequest, type Policy, tooLong, type Unanswered } from './policy.ts';
+import { type Adapters, pause, type ServedAdapter } from './served-adapters.ts';
 
-/** Model, codec, server and limits of a server policy. */
+/** Codec, server and limits of a server policy. */
 export interface ServerPolicyOptions {
-  readonly config: ModelConfig & { readonly adapter: LoraConfig };
   readonly codec: Codec;
+  /** Longest sequence that the model reads, in tokens. */
+  readonly maxPositions: number;
   /** Connection to the server; one attempt a call, the attempts are counted here. */
   readonly client: GenerationClient;
-  /** Folder for adapters, on a path that the server sees too. */
-  readonly adapters: string;
-  /** Base model's path or name, for the adapters' own record. */
-  readonly baseModel: string;
+  /** Adapters that the server has. */
+  readonly adapters: Adapters;
   /** Ids that end an answer beside the codec's own, by the model's generation config. */
   readonly endTokens: readonly number[];
   /** Longest answer, in tokens. */
   readonly maxTokens: number;
   /** Requests in flight at most. */
   readonly maxBatch: number;
-  /** Versions that a trained decision may be behind. */
-  readonly maxLag: number;
-  /** Times one turn, or one adapter, is tried. */
+  /** Times one turn is tried. */
   readonly attempts: number;
   /** Milliseconds before a second attempt; doubled for each further one. */
   readonly retryMs: number;
-}
-
-/** Version of the weights that the server can sample under. */
-interface Published {
-  readonly version: number;
-  /** Name of the adapter; undefined for the base alone, whose adapter would change nothing. */
-  readonly name: string | undefined;
-  /** Place of its files, for a server that was restarted and has to load them again. */
-  readonly folder: string;
 }
 
 /** Running episode. */
@@ -79,41 +57,37 @@ interface Answered {
 export class ServerPolicy implements Policy {
   readonly maxBatch: number;
   readonly #options: ServerPolicyOptions;
-  /** Run id in every name: another run, and this one after a restart, has other names. */
-  readonly #run = randomUUID().slice(0, 8);
   readonly #members = new Map<number, Member>();
   /** Turns that wait for a place among the requests in flight. */
   readonly #queue: { readonly member: Member; readonly request: ActRequest }[] = [];
   readonly #flights = new Map<number, Promise<void>>();
-  /** Requests in flight under each adapter: it must not be unloaded under them. */
-  readonly #users = new Map<Published, number>();
-  /** Adapters that the server has, oldest first. */
-  readonly #published: Published[] = [];
   /** Answers that came since the last step. */
   #acted: Answered[] = [];
   /** First error of a request whose attempts are used up; the next step throws it. */
   #failure: unknown;
-  #params: ParamSet;
-  /** Publication under way: one at a time, or two would write and load the same version. */
-  #publishing: Promise<void> | undefined;
   #tokens = 0;
   #flight = 0;
 
-  constructor(options: ServerPolicyOptions, params: ParamSet) {
+  constructor(options: ServerPolicyOptions) {
     this.#options = options;
     this.maxBatch = options.maxBatch;
-    checkParams(options.config, params);
-    this.#params = params;
   }
 
   /** Takes new weights; requests are sent under them once the server has loaded them. */
   load(params: ParamSet): void {
-    checkParams(this.#options.config, params);
-    this.#params = params;
+    this.#options.adapters.load(params);
+  }
+
+  told(adapter: ServedAdapter): void {
+    this.#options.adapters.told(adapter);
+  }
+
+  serving(): Promise<ServedAdapter> {
+    return this.#options.adapters.newest();
   }
 
   get version(): number {
-    return this.#params.version;
+    return this.#options.adapters.version;
   }
 
   get waiting(): number {
@@ -132,7 +106,7 @@ export class ServerPolicy implements Policy {
   }
 
   submit(requests: readonly ActRequest[]): readonly Unanswered[] {
-    const { codec, config } = this.#options;
+    const { codec, maxPositions } = this.#options;
     const refused: Unanswered[] = [];
     for (const request of requests) {
       const { episode, given } = request;
@@ -143,8 +117,8 @@ export class ServerPolicy implements Policy {
       this.#members.set(episode, member);
       // Refused here: the server would refuse each attempt, and the run would end for one episode.
       const length = transcript.prompt.tokens.length + transcript.tokens.length;
-      if (length >= config.maxPositions) {
-        refused.push({ episode, message: tooLong(length + 1, config.maxPositions) });
+      if (length >= maxPositions) {
+        refused.push({ episode, message: tooLong(length + 1, maxPositions) });
         continue;
       }
       member.request = request;
@@ -171,7 +145,7 @@ export class ServerPolicy implements Policy {
   async step(): Promise<readonly Acted[]> {
     if (this.waiting === 0) return [];
     // Waits for the server to have the newest adapter, so no turn is ever sent under weights older than those at hand.
-    const current = await this.#newest();
+    const current = await this.serving();
     while (this.#queue.length > 0 && this.#flights.size < this.maxBatch) {
       const { member, request } = this.#queue.shift()!;
       if (this.#awaits(member, request)) this.#send(member, request, current);
@@ -187,11 +161,7 @@ export class ServerPolicy implements Policy {
 
   async dispose(): Promise<void> {
     await Promise.allSettled(this.#flights.values()); // or they would fail under an adapter that is gone
-    for (const { name, folder } of this.#published) {
-      if (name !== undefined) await this.#options.client.unload(name).catch(() => {});
-      rmSync(folder, { recursive: true, force: true });
-    }
-    this.#published.length = 0;
+    await this.#options.adapters.dispose();
   }
 
   // --- requests -------------------------------------------------------------------------------------------------
@@ -202,9 +172,10 @@ export class ServerPolicy implements Policy {
   }
 
   /** Sends one turn. Its answer is kept only if the episode still waits for it when it comes. */
-  #send(member: Member, request: ActRequest, adapter: Published): void {
+  #send(member: Member, request: ActRequest, adapter: ServedAdapter): void {
     const flight = this.#flight++;
-    this.#users.set(adapter, (this.#users.get(adapter) ?? 0) + 1);
+    const { adapters } = this.#options;
+    adapters.begin(adapter);
     const work = this.#ask(member, request, adapter)
       .then((acted) => {
         if (this.#awaits(member, request)) this.#acted.push({ member, acted });
@@ -214,7 +185,7 @@ export class ServerPolicy implements Policy {
       })
       .finally(() => {
         this.#flights.delete(flight);
-        this.#users.set(adapter, this.#users.get(adapter)! - 1);
+        adapters.end(adapter);
       });
     this.#flights.set(flight, work);
   }
@@ -223,12 +194,13 @@ export class ServerPolicy implements Policy {
    * Asks the server for one turn, with attempts: milliseconds between them double from `retryMs` on.
    * @throws {LongplayError} REMOTE_FAILED with the last reason
    */
-  async #ask(member: Member, request: ActRequest, adapter: Published): Promise<Acted> {
-    const { codec, client, maxTokens, endTokens, attempts, retryMs } = this.#options;
+  async #ask(member: Member, request: ActRequest, first: ServedAdapter): Promise<Acted> {
+    const { codec, client, adapters, maxTokens, endTokens, attempts, retryMs } = this.#options;
     const { episode, turn, samplingSeed, temperature } = request;
     const { transcript } = member;
     // Ids, never text: the server must read what was sampled before, token for token. A copy, since the transcript grows.
     const ids = [...transcript.prompt.tokens, ...transcript.tokens];
+    let adapter = first;
     let last = '';
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(retryMs * 2 ** (attempt - 1));
@@ -246,8 +218,7 @@ export class ServerPolicy implements Policy {
           return this.#finish(member, request, adapter, answer.tokens, answer.logprobs, ids.length);
         }
         last = answer.kind === 'aborted' ? 'the server broke the answer off' : `the server does not know ${name}`;
-        // It was restarted: the folder is still there, and the name still stands for it.
-        if (answer.kind === 'unknown-adapter' && name !== undefined) await client.load(name, adapter.folder);
+        if (answer.kind === 'unknown-adapter') adapter = await adapters.again(adapter);
       } catch (thrown) {
         // Anything else is a bug of ours: no attempt would mend it.
         if (!(thrown instanceof LongplayError)) throw thrown;
@@ -264,7 +235,7 @@ export class ServerPolicy implements Policy {
   #finish(
     { transcript }: Member,
     { episode, turn, temperature }: ActRequest,
-    { version }: Published,
+    { version }: ServedAdapter,
     tokens: readonly number[],
     logprobs: readonly number[],
     promptTokens: number,
@@ -293,74 +264,4 @@ export class ServerPolicy implements Policy {
     // was sampled otherwise is played and not kept for training.
     return { episode, turn, action, response, ...(temperature === 1 ? { decision } : {}) };
   }
-
-  // --- adapters -------------------------------------------------------------------------------------------------
-
-  /** Newest adapter, loaded. */
-  async #newest(): Promise<Published> {
-    while (this.#published.at(-1)?.version !== this.#params.version) {
-      this.#publishing ??= this.#publish(this.#params).finally(() => {
-        this.#publishing = undefined;
-      });
-      await this.#publishing;
-    }
-    return this.#published.at(-1)!;
-  }
-
-  /** Writes an adapter, has the server load it, and retires older ones. @throws {LongplayError} REMOTE_FAILED */
-  async #publish(params: ParamSet): Promise<void> {
-    const { config, client, adapters, baseModel, attempts, retryMs } = this.#options;
-    const { version, values } = params;
-    const name = `lp-${this.#run}-v${version}`;
-    const folder = join(adapters, name);
-    // B starts at zero, so the adapter of a fresh run changes nothing: the base alone gives the same numbers, and is
-    // there before anything is loaded.
-    const changes = Object.entries(values).some(([key, data]) => key.includes('.lora_B.') && data.some((x) => x !== 0));
-    if (!changes) {
-      this.#published.push({ version, name: undefined, folder });
-      return;
-    }
-    makeFolder(adapters);
-    // Beside, synced and renamed: a server on another machine may read the folder as soon as its name is there.
-    const unfinished = `${folder}.tmp`;
-    writeAdapter(unfinished, config, values, baseModel);
-    const fd = openSync(join(unfinished, ADAPTER_WEIGHTS), 'r');
-    fsyncSync(fd);
-    closeSync(fd);
-    renameSync(unfinished, folder);
-    let last = '';
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      if (attempt > 0) await pause(retryMs * 2 ** (attempt - 1));
-      try {
-        await client.load(name, folder);
-        this.#published.push({ version, name, folder });
-        await this.#retire();
-        return;
-      } catch (thrown) {
-        last = messageOf(thrown);
-      }
-    }
-    // Not among those that `dispose` takes away, though a load whose answer was lost may have happened.
-    await client.unload(name).catch(() => {});
-    rmSync(folder, { recursive: true, force: true });
-    throw new LongplayError('REMOTE_FAILED', `the server loads no adapter from ${folder}: ${last}`);
-  }
-
-  /** Retires adapters: unloads those without a request under way that are too old to be trained on. */
-  async #retire(): Promise<void> {
-    const { client, maxLag } = this.#options;
-    const newest = this.#published.at(-1)!;
-    for (const old of [...this.#published]) {
-      if (old === newest || old.version >= newest.version - maxLag || (this.#users.get(old) ?? 0) > 0) continue;
-      this.#published.splice(this.#published.indexOf(old), 1);
-      this.#users.delete(old);
-      if (old.name === undefined) continue;
-      await client.unload(old.name).catch(() => {});
-      rmSync(old.folder, { recursive: true, force: true });
-    }
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

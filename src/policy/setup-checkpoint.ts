@@ -7,10 +7,11 @@ import { seedFrom } from '../core/rng.ts';
 import { ALL_PROJECTIONS, type LoraConfig, type ModelConfig } from '../model/config.ts';
 import { drawParameters, type ParamSet, parameterSpecs, weightSpecs } from '../model/parameters.ts';
 import { readAdapter } from '../pretrained/adapter.ts';
-import { openModel, type PretrainedModel } from '../pretrained/folder.ts';
+import { openModel, type PretrainedFacts, type PretrainedModel, readModelFacts } from '../pretrained/folder.ts';
 import { frozenAs } from '../pretrained/quantize.ts';
 import { readWeight } from '../pretrained/shards.ts';
 import type { ChatReading } from '../reading/chat-codec.ts';
+import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, runStateOf } from '../record/run-checkpoint.ts';
@@ -33,19 +34,7 @@ export function setUpCheckpointPolicy<R, H>(
 ): PolicySetup<R, H> {
   const { policy, learner } = config;
   const pretrained = openModel(pathOf(config), policy.chat.contextTokens);
-  const chat: ChatReading = {
-    folder: pretrained.folder,
-    vocabSize: pretrained.config.vocabSize,
-    endTokens: pretrained.endTokens,
-    world: prompt,
-    format: policy.chat.format,
-    listActions: policy.chat.listActions,
-    ...(policy.chat.system === undefined ? {} : { system: policy.chat.system }),
-    stop: policy.chat.stop,
-    contextTokens: pretrained.config.maxPositions,
-    // Kept free at the end of the context, or an episode would fill it and have no room to answer.
-    answerTokens: policy.maxTokens,
-  };
+  const chat = chatReadingOf(config, prompt, pretrained);
   const codec = codecOf({}, chat);
   const start = policy.adapter.init === undefined ? undefined : readAdapter(policy.adapter.init, pretrained.config);
   // Quantised once per base, in a folder beside the runs, which all of them share.
@@ -67,6 +56,44 @@ export function setUpCheckpointPolicy<R, H>(
       ? { version: 0, values: runStateOf(initial, identity).params.values }
       : firstParams(config, model, pretrained, start?.values));
   return { codec, chat, model, identity, params, saved, notices: noticesOf(pretrained) };
+}
+
+/** Reader of a language model's episodes on a machine that has no weights of it: a server elsewhere samples. */
+export interface ReaderSetup {
+  readonly codec: Codec;
+  readonly chat: ChatReading;
+  /** Identity without base and adapter, which only the learner has. */
+  readonly identity: Identity;
+}
+
+/**
+ * Sets up what reads and writes the episodes of a policy behind a server, from the model's tokenizer and `config.json` alone.
+ * @throws {UserError} BAD_CHECKPOINT for a folder that cannot be used
+ */
+export function setUpReader(config: RunConfig, prompt: WorldPrompt): ReaderSetup {
+  const { policy, learner, env } = config;
+  const facts = readModelFacts(pathOf(config), policy.chat.contextTokens);
+  const chat = chatReadingOf(config, prompt, facts);
+  const codec = codecOf({}, chat);
+  const model = { ...facts.config, valueHead: learner.valueCoef > 0 };
+  const { decoder } = policy;
+  return { codec, chat, identity: { env: env.id, view: codec.id, vocabulary: codec.hash, decoder, model } };
+}
+
+function chatReadingOf(
+  { policy: { chat, maxTokens } }: RunConfig,
+  world: WorldPrompt,
+  { folder, config, endTokens }: PretrainedFacts,
+): ChatReading {
+  return {
+    ...{ folder, vocabSize: config.vocabSize, endTokens, world },
+    ...{ format: chat.format, listActions: chat.listActions },
+    ...(chat.system === undefined ? {} : { system: chat.system }),
+    stop: chat.stop,
+    contextTokens: config.maxPositions,
+    // Kept free at the end of the context, or an episode would fill it and have no room to answer.
+    answerTokens: maxTokens,
+  };
 }
 
 /** Notice of sampling that a model folder asks for and that is not done: it would change what is trained on. */

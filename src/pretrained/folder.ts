@@ -12,16 +12,20 @@ import { type Json, readModelConfig } from './model-config.ts';
 import { findShards, type Shards } from './shards.ts';
 import { BpeTokenizer } from './tokenizer.ts';
 
-/** Pretrained model and the places of its weights, none of which is read yet. */
-export interface PretrainedModel {
+/** Pretrained model as its folder describes it. */
+export interface PretrainedFacts {
   /** Absolute path of the folder. */
   readonly folder: string;
   readonly config: ModelConfig;
-  readonly shards: Shards;
   /** Ids that end a turn, by `generation_config.json` and `config.json`; empty where neither says. */
   readonly endTokens: readonly number[];
   /** Sampling that `generation_config.json` asks for, e.g. `temperature 0.7`; none of it is done here. */
   readonly sampling: readonly string[];
+}
+
+/** Pretrained model and the places of its weights, none of which is read yet. */
+export interface PretrainedModel extends PretrainedFacts {
+  readonly shards: Shards;
 }
 
 /** Values at which a key of sampling changes nothing. */
@@ -35,11 +39,11 @@ const NEUTRAL: Readonly<Record<string, number>> = {
 };
 
 /**
- * Opens the model of a folder and checks that its weights are all there, in the right shapes.
+ * Reads what a model's folder says about it. Its weights need not be there.
  * @param maxPositions longest sequence wanted; the model's own limit by default
  * @throws {UserError} BAD_CHECKPOINT naming the file or the field
  */
-export function openModel(folder: string, maxPositions?: number): PretrainedModel {
+export function readModelFacts(folder: string, maxPositions?: number): PretrainedFacts {
   const path = resolve(folder);
   if (!existsSync(path) || !statSync(path).isDirectory()) {
     throw new UserError(
@@ -49,6 +53,21 @@ export function openModel(folder: string, maxPositions?: number): PretrainedMode
   }
   const json = readJson(path, 'config.json');
   const config = readModelConfig(json, join(path, 'config.json'), maxPositions);
+  const generation = existsSync(join(path, 'generation_config.json')) ? readJson(path, 'generation_config.json') : {};
+  const sampling = Object.entries(NEUTRAL)
+    .filter(([key, neutral]) => typeof generation[key] === 'number' && generation[key] !== neutral)
+    .map(([key]) => `${key} ${generation[key]}`);
+  return { folder: path, config, endTokens: endTokens(generation.eos_token_id ?? json.eos_token_id), sampling };
+}
+
+/**
+ * Opens the model of a folder and checks that its weights are all there, in the right shapes.
+ * @param maxPositions longest sequence wanted; the model's own limit by default
+ * @throws {UserError} BAD_CHECKPOINT naming the file or the field
+ */
+export function openModel(folder: string, maxPositions?: number): PretrainedModel {
+  const facts = readModelFacts(folder, maxPositions);
+  const { folder: path, config } = facts;
   const shards = findShards(path);
   for (const { name, shape } of weightSpecs(config)) {
     const stored = shards.weights.get(name);
@@ -70,11 +89,7 @@ export function openModel(folder: string, maxPositions?: number): PretrainedMode
       `${path}: weight ${extra} is no part of the model that config.json describes`,
     );
   }
-  const generation = existsSync(join(path, 'generation_config.json')) ? readJson(path, 'generation_config.json') : {};
-  const sampling = Object.entries(NEUTRAL)
-    .filter(([key, neutral]) => typeof generation[key] === 'number' && generation[key] !== neutral)
-    .map(([key]) => `${key} ${generation[key]}`);
-  return { folder: path, config, shards, endTokens: endTokens(generation.eos_token_id ?? json.eos_token_id), sampling };
+  return { ...facts, shards };
 }
 
 /** Tokenizer of a model and, where it has one, its chat template. */

@@ -1,11 +1,13 @@
 /** Work for a run on another machine: takes its tickets until it ends. */
 import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { startWorker } from '../../actors/tree.ts';
 import { type Broker, LEASE_MS, nothingPrepared } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
+import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import { remoteHostsAt } from './env-hosts.ts';
 import { resolvedEnvId, worldUrl } from './find-world.ts';
@@ -24,6 +26,8 @@ export interface WorkOptions {
   readonly slots?: number | undefined;
   /** Path of the world's module on this machine, where the run has a user's own. */
   readonly env?: string | undefined;
+  /** Model's folder on this machine, where the run's policy is behind a server; default: the run's own path. Weights need not be there. */
+  readonly model?: string | undefined;
   readonly onNotice?: ((message: string) => void) | undefined;
   /** Ends the work early; what it holds goes to others. */
   readonly interrupt?: AbortSignal | undefined;
@@ -58,6 +62,9 @@ export async function work(options: WorkOptions): Promise<void> {
       onNotice,
     });
     try {
+      const { kind, server } = config.policy;
+      if (kind === 'server')
+        onNotice(`answers come from ${server.url}, with the key in ${server.apiKeyEnv} where it is set`);
       onNotice(`${name} plays up to ${slots} groups of run '${run}' (update ${announcement.version})`);
       const interrupted = new Promise<void>((resolve) => {
         interrupt?.addEventListener('abort', () => resolve(), { once: true });
@@ -87,7 +94,7 @@ async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promis
 }
 
 /** Configuration of the run, with the world as this machine has it. A module's path is never taken from elsewhere. */
-function configOf({ config: theirs, identity }: Announcement, { run, env }: WorkOptions) {
+function configOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
   const config = checkRunConfig(theirs, `run '${run}'`);
   const own = typeof identity.world === 'string';
   if (own && env === undefined) {
@@ -102,5 +109,9 @@ function configOf({ config: theirs, identity }: Announcement, { run, env }: Work
       `run '${run}' has the world '${config.env.id}' of this package; leave --env out`,
     );
   }
-  return own ? { ...config, env: { ...config.env, id: resolvedEnvId(env!, process.cwd()) } } : config;
+  if (config.policy.kind !== 'server' && model !== undefined) {
+    throw new UserError('BAD_ARGUMENT', `run '${run}' has no policy behind a server; leave --model out`);
+  }
+  const found = model === undefined ? config : { ...config, policy: { ...config.policy, path: resolve(model) } };
+  return own ? { ...found, env: { ...config.env, id: resolvedEnvId(env!, process.cwd()) } } : found;
 }

@@ -9,7 +9,7 @@ import { deflateRawSync, deflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifierOf } from '../../actors/cluster/verifier.ts';
 import { startRun } from '../../actors/tree.ts';
-import { episodeCheck } from '../../src/cluster/episode-check.ts';
+import { type EpisodeCheck, episodeCheck } from '../../src/cluster/episode-check.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { decodeResult, encodeResult, type GroupResult } from '../../src/cluster/result.ts';
@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 interface Honest {
   readonly result: GroupResult;
   readonly vocabSize: number;
-  readonly check: (trajectories: readonly Trajectory[]) => string | undefined;
+  readonly check: EpisodeCheck;
   readonly env: Env;
 }
 let honest: Honest[];
@@ -66,7 +66,7 @@ beforeAll(async () => {
 async function refusal({ result, vocabSize, check, env }: Honest, bytes: Uint8Array): Promise<string | undefined> {
   try {
     const decoded = decodeResult(bytes, result.ticket, vocabSize);
-    return check(decoded.trajectories) ?? (await verifierOf(1, async () => env)(decoded));
+    return check(decoded.trajectories, true) ?? (await verifierOf(1, async () => env)(decoded));
   } catch (thrown) {
     if (thrown instanceof LongplayError) return thrown.message;
     throw thrown;

@@ -14,6 +14,7 @@ import { openEngine } from '../../src/engine/open.ts';
 import type { LoraConfig, ModelConfig } from '../../src/model/config.ts';
 import { drawParameters, type ParamSet, parameterSpecs } from '../../src/model/parameters.ts';
 import { CachedPolicy } from '../../src/policy/cached-policy.ts';
+import { OwnAdapters } from '../../src/policy/served-adapters.ts';
 import { ServerPolicy } from '../../src/policy/server-policy.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
 import { frozenAs, type Quantize } from '../../src/pretrained/quantize.ts';
@@ -145,7 +146,8 @@ describe.each(['vllm', 'sglang'] as const)('a %s server', (api) => {
       open: (maxBatch = 64) => {
         faults();
         const adapters = mkdtempSync(join(folder, 'adapters-'));
-        return new ServerPolicy({ ...options, adapters, maxBatch }, zero);
+        const own = new OwnAdapters({ ...options, adapters }, zero);
+        return new ServerPolicy({ ...options, adapters: own, maxPositions: config.maxPositions, maxBatch });
       },
       env,
       writesFreely: true,

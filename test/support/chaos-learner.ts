@@ -125,6 +125,7 @@ await spawnWeights(system, {
   digests: own,
   http: { above: options.httpAbove ?? 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
   sync: () => journal.sync(),
+  isServed: false,
 });
 const tickets = await spawnTickets(
   system,

@@ -13,6 +13,7 @@ interface WorkerFlags {
   readonly slots?: number;
   readonly envs?: number;
   readonly env?: string;
+  readonly model?: string;
   readonly creds?: string;
   readonly relay?: string;
 }
@@ -31,6 +32,10 @@ export function worker(program: Command): void {
       wholeNumber(1, MOST.threads),
     )
     .option('--env <path>', "the world's module on this machine, where the run has its user's own")
+    .option(
+      '--model <folder>',
+      "the model's folder on this machine, where the run's policy is behind a server: tokenizer and config.json are enough",
+    )
     .option('--relay <address>', 'host[:port] by which other workers reach this machine, to hand large weights on')
     .option(
       '--creds <file>',
@@ -38,7 +43,8 @@ export function worker(program: Command): void {
     )
     .action((url: string, { creds, envs: places, ...flags }: WorkerFlags, command: Command) =>
       runCommand(async () => {
-        if (places !== undefined) refuseFlags(command, ['slots', 'relay'], 'a machine with --envs plays no groups');
+        if (places !== undefined)
+          refuseFlags(command, ['slots', 'relay', 'model'], 'a machine with --envs plays no groups');
         const credentials = findCredentials(creds);
         const onNotice = (line: string) => err.line(line);
         const interrupt = onInterrupt(onNotice, 'giving back what is played here');
