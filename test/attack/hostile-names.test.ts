@@ -7,8 +7,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { statusLines } from '../../src/cli/commands/cluster.ts';
 import { commandLine } from '../../src/cli/program.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
+import type { ClusterStatus } from '../../src/run/cluster-status.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { HOSTILE } from '../support/hostile-names-world.ts';
 import { temporaryFolder } from '../support/small-run.ts';
@@ -115,5 +117,19 @@ describe('hostile names', () => {
     expectHarmless(said, args[0]!);
     expect((said.stdout + said.stderr).length).toBeGreaterThan(20); // something was said
     if (json) for (const line of said.stdout.trimEnd().split('\n')) expect(() => JSON.parse(line), line).not.toThrow();
+  });
+
+  it('are harmless where other machines have them: the status of a run', async () => {
+    const report = { slots: 1, held: 0, groupsPerSecond: 1, tokensPerSecond: 1, version: 1, finished: 1 };
+    const worker = { ...report, name: LONG, state: 'here', silentMs: 1, refused: 0, lag: 0 };
+    const load = { queued: 0, held: 0, results: 0, resultBytes: 0, roundTripMs: 1 };
+    const about = { version: 1, weightBytes: 1, ended: false, life: 1, maxLag: 1 };
+    const status = { run: LONG, world: LONG, ...about, load, workers: [worker, worker] } as unknown as ClusterStatus;
+    const lines = statusLines(status);
+    expect(lines).toHaveLength(5);
+    for (const line of lines) {
+      expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
+      expect(line.length).toBeLessThan(400);
+    }
   });
 });
