@@ -1,4 +1,5 @@
 /** Evaluations under way: their next tasks, their results, and when one is done. */
+import { append } from '../../src/core/extremes.ts';
 import { seedFrom } from '../../src/core/rng.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 import { episodeReturn, type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -53,7 +54,7 @@ export class Evaluations {
     const run = this.#runs.get(name);
     if (!run) return false;
     run.open--;
-    run.trajectories.push(...trajectories);
+    append(run.trajectories, trajectories);
     return true;
   }
 

@@ -1,5 +1,7 @@
 /** Fold of a journal into the state of a checkpoint: the state in which the run was when its process ended. Pure. */
+
 import { LongplayError } from '../../src/core/errors.ts';
+import { largestOf } from '../../src/core/extremes.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { JournalEntry, Launched, PlayedEntry } from '../../src/record/journal.ts';
 import { TaskSampler } from '../../src/schedule/task-sampler.ts';
@@ -90,7 +92,10 @@ class Fold {
       if (!ticket) continue;
       const { task, horizon, size, purpose } = ticket;
       const { episodes, nextEpisode } = this.#state;
-      const next = Math.max(nextEpisode, ...trajectories.map(({ episode }) => episode + 1));
+      const next = largestOf(
+        trajectories.map(({ episode }) => episode + 1),
+        nextEpisode,
+      );
       this.#state = { ...this.#state, envSteps, episodes: episodes + size, nextEpisode: next };
       if (purpose.name !== 'train') {
         this.#groups.filter(size);

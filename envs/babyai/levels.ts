@@ -4,6 +4,7 @@
  * @see Minigrid 2.3.1, `BabyAI-*`; AgentGym `agentenv-babyai` for which levels and in which order
  */
 
+import { append } from '../../src/core/extremes.ts';
 import { Rejected, type Room, RoomGrid } from './generator.ts';
 import { BALL, BLUE, BOX, codeOf, DOOR, GREY, IMAGE_BYTES, KEY, RED, SORTED_COLORS } from './grid.ts';
 import { Pcg64 } from './pcg64.ts';
@@ -289,7 +290,11 @@ export const LEVELS: readonly Level[] = [
       // Column by column, and a door between two rooms is listed by both.
       const doors: number[] = [];
       for (let i = 0; i < 3; i++)
-        for (let j = 0; j < 3; j++) doors.push(...maze.room(i, j).doors.filter((id) => id > 0));
+        for (let j = 0; j < 3; j++)
+          append(
+            doors,
+            maze.room(i, j).doors.filter((id) => id > 0),
+          );
       return new Open(describe(maze, maze.pick(doors)));
     },
   },

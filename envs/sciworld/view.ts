@@ -9,6 +9,7 @@
  *
  * It restates texts (memory.ts) and plans nothing.
  */
+import { append } from '../../src/core/extremes.ts';
 import type { AppendView, Rendered, SeenTurn } from '../../src/core/view.ts';
 import { ACTIONS } from './actions.ts';
 import { after, begin, type Memory, showsTarget, targetPart } from './memory.ts';
@@ -173,9 +174,10 @@ function renderTurn({ action, observation }: SeenTurn, memory: Memory): string {
   const texts = [...said, memory.outcome];
   if (/^This (?:room|outside)/.test(observation)) texts.push(seenText(memory));
   else if (/measures a temperature/.test(observation)) texts.push(readings(memory));
-  else if (/you need to mix/.test(observation)) texts.push('needed', ...memory.needed.map(words));
+  else if (/you need to mix/.test(observation)) append(texts, ['needed', ...memory.needed.map(words)]);
   texts.push(memory.power === '' ? '' : memory.power, 'at', words(memory.place));
-  if (memory.held.length > 0) texts.push('held', ...memory.held.slice(-MAX_HELD).map((name) => named(name, memory)));
+  if (memory.held.length > 0)
+    append(texts, ['held', ...memory.held.slice(-MAX_HELD).map((name) => named(name, memory))]);
   if (memory.focus !== '') texts.push('focus', named(memory.focus, memory));
   return ` ${texts.filter((text) => text !== '').join(' ')}`;
 }

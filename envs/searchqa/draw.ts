@@ -1,6 +1,8 @@
 /** Drawing of an episode: the question, each query with its passages, and the answer against the right ones. */
+
 import type { Draw, ListPanel, TextPanel } from '../../src/core/draw.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
+import { append } from '../../src/core/extremes.ts';
 import { fileQuestions } from './data-files.ts';
 import { parse } from './grammar.ts';
 import { readOptions, type Sources } from './options.ts';
@@ -19,7 +21,8 @@ export const draw: Draw = (task, first, turns, options) => {
   let isOver = false;
   for (const { action, observation } of turns) {
     const command = parse(action);
-    if (command?.type === 'search') lines.push(`search: ${command.content}`, ...found(command.content, observation));
+    if (command?.type === 'search')
+      append(lines, [`search: ${command.content}`, ...found(command.content, observation)]);
     else if (command) {
       const isRight = observation === RIGHT || exactMatch(command.content, gold);
       answers.push({ name: command.content, mark: isRight ? 'good' : 'bad' });

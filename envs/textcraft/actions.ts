@@ -3,6 +3,7 @@
  * listed commands speak of: finding an ingredient in an amount they name, and crafting what they craft when its
  * ingredients are held, a tag standing for each held item of that tag.
  */
+import { append } from '../../src/core/extremes.ts';
 import type { CraftEffect, Effects } from './effects.ts';
 import type { Inventory } from './env.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
@@ -53,7 +54,7 @@ export class OfferBook {
     const crafts = new Map<string, CraftOffer>();
     for (const listed of commands) {
       const part = this.#partOf(listed);
-      stacks.push(...part.gets);
+      append(stacks, part.gets);
       for (const offer of part.crafts) if (!crafts.has(offer.action)) crafts.set(offer.action, offer);
     }
     const found = this.#amounts === 'named' ? stacks : withPowers(stacks);

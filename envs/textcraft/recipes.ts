@@ -2,6 +2,7 @@
  * Crafting tree: every recipe of the world, the items that can be found or must be made, and their depths. Built once
  * from the derived data by the original's rules, in the original's load order; immutable.
  */
+import { largestOf, smallestOf } from '../../src/core/extremes.ts';
 import { RECIPE_LINES } from './data/recipes.ts';
 
 /** Item number, in the order in which the tree first meets them. */
@@ -194,8 +195,8 @@ function goalsOf(
     const known = depths.get(name);
     if (known !== undefined) return known;
     const recipes = recipesOf.get(name) ?? recipesOfTag.get(name) ?? [];
-    const ways = recipes.map(({ ingredients }) => 1 + Math.max(...ingredients.map((one) => depthOf(one.name))));
-    const depth = ways.length === 0 ? 0 : Math.min(...ways);
+    const ways = recipes.map(({ ingredients }) => 1 + largestOf(ingredients.map((one) => depthOf(one.name))));
+    const depth = ways.length === 0 ? 0 : smallestOf(ways);
     depths.set(name, depth);
     return depth;
   };

@@ -5,6 +5,7 @@
  * Both change the distribution of training tasks and are named wherever a result rests on them. Evaluation
  * (`EVAL_SEED`) always has the rule book itself.
  */
+import { largestOf, smallestOf } from '../../src/core/extremes.ts';
 import type { Rng } from '../../src/core/rng.ts';
 import { type Ingredient, type Recipe, type Tree, words } from './recipes.ts';
 
@@ -47,7 +48,7 @@ function recombine(tree: Tree, rng: Rng): Tree {
     return new Varied(recipe.output, recipe.count, recipe.tag, ingredients);
   };
   const isEasiest = ({ output, ingredients }: Recipe) =>
-    1 + Math.max(...ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
+    1 + largestOf(ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
   return withRecipes(tree, [...tree.recipesOf.values()].flat().filter(isEasiest).map(swap));
 }
 
@@ -55,9 +56,7 @@ function recombine(tree: Tree, rng: Rng): Tree {
 function depths(tree: Tree): (ingredient: Pick<Ingredient, 'name' | 'tag'>) => number {
   const known = new Map(tree.goals.map(({ item, depth }) => [item, depth]));
   return ({ name, tag }) =>
-    tag
-      ? Math.min(...(tree.membersOf.get(name) ?? []).map((member) => known.get(member) ?? 0))
-      : (known.get(name) ?? 0);
+    tag ? smallestOf((tree.membersOf.get(name) ?? []).map((member) => known.get(member) ?? 0)) : (known.get(name) ?? 0);
 }
 
 function rename(tree: Tree, rng: Rng): Tree {

@@ -6,7 +6,9 @@
  * Differs  `corrected`: numbers and words are compared whole, a dump of answers fails, addresses match by path and
  *          each alternative by its own query (see README.md). Of `func:` helpers there is `reddit_get_post_url`; none is evaluated as code.
  */
+
 import { decodeHTML } from 'entities';
+import { largestOf } from '../../src/core/extremes.ts';
 import type { Fidelity } from './grammar.ts';
 import { parseQuery, str, strip, urlparse } from './python.ts';
 import { tokenize } from './tokenize.ts';
@@ -268,7 +270,7 @@ function containsRequired(required: Readonly<Record<string, unknown>>, selected:
     throw new EvaluatorError('ValueError', `Unknown required_contents: dict_keys([${keys.join(', ')}])`);
   }
   return asList(required.must_include).reduce((score, content) => {
-    return score * Math.max(...content.split(' |OR| ').map((alternative) => mustInclude(alternative, selected, false)));
+    return score * largestOf(content.split(' |OR| ').map((alternative) => mustInclude(alternative, selected, false)));
   }, 1);
 }
 

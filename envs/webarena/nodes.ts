@@ -2,6 +2,7 @@
  * View tree → the accessibility nodes that Chromium gives for the same tree as HTML (html.ts). About twenty rules, each
  * checked against a real browser by the two-driver property.
  */
+import { append } from '../../src/core/extremes.ts';
 import {
   type Block,
   type Cell,
@@ -188,7 +189,7 @@ class Builder {
     const own = cellNodes(placed, fieldValue(placed, UNCHANGED), false, this.#origin);
     if (own.length === 0) return;
     into.push(own[0]!.id);
-    this.nodes.push(...own);
+    append(this.nodes, own);
   }
 }
 

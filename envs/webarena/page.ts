@@ -3,6 +3,7 @@
  * drivers can print the same page: a page is a column of 24-pixel rows, a row shares its width equally among its cells,
  * nothing wraps, and what is in view follows from row numbers alone. No font matters.
  */
+import { append } from '../../src/core/extremes.ts';
 
 /** Height of a row in CSS pixels; the viewport holds 30 of them exactly. */
 export const ROW = 24;
@@ -223,7 +224,7 @@ export function layoutOf(page: Page): Layout {
       const placed = block.cells.map((cell, i) => {
         return { cell, index: cells.length + i, row: rows.length, x: i * width, width, form: inForm };
       });
-      cells.push(...placed);
+      append(cells, placed);
       rows.push(placed);
     }
   };

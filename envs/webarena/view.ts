@@ -9,7 +9,9 @@
  *
  * It restates what was read and counts it; nothing is compared with what the task needs, but names for equality.
  */
+
 import type { First } from '../../src/core/env.ts';
+import { append } from '../../src/core/extremes.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { readTurn } from './describe.ts';
 
@@ -192,7 +194,7 @@ function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' 
     if (before?.role === 'StaticText' && isLabel(before.said)) element.place = ['by', ...before.said.slice(0, 3)];
     if (role === 'StaticText' && before) {
       if (FIELDS.has(before.role)) before.holds = said;
-      if (before.role === 'status' || before.role === 'alert') notices.push(...said);
+      if (before.role === 'status' || before.role === 'alert') append(notices, said);
     }
     table.take(tabs!.length, element);
     elements.set(id, element);
@@ -335,13 +337,13 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
   const reading = readingOf(memory);
   const { goal, title, notices, elements } = reading;
   const segments = ['goal', ...goal.map((word) => ` ${word}`)];
-  const put = (...words: readonly string[]) => segments.push(` | ${words.join(' ')}`);
-  put('at', ...title);
-  if (notices.length > 0) put('note', ...notices);
+  const put = (words: readonly string[]) => segments.push(` | ${words.join(' ')}`);
+  put(['at', ...title]);
+  if (notices.length > 0) put(['note', ...notices]);
   const fields = [...elements.values()].filter(({ role, holds }) => SHOWN.has(role) && (holds[0] ?? 'off') !== 'off');
-  for (const { said, holds } of fields.slice(0, MAX_FIELDS)) put('holds', ...said, ...holds);
-  for (const text of memory.trail) put('did', text);
-  if (memory.inStage) put('choose');
+  for (const { said, holds } of fields.slice(0, MAX_FIELDS)) put(['holds', ...said, ...holds]);
+  for (const text of memory.trail) put(['did', text]);
+  if (memory.inStage) put(['choose']);
   return {
     segments,
     focus: goal.join(' '),

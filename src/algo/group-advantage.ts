@@ -1,4 +1,5 @@
 import { ShapeError } from '../core/errors.ts';
+import { largestOf } from '../core/extremes.ts';
 
 /**
  * Group-relative advantage of GRPO, and Dr. GRPO's without the division.
@@ -56,7 +57,10 @@ export function byTurn(
   compare: (scores: Float64Array) => Float64Array,
 ): Float64Array[] {
   const out = returns.map(({ length }) => new Float64Array(length));
-  const longest = Math.max(0, ...returns.map(({ length }) => length));
+  const longest = largestOf(
+    returns.map(({ length }) => length),
+    0,
+  );
   for (let t = 0; t < longest; t++) {
     const row = compare(Float64Array.from(returns, (G) => G[t] ?? 0));
     if (row.length !== returns.length)

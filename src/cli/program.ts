@@ -67,7 +67,9 @@ export function newProgram(name: string, description: string): Command {
     })
     .configureOutput({
       writeOut: (text) => out.line(text.trimEnd()),
-      writeErr: (text) => err.line(text.trimEnd()),
+      writeErr: (text) => {
+        for (const line of text.trimEnd().split('\n')) err.line(line);
+      },
       // One line, like every other mistake's.
       outputError: (text) =>
         err.line(

@@ -1,7 +1,9 @@
 /** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
+
 import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { append, largestOf } from '../core/extremes.ts';
 import { describe, explain, mistakesOf, repeated } from './explain.ts';
 import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
@@ -103,7 +105,7 @@ export function checkRunConfig(given: unknown, source: string, onNotice?: (line:
     let left = 0;
     for (const issue of result.error.issues) {
       const told = lines.length < MOST_MISTAKES ? explain(issue, meant, MOST_MISTAKES - lines.length) : [];
-      lines.push(...told);
+      append(lines, told);
       left += mistakesOf(issue) - told.length;
     }
     if (left > 0) lines.push(`and ${left} more`);
@@ -200,9 +202,9 @@ function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConf
   refuse('(learner.maxLag + 1) × groupsPerUpdate × oversampling × groupSize', waiting, MAX_EPISODES, 'episodes');
   const evaluated = concurrentGroups * evaluation.episodesPerTask;
   refuse('rollout.concurrentGroups × evaluation.episodesPerTask', evaluated, MAX_EPISODES, 'episodes');
-  const turns = Math.max(...[horizon.rounds].flat()) * concurrentGroups * groupSize;
+  const turns = largestOf([horizon.rounds].flat()) * concurrentGroups * groupSize;
   refuse('horizon.rounds × rollout.concurrentGroups × groupSize', turns, MAX_TURNS, 'turns');
-  const evaluatedTurns = Math.max(...evaluation.horizons) * evaluated;
+  const evaluatedTurns = largestOf(evaluation.horizons) * evaluated;
   refuse('evaluation.horizons × episodesPerTask × rollout.concurrentGroups', evaluatedTurns, MAX_TURNS, 'turns');
   const { hiddenSize = 64, layers = 2, intermediateSize = 4 * hiddenSize } = policy.model;
   const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * intermediateSize);

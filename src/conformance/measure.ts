@@ -1,8 +1,10 @@
 /** Cost of an environment: milliseconds per answer, bytes per live session, bytes kept per finished episode. */
+
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Clock } from '../core/clock.ts';
 import type { Env, EnvStep, Session } from '../core/env.ts';
+import { largestOf } from '../core/extremes.ts';
 import { Rng } from '../core/rng.ts';
 import { close, open, step } from './script.ts';
 
@@ -158,7 +160,7 @@ export function bytesInUse(): number {
 }
 
 function latency(ms: number[]): Latency {
-  return { median: quantile(ms, 0.5), p99: quantile(ms, 0.99), max: Math.max(0, ...ms), n: ms.length };
+  return { median: quantile(ms, 0.5), p99: quantile(ms, 0.99), max: largestOf(ms, 0), n: ms.length };
 }
 
 function quantile(values: readonly number[], q: number): number {

@@ -1,4 +1,5 @@
 /** Report of `longplay check-env`, for people and for programs. */
+import { append } from '../core/extremes.ts';
 import type { AgentResult } from './agents.ts';
 import { brokenLines, type LawResult } from './check.ts';
 import { type Costs, type Latency, LEAK_BYTES, type Leak } from './measure.ts';
@@ -33,7 +34,11 @@ export function reportLines(report: ConformanceReport): string[] {
   lines.push(
     `  ${mark(leak.ok)} keeps nothing of finished episodes (${leak.episodes} episodes, ${Math.max(0, leak.bytesPerEpisode).toFixed(1)} bytes each; at most ${LEAK_BYTES})`,
   );
-  for (const result of laws) lines.push(...brokenLines(result).map((line, i) => (i === 0 ? `\n${line}` : line)));
+  for (const result of laws)
+    append(
+      lines,
+      brokenLines(result).map((line, i) => (i === 0 ? `\n${line}` : line)),
+    );
   lines.push(
     '',
     'cost, one thread',
@@ -44,7 +49,7 @@ export function reportLines(report: ConformanceReport): string[] {
     '',
     'agents',
   );
-  for (const agent of agents) lines.push(...agentLines(agent));
+  for (const agent of agents) append(lines, agentLines(agent));
   lines.push('', report.ok ? `${report.env} keeps the laws` : `${report.env} breaks the laws`);
   return lines;
 }

@@ -1,7 +1,9 @@
 /**
  * Frames of a run's screen: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen.
  */
+
 import { type ClusterFacts, clusterWarnings } from '../cluster/watch.ts';
+import { append, largestOf } from '../core/extremes.ts';
 import { failedTotal, unaccounted } from '../core/failure.ts';
 import type { MetricsRow, PlainName } from '../record/metrics.ts';
 import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
@@ -165,7 +167,7 @@ function subTasks({ rows }: ConsoleState, most: number, width: number): Line[] {
   const shown = (labels.length > most ? labels.slice(0, most - 1) : labels).sort((a, b) =>
     a.localeCompare(b, 'en', { numeric: true }),
   );
-  const labelWidth = Math.min(18, Math.max(8, ...shown.map(widthOf)));
+  const labelWidth = Math.min(18, largestOf(shown.map(widthOf), 8));
   const lines: Line[] = [[span('SUB-TASKS', 'dim'), span('  success · turns', 'dim')]];
   for (const label of shown) {
     const weighted = (name: 'successByLabel' | 'turnsByLabel') => {
@@ -301,7 +303,7 @@ function asManyAsFit(groups: readonly Line[], width: number): Line {
   for (const group of groups) {
     used += lineWidth(group);
     if (used > width + 2) break; // the last one's blanks may hang over
-    out.push(...group);
+    append(out, group);
   }
   return out;
 }

@@ -1,4 +1,5 @@
 /** Numbers as a person reads them in a narrow column. Pure. */
+import { largestOf } from '../core/extremes.ts';
 
 /** Duration as `4:05` or `1:04:05`. */
 export function duration(seconds: number): string {
@@ -45,6 +46,6 @@ export function smooth(values: readonly number[], parts: number): number[] {
 }
 
 /** Sparkline of eight-step blocks; from 0 to `top`, or to the largest value. */
-export function sparkline(values: readonly number[], top = Math.max(...values, 1e-12)): string {
+export function sparkline(values: readonly number[], top = largestOf(values, 1e-12)): string {
   return values.map((value) => '▁▂▃▄▅▆▇█'[Math.min(7, Math.max(0, Math.floor((value / top) * 8)))] ?? ' ').join('');
 }

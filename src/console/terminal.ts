@@ -29,16 +29,22 @@ export class TerminalWriter {
   readonly #stream: TerminalStream;
   readonly #write: (text: string) => unknown;
   readonly #most: number;
+  readonly #further: string;
   /** A status line stands on the terminal's last line. */
   #status = false;
   #failed = false;
   #capture: ((text: string) => void) | undefined;
 
-  /** @param most UTF-16 units of one message */
-  constructor(stream: TerminalStream, most = NOTICE_CHARS) {
+  /**
+   * @param most UTF-16 units of one message
+   * @param further put before each line of a message but the first, so that a name with a line end in it cannot pass for a
+   *   message of its own
+   */
+  constructor(stream: TerminalStream, most = NOTICE_CHARS, further = '') {
     this.#stream = stream;
     this.#write = stream.write.bind(stream);
     this.#most = most;
+    this.#further = further;
     stream.on('error', (error) => {
       if (this.#failed) return;
       this.#failed = true;
@@ -118,7 +124,8 @@ export class TerminalWriter {
 
   #clean(text: string): string {
     // Struck out first: a cut could leave half a secret.
-    return printableLines(shortened(redacted(text), this.#most));
+    const lines = printableLines(shortened(redacted(text), this.#most));
+    return this.#further === '' ? lines : lines.replaceAll('\n', `\n${this.#further}`);
   }
 
   #put(text: string): void {
@@ -135,7 +142,7 @@ export class TerminalWriter {
 /** Results, for people or for programs. */
 export const out = new TerminalWriter(process.stdout, RESULT_CHARS);
 /** Notices, progress and errors. */
-export const err = new TerminalWriter(process.stderr);
+export const err = new TerminalWriter(process.stderr, NOTICE_CHARS, '  ');
 
 /** Lines of a foreign text, cut out of what is written piece by piece. */
 class ForeignText {

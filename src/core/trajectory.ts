@@ -2,6 +2,7 @@
  * Trajectories: records of finished episodes. A trajectory is self-sufficient: a learner, a trace reader and a viewer
  * need nothing else.
  */
+import { smallestOf } from './extremes.ts';
 import type { EpisodeEnd } from './horizon.ts';
 import type { Task } from './task.ts';
 
@@ -183,7 +184,7 @@ export function versionsKept(versions: readonly number[]): Pick<TokensDecision, 
     if (runs.at(-2) === version) runs[runs.length - 1]!++;
     else runs.push(version, 1);
   }
-  const version = Math.min(...versions);
+  const version = smallestOf(versions);
   return runs.length === 2 ? { version } : { version, versions: Int32Array.from(runs) };
 }
 

@@ -1,4 +1,5 @@
 /** Summary of an evaluation: success, score and pass@k kept apart, split by sub-task. Pure. */
+import { smallestOf } from '../core/extremes.ts';
 import type { Task, TaskTable } from '../core/task.ts';
 import { type Estimated, overTasks, passAtK } from './intervals.ts';
 
@@ -63,7 +64,7 @@ export function summarise({ plan, results, failed }: EvaluationFacts, tasks: Tas
 function summary(label: string, outcomes: readonly TaskOutcome[]): LabelSummary {
   const played = outcomes.filter(({ successes }) => successes.length > 0);
   const rates = played.map(({ successes }) => count(successes) / successes.length);
-  const most = played.length === 0 ? 0 : Math.min(...played.map(({ successes }) => successes.length));
+  const most = played.length === 0 ? 0 : smallestOf(played.map(({ successes }) => successes.length));
   const passes: Record<string, number> = {};
   for (let k = 1; k <= most; k *= 2) {
     passes[k] = mean(played.map(({ successes }) => passAtK(successes.length, count(successes), k)));

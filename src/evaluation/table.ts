@@ -1,4 +1,6 @@
 /** Table of evaluations in plain text, one row per sub-task, one column per evaluation. */
+import { printable, shortened } from '../console/printable.ts';
+import { largestOf } from '../core/extremes.ts';
 import type { Estimated } from './intervals.ts';
 import type { EvaluationSummary, LabelSummary } from './summary.ts';
 
@@ -34,9 +36,13 @@ function partOf({ labels, all, unseen }: EvaluationSummary, label: string): Labe
   return label === 'unseen' ? unseen : labels.find((one) => one.label === label);
 }
 
-/** Pads columns to their widest cell. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, c) => Math.max(...rows.map((row) => row[c]!.length)));
+/** Characters of a cell that are shown: names of sub-tasks, evaluations and workers may be of any length. */
+const CELL_CHARS = 120;
+
+/** Pads columns to their widest cell. Each cell is one line, whatever a name in it holds. */
+export function columns(cells: readonly (readonly string[])[]): string[] {
+  const rows = cells.map((row) => row.map((cell) => printable(shortened(cell, CELL_CHARS))));
+  const widths = rows[0]!.map((_, c) => largestOf(rows.map((row) => row[c]!.length)));
   return rows.map((row) =>
     row
       .map((cell, c) => (c === 0 ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!)))

@@ -2,6 +2,7 @@
  * Micro-batches: a minibatch that is too large for one pass is cut into passes of bounded size, whose gradients add up to
  * the minibatch's. Weights of decisions refer to the whole minibatch, so sums need no correction.
  */
+import { largestOf } from '../core/extremes.ts';
 import type { HostTensor, Program } from '../engine/engine.ts';
 import type { TrainGroup } from './training-batch.ts';
 
@@ -51,9 +52,9 @@ function withMember(pass: readonly TrainGroup[], alone: TrainGroup, begun: boole
 
 /** Tokens of a pass as it is laid out: every prompt as long as the longest, every member too. */
 function paddedTokens(groups: readonly TrainGroup[]): number {
-  const longest = Math.max(...groups.map(({ prompt }) => prompt.tokens.length));
-  const most = Math.max(...groups.map(({ members }) => members.length));
-  const member = Math.max(...groups.flatMap(({ members }) => members.map(({ tokens }) => tokens.length)));
+  const longest = largestOf(groups.map(({ prompt }) => prompt.tokens.length));
+  const most = largestOf(groups.map(({ members }) => members.length));
+  const member = largestOf(groups.flatMap(({ members }) => members.map(({ tokens }) => tokens.length)));
   return groups.length * (longest + most * member);
 }
 

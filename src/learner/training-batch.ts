@@ -5,7 +5,9 @@
  * member of a group: members of a rollout group that share their prompt (`Prompt.shared`) follow it together, a prompt
  * that was rendered anew is a group of its own with one member. The token ids are the recorded ones.
  */
+
 import { UserError } from '../core/errors.ts';
+import { largestOf } from '../core/extremes.ts';
 import type { Trajectory } from '../core/trajectory.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import type { ModelConfig } from '../model/config.ts';
@@ -232,15 +234,21 @@ interface Layout {
 function layoutOf({ vocabSize }: ModelConfig, decoder: DecoderKind, groups: readonly TrainGroup[]): Layout {
   const members = groups.flatMap((group) => group.members);
   const G = groups.length;
-  const perGroup = Math.max(...groups.map((group) => decisionCount([group])));
+  const perGroup = largestOf(groups.map((group) => decisionCount([group])));
   return {
     G,
-    K: Math.max(...groups.map((group) => group.members.length)),
-    T: Math.max(...members.map(({ tokens }) => tokens.length)),
+    K: largestOf(groups.map((group) => group.members.length)),
+    T: largestOf(members.map(({ tokens }) => tokens.length)),
     N: members.reduce((sum, { tokens }) => sum + tokens.length, 0),
     perGroup,
     rows: decoder === 'choice' ? G * perGroup : decisionCount(groups),
-    width: decoder === 'choice' ? Math.max(1, ...groups.map(({ candidates }) => candidates.length)) : vocabSize,
+    width:
+      decoder === 'choice'
+        ? largestOf(
+            groups.map(({ candidates }) => candidates.length),
+            1,
+          )
+        : vocabSize,
   };
 }
 
@@ -264,7 +272,7 @@ export function trainingFeeds(
   return {
     rows,
     feeds: {
-      ...promptFeeds(config, prompts, Math.max(...prompts.map(({ tokens }) => tokens.length))),
+      ...promptFeeds(config, prompts, largestOf(prompts.map(({ tokens }) => tokens.length))),
       ...tokenColumns(config, groups, layout),
       ...feeds,
       ...(decoder === 'choice' ? candidateFeeds(config, codec, groups) : {}),

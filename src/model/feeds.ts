@@ -1,4 +1,5 @@
 /** Inputs of the graphs that rollout and learner build alike, packed and padded as the graphs declare them. */
+import { largestOf } from '../core/extremes.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import type { Codec } from '../reading/codec.ts';
 import { type Candidate, MAX_MENTIONS, type Prompt } from '../reading/transcript.ts';
@@ -141,11 +142,17 @@ export function candidateFeeds(
   groups: readonly Choosable[],
 ): Record<string, HostTensor> {
   const G = groups.length;
-  const C = Math.max(1, ...groups.map(({ candidates }) => candidates.length));
+  const C = largestOf(
+    groups.map(({ candidates }) => candidates.length),
+    1,
+  );
   const different = new DifferentTexts(speller);
   const texts = new Int32Array(G * C);
   const mentions = groups.map(({ candidates, prompt }) => candidates.map(({ action }) => prompt.mentions(action)));
-  const M = Math.max(1, ...mentions.flatMap((lists) => lists.map((list) => Math.min(list.length, MAX_MENTIONS))));
+  const M = largestOf(
+    mentions.flatMap((lists) => lists.map((list) => Math.min(list.length, MAX_MENTIONS))),
+    1,
+  );
   const rows = new Int32Array(G * C * M);
   const mentionMask = new Float32Array(rows.length).fill(-1e9);
   let offset = 0; // where the group's prompt begins among the packed prompt tokens
@@ -208,7 +215,7 @@ export function windowFeeds(
     ...promptFeeds(
       config,
       windows.map(({ prompt }) => prompt),
-      Math.max(...lengths),
+      largestOf(lengths),
     ),
     'tokens.ids': each(({ deciding }) => deciding),
     'tokens.positions': i32([n], Int32Array.from(lengths)),

@@ -22,7 +22,9 @@
  *
  * @see Yu et al. 2022 (Orca, iteration-level batching), https://www.usenix.org/conference/osdi22/presentation/yu
  */
+
 import type { RunConfig } from '../config/run-config.ts';
+import { largestOf } from '../core/extremes.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { actionFeeds, promptFeeds } from '../model/feeds.ts';
@@ -353,7 +355,7 @@ export class CachedPolicy implements Policy {
       return;
     }
     const { config } = this.#options;
-    const longest = Math.max(...groups.map(({ prompt }) => prompt.tokens.length));
+    const longest = largestOf(groups.map(({ prompt }) => prompt.tokens.length));
     cache.reservePrompt(longest);
     const feeds = promptFeeds(
       config,

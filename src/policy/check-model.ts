@@ -2,11 +2,13 @@
  * Checks of a pretrained model on this machine, and of a generation server beside it: `longplay doctor --model` runs
  * them where no test of ours can. Everything is done once, small, with the code that a run uses.
  */
+
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
+import { largestOf } from '../core/extremes.ts';
 import type { Decision, Group } from '../core/trajectory.ts';
 import type { EngineOptions } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
@@ -87,8 +89,8 @@ export async function checkModel(
     // The rollout's decoding and the learner's forward pass are different programs over the same kernels. Where they disagree
     // by more than float32 noise, importance ratios would be wrong from the first update on.
     await timed('scored again as the learner does', async () => {
-      const worst = Math.max(
-        ...(await scored(engine, config, codec, zero, group)).map((x, i) => Math.abs(x - answer.logprobs[i]!)),
+      const worst = largestOf(
+        (await scored(engine, config, codec, zero, group)).map((x, i) => Math.abs(x - answer.logprobs[i]!)),
       );
       return {
         found: `largest |difference| ${worst.toExponential(1)} nats, expected at most 1e-3`,

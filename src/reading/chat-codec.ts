@@ -7,8 +7,10 @@
  *
  * Text of a world or a model never becomes a control token: its special tokens are spelt out.
  */
+
 import { createHash } from 'node:crypto';
 import { UserError } from '../core/errors.ts';
+import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
@@ -111,6 +113,17 @@ export class ChatCodec implements Codec {
     return new ChatTranscript(this, first);
   }
 
+  /**
+   * Looks at ever longer beginnings. What follows a beginning changes how its end is cut into tokens, never half of it, so
+   * one of twice the tokens is proof enough.
+   */
+  exceeds(text: string, tokens: number): boolean {
+    for (let length = 4 * tokens; length < text.length; length *= 2) {
+      if (this.#options.tokenizer.encodePlain(text.slice(0, length)).length > 2 * tokens) return true;
+    }
+    return false;
+  }
+
   openText(text: string): Transcript {
     const ids = this.#options.tokenizer.encode(text);
     if (ids.length < 2) throw new RangeError(`chat: expected a text of two tokens or more, got ${ids.length}`);
@@ -163,7 +176,7 @@ export class ChatCodec implements Codec {
 
   #untilStop(text: string): string {
     const at = (this.#options.stop ?? []).map((each) => text.indexOf(each)).filter((place) => place >= 0);
-    return at.length === 0 ? text : text.slice(0, Math.min(...at));
+    return at.length === 0 ? text : text.slice(0, smallestOf(at));
   }
 
   /** Ids of a whole conversation up to the position that decides. */

@@ -31,6 +31,11 @@ export interface Codec {
 
   /** Transcript of a new episode. @throws {RangeError} for an opening that the view cannot read */
   open(first: Observed): Transcript;
+  /**
+   * True where a text has more than `tokens` tokens for certain, found out in the time that a few times as many take;
+   * absent where reading is so fast that it need not be asked.
+   */
+  exceeds?(text: string, tokens: number): boolean;
   /** Transcript of a plain text, as it stands. @throws {RangeError} for one without a token */
   openText(text: string): Transcript;
   /**

@@ -5,6 +5,7 @@
  *
  * Between two adjacent word-like tokens one space is implied; every other character is spelt out.
  */
+import { largestOf } from '../core/extremes.ts';
 import { seedFrom } from '../core/rng.ts';
 
 /** Pads layouts, and stands before the first token of a sequence. */
@@ -67,14 +68,14 @@ export class WordTokenizer {
     }
     for (const list of this.#phrases.values()) list.sort((a, b) => b.length - a.length);
     this.size = FIRST_WORDLIKE + this.#wordlike.length;
-    this.hash = seedFrom('tokenizer@1', ...this.#wordlike)
+    this.hash = seedFrom(['tokenizer@1', ...this.#wordlike].join('|'))
       .toString(16)
       .padStart(8, '0');
   }
 
   /** UTF-16 units of text that one token stands for at most, the space before it included. */
   get longestToken(): number {
-    return 1 + Math.max(...this.#wordlike.map(({ length }) => length));
+    return 1 + largestOf(this.#wordlike.map(({ length }) => length));
   }
 
   /** Id of a phrase, word or number that has a token of its own. */

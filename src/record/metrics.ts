@@ -2,6 +2,7 @@
  * Metrics: name, unit and meaning of each in one table. Rows, sinks and METRICS.md come from it; a name that is not in
  * it does not compile, and a test fails for one that is never emitted.
  */
+import { largestOf } from '../core/extremes.ts';
 
 /** Dimension that a metric is split by. */
 export type SplitBy = 'label' | 'horizon' | 'part' | 'actor' | 'worker';
@@ -215,7 +216,7 @@ export function metricsPage(): string {
 
 /** Markdown table, padded as the formatter pads. */
 function markdownTable([head = [], ...rows]: readonly (readonly string[])[]): string[] {
-  const widths = head.map((_, c) => Math.max(...[head, ...rows].map((row) => row[c]!.length)));
+  const widths = head.map((_, c) => largestOf([head, ...rows].map((row) => row[c]!.length)));
   const line = (cells: readonly string[]) => `| ${cells.map((cell, c) => cell.padEnd(widths[c]!)).join(' | ')} |`;
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)];
 }

@@ -258,11 +258,15 @@ function oddTensors(
 
 /** Groups and episodes counted twice, of no known number, or missing from the account. */
 function oddGroups(scheduler: Scheduler): string | undefined {
-  const { running, delivered, nextGroup, nextEpisode, accounting, tickets = [] } = scheduler;
+  const { running, delivered, nextGroup, nextEpisode, accounting, quarantined, tickets = [] } = scheduler;
   const groups = [...running, ...tickets].map(({ group }) => group);
   for (const { group } of delivered) groups.push(group.group);
   if (new Set(groups).size !== groups.length) return 'rollout: a group is there twice';
   if (groups.some((group) => group >= nextGroup)) return `rollout: a group of number ${nextGroup} or more`;
+  if (new Set(quarantined).size !== quarantined.length) return 'rollout.quarantined: a task is there twice';
+  // Those that run and those that have finished are numbered apart where workers play too.
+  const episodes: number[] = [];
+  const done: number[] = [];
   let inFlight = 0;
   for (const saved of running) {
     const { finished, running: open, task, horizon, group } = saved;
@@ -273,15 +277,19 @@ function oddGroups(scheduler: Scheduler): string | undefined {
     const own = finished.map(({ trajectory }) => trajectory);
     if (own.some((one) => !isOf(one, { group, task, horizon })))
       return `rollout.running: group ${group} holds another's episode`;
-    if (open.some(({ episode }) => episode >= nextEpisode))
-      return `rollout.running: an episode of number ${nextEpisode} or more`;
+    for (const { episode } of [...own, ...open]) episodes.push(episode);
     inFlight += members.length;
   }
   for (const { size } of tickets) inFlight += size;
   for (const { group } of delivered) {
     if (group.trajectories.some((one) => !isOf(one, group)))
       return `rollout.delivered: group ${group.group} holds another's episode`;
+    for (const { episode } of group.trajectories) done.push(episode);
     inFlight += group.trajectories.length;
+  }
+  for (const numbers of [episodes, done]) {
+    if (new Set(numbers).size !== numbers.length) return 'rollout: an episode is there twice';
+    if (numbers.some((number) => number >= nextEpisode)) return `rollout: an episode of number ${nextEpisode} or more`;
   }
   const lost = unaccounted(accounting as Accounting);
   if (lost !== 0) return `rollout.accounting: ${lost} episodes are unaccounted for`;

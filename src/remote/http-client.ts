@@ -5,6 +5,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf, UserError } from '../core/errors.ts';
+import { GrowingBuffer } from '../core/growing-buffer.ts';
 import { redacted } from '../core/secrets.ts';
 import { RemoteError, retryAfterMs } from './retry.ts';
 
@@ -129,14 +130,11 @@ export class HttpClient {
 
 function read(response: IncomingMessage, maxBytes: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const held = new GrowingBuffer(maxBytes);
     response.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) reject(new RemoteError('oversized', `an answer of more than ${maxBytes} bytes`));
-      else chunks.push(chunk);
+      if (!held.add(chunk)) reject(new RemoteError('oversized', `an answer of more than ${maxBytes} bytes`));
     });
-    response.on('end', () => resolve(chunks.length === 1 ? chunks[0]!.toString() : Buffer.concat(chunks).toString()));
+    response.on('end', () => resolve(held.text()));
     response.on('error', reject);
     // The connection ended before the answer did.
     response.on('aborted', () => reject(new RemoteError('malformed', 'the answer broke off in the middle')));

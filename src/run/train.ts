@@ -1,4 +1,5 @@
 /** Training, from a configuration to the figures of its evaluations. */
+
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -15,6 +16,7 @@ import { MOST_BROKER_BYTES, ownAddress, parseServedAt } from '../cluster/weights
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { append } from '../core/extremes.ts';
 import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
@@ -301,7 +303,7 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) {
         if (config.rollout.isolation === 'remote') await run.stop(); // there may be no places for both
-        all.push(...(await randomBaseline(request)));
+        append(all, await randomBaseline(request));
       }
       return all;
     });

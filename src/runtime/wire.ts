@@ -1,4 +1,5 @@
 /** Wire format between threads: frames are collected during one turn of the event loop and sent as one message. */
+import { append } from '../core/extremes.ts';
 import type { Down, Message, StopReason, SystemEvent } from './actor.ts';
 import type { Wait } from './ask.ts';
 import type { Address, Answer, AskTag, ErrorRecord } from './envelope.ts';
@@ -73,7 +74,7 @@ export class Outbox implements Link {
 
   post(frame: Frame, transfer?: readonly ArrayBuffer[]): void {
     this.#frames.push(frame);
-    if (transfer) this.#transfer.push(...transfer);
+    if (transfer) append(this.#transfer, transfer);
     this.schedule();
   }
 

@@ -1,4 +1,5 @@
 /** Stop conditions: pure decisions over the progress of training. */
+import { largestOf } from '../core/extremes.ts';
 
 /** Stop condition: whichever comes first; without any of them training goes on until it is halted. */
 export interface StopCondition {
@@ -34,5 +35,5 @@ export function progressOf({ updates, minutes, envSteps }: StopCondition, so: Tr
     envSteps === undefined ? 0 : so.envSteps / envSteps,
     minutes === undefined ? 0 : so.elapsedMs / (minutes * 60_000),
   ];
-  return Math.min(1, Math.max(...shares));
+  return Math.min(1, largestOf(shares));
 }

@@ -1,7 +1,8 @@
 /**
  * Connections of a server, bounded so that silent clients cannot keep others out. A connection is *unproven* until a
- * whole request on it was admitted. When a new client comes and there is no room, the oldest unproven connection gives way,
- * then the proven one that has been idle longest; one with a request under way never does.
+ * whole request on it was admitted. When a new client comes and there is no room, the oldest unproven connection of the
+ * address that has most of them gives way, then the proven one that has been idle longest; one with a request under way
+ * never does. So a client that opens many can push out its own alone, however fast it is.
  */
 import type { Socket } from 'node:net';
 
@@ -26,8 +27,7 @@ export class Connection {
 export class Connections {
   readonly #max: number;
   readonly #held = new Map<Socket, Connection>();
-  /** Unproven connections, oldest first. */
-  readonly #unproven = new Set<Socket>();
+  readonly #unproven = new UnprovenSockets();
   #answers = 0;
 
   /** @param max connections at once; unproven ones may take half of them */
@@ -70,7 +70,7 @@ export class Connections {
 
   /** Makes room: ends one connection in favour of `newcomer`, or that one itself where all others are busy. */
   #makeRoom(newcomer: Socket): void {
-    const [oldest] = this.#unproven;
+    const oldest = this.#unproven.oldestOfMost();
     if (oldest && oldest !== newcomer) {
       this.#drop(oldest);
       return;
@@ -89,5 +89,39 @@ export class Connections {
     this.#held.delete(socket); // before its `close`, so that the next newcomer finds another
     this.#unproven.delete(socket);
     socket.destroy();
+  }
+}
+
+/** Unproven connections by their clients' addresses, each address's oldest first. */
+class UnprovenSockets {
+  readonly #byAddress = new Map<string, Set<Socket>>();
+  readonly #addresses = new Map<Socket, string>();
+
+  get size(): number {
+    return this.#addresses.size;
+  }
+
+  add(socket: Socket): void {
+    const address = socket.remoteAddress ?? ''; // unknown once it is closed
+    this.#addresses.set(socket, address);
+    let own = this.#byAddress.get(address);
+    if (!own) this.#byAddress.set(address, (own = new Set()));
+    own.add(socket);
+  }
+
+  delete(socket: Socket): void {
+    const address = this.#addresses.get(socket);
+    if (address === undefined) return;
+    this.#addresses.delete(socket);
+    const own = this.#byAddress.get(address)!;
+    own.delete(socket);
+    if (own.size === 0) this.#byAddress.delete(address);
+  }
+
+  /** Oldest connection of the address that has most of them. */
+  oldestOfMost(): Socket | undefined {
+    let most: ReadonlySet<Socket> = new Set();
+    for (const own of this.#byAddress.values()) if (own.size > most.size) most = own;
+    return most.values().next().value;
   }
 }

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf, UserError } from '../core/errors.ts';
+import { GrowingBuffer } from '../core/growing-buffer.ts';
 import { Access, type Refusal, requireToken } from './http-access.ts';
 import { type Connection, Connections } from './http-connections.ts';
 
@@ -102,8 +103,6 @@ const MAX_AHEAD = 64;
 const LINGER_MS = 500;
 /** Milliseconds in which a client may take nothing of an answer, as a rule. */
 export const SEND_MS = 30_000;
-
-const EMPTY = Buffer.alloc(0);
 
 /** Makes a JSON answer. */
 export function json(value: unknown, status = 200): HttpAnswer {
@@ -381,22 +380,13 @@ function pathOf(target: string): string {
  * @param done gets it, or `undefined` for one longer than `maxBytes`; not called where the client leaves in the middle
  */
 function readBody(request: IncomingMessage, maxBytes: number, done: (body: string | undefined) => void): void {
-  let held: Buffer = EMPTY;
-  let size = 0;
+  const held = new GrowingBuffer(maxBytes);
   const take = (chunk: Buffer): void => {
-    if (size + chunk.length > maxBytes) {
-      request.off('data', take).off('end', end);
-      done(undefined);
-      return;
-    }
-    if (size === 0) held = chunk;
-    else if (size + chunk.length > held.length) {
-      const room = Math.min(maxBytes, Math.max(1024, 2 * held.length, size + chunk.length));
-      held = Buffer.concat([held.subarray(0, size), chunk], room);
-    } else chunk.copy(held, size);
-    size += chunk.length;
+    if (held.add(chunk)) return;
+    request.off('data', take).off('end', end);
+    done(undefined);
   };
-  const end = () => done(held.toString('utf8', 0, size));
+  const end = () => done(held.text());
   request.on('data', take);
   request.on('end', end);
   request.on('error', () => void request.socket.destroy()); // the client left in the middle of it

@@ -24,6 +24,8 @@ import { type InstructedEnv, problem } from './uniform.ts';
 
 /** Messages that a client may send ahead of their answers. */
 const MAX_AHEAD = 64;
+/** Bytes of such messages from which on no more are read. */
+const MAX_AHEAD_BYTES = 2 ** 20;
 
 const seeds = z.int().min(0).max(0xffffffff);
 const resetData = z.object({
@@ -76,16 +78,21 @@ class Refused extends Error {
   }
 }
 
+export interface OpenEnvLimits extends SessionLimits {
+  /** Milliseconds in which a client may take nothing of an answer. Default 30000. */
+  readonly sendMs?: number;
+}
+
 export class OpenEnvProtocol {
   readonly #world: InstructedEnv;
   readonly #episodes: Episodes;
-  readonly #limits: SessionLimits;
+  readonly #limits: OpenEnvLimits;
   readonly #now: () => number;
   readonly #sessions = new Set<Session>();
   /** Resets without index and seed so far: they walk through the split. */
   #walked = 0;
 
-  constructor(world: InstructedEnv, episodes: Episodes, limits: SessionLimits, now: () => number) {
+  constructor(world: InstructedEnv, episodes: Episodes, limits: OpenEnvLimits, now: () => number) {
     this.#world = world;
     this.#episodes = episodes;
     this.#limits = limits;
@@ -114,16 +121,23 @@ export class OpenEnvProtocol {
   /** Serves a connection until it closes. */
   accept(socket: WebSocket): void {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) {
-      void sent(socket, errorOf(new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may')));
+      const full = new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may');
+      void sent(socket, errorOf(full), this.#sendMs);
       socket.close(1013);
       return;
     }
-    const session = new Session(socket, this.#world.env, this.#episodes, (data) => this.#task(data), this.#now);
+    const { env } = this.#world;
+    const task: TaskOf = (data) => this.#task(data);
+    const session = new Session(socket, env, this.#episodes, task, this.#now, this.#sendMs);
     this.#sessions.add(session);
     socket.once('close', () => {
       this.#sessions.delete(session);
       session.end();
     });
+  }
+
+  get #sendMs(): number {
+    return this.#limits.sendMs ?? SEND_MS;
   }
 
   /** Ends connections without a message for too long. @returns how many */
@@ -159,20 +173,24 @@ class Session {
   readonly #episodes: Episodes;
   readonly #taskOf: TaskOf;
   readonly #now: () => number;
+  readonly #sendMs: number;
   #last: Promise<void> = Promise.resolve();
   #ahead = 0;
+  /** Bytes of the messages that are not answered yet. */
+  #aheadBytes = 0;
   #over = false;
   #id: string | undefined;
   #task: Task | undefined;
   #answer: EpisodeAnswer | undefined;
   usedAt: number;
 
-  constructor(socket: WebSocket, env: Env, episodes: Episodes, taskOf: TaskOf, now: () => number) {
+  constructor(socket: WebSocket, env: Env, episodes: Episodes, taskOf: TaskOf, now: () => number, sendMs: number) {
     this.socket = socket;
     this.#env = env;
     this.#episodes = episodes;
     this.#taskOf = taskOf;
     this.#now = now;
+    this.#sendMs = sendMs;
     this.usedAt = now();
     socket.on('message', (raw) => this.#take(raw));
     socket.on('error', () => socket.terminate()); // not WebSocket, or too long: the library says which to the client
@@ -195,16 +213,22 @@ class Session {
       this.socket.close(1008, `at most ${MAX_AHEAD} messages ahead of their answers`);
       return;
     }
+    const text = raw.toString();
     this.#ahead++;
+    this.#aheadBytes += text.length;
+    if (this.#aheadBytes > MAX_AHEAD_BYTES) this.socket.pause();
     this.usedAt = this.#now();
     this.#last = this.#last.then(async () => {
       try {
-        const told = await this.#handle(raw.toString());
-        if (told) await sent(this.socket, told);
+        // Nothing is done for a client that has gone meanwhile.
+        const told = this.socket.readyState === this.socket.OPEN ? await this.#handle(text) : undefined;
+        if (told) await sent(this.socket, told, this.#sendMs);
       } catch (thrown) {
-        await sent(this.socket, errorOf(thrown));
+        await sent(this.socket, errorOf(thrown), this.#sendMs);
       }
       this.#ahead--;
+      this.#aheadBytes -= text.length;
+      if (this.#aheadBytes <= MAX_AHEAD_BYTES) this.socket.resume();
       this.usedAt = this.#now();
     });
   }
@@ -300,9 +324,9 @@ function errorOf(thrown: unknown): object {
  * Sends a message, and resolves when it has left: a client that reads nothing is answered no further message, and after
  * a while its connection ends.
  */
-function sent(socket: WebSocket, value: object): Promise<void> {
+function sent(socket: WebSocket, value: object, sendMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const late = setTimeout(() => socket.terminate(), SEND_MS);
+    const late = setTimeout(() => socket.terminate(), sendMs);
     socket.send(JSON.stringify(value), () => {
       clearTimeout(late);
       resolve();

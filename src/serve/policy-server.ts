@@ -7,10 +7,13 @@
  * Beyond the API: token-id prompts with the extension of policy-prompts.ts, `return_token_ids`, and in every choice
  * `longplay: { version, value }`. One choice counts as one token in `logprobs`.
  */
+
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
+import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Acted } from '../policy/policy.ts';
@@ -150,12 +153,17 @@ class Completions {
     const listed = this.#listed(body);
     const actions = listed?.values ?? [];
     const { codec } = this.#model;
-    // All are read before one is decided, so that a request is refused whole.
-    const reads = promptsOf(body).map((prompt) => {
-      if (typeof prompt === 'string') return { text: prompt, read: readText(prompt, codec) };
-      const read = readTokens(prompt, body.longplay ?? {}, actions, codec);
-      return { text: body.echo ? codec.decode(prompt) : '', read };
-    });
+    // All are read before one is decided, so that a request is refused whole; others are answered in between.
+    const reads: { readonly text: string; readonly read: RenderedPrompt }[] = [];
+    for (const prompt of promptsOf(body)) {
+      if (reads.length > 0) await setImmediate();
+      const read =
+        typeof prompt === 'string'
+          ? readText(this.#short(prompt, 'prompt'), codec)
+          : readTokens(prompt, body.longplay ?? {}, actions, codec);
+      this.#refuseUnfit(body, read);
+      reads.push({ text: typeof prompt === 'string' ? prompt : body.echo ? codec.decode(prompt) : '', read });
+    }
     const answers = await Promise.all(
       reads.map(async ({ text, read }) => {
         const answered = await this.#decide(body, read, actions, listed?.texts ?? [], withLogprobs, request);
@@ -177,8 +185,10 @@ class Completions {
     }));
     const listed = this.#listed(body);
     const actions = (listed?.values ?? []).map((choice) => actionIn(choice, world));
+    if (codec.openMessages) this.#short(messages.map(({ content }) => content).join('\n'), 'messages');
     const read = readConversation(messages, actions, codec, world);
     const limits = { ...body, max_tokens: body.max_completion_tokens ?? body.max_tokens };
+    this.#refuseUnfit(limits, read);
     const withLogprobs = body.logprobs === true;
     const answered = await this.#decide(limits, read, actions, listed?.texts ?? [], withLogprobs, request);
     const head = this.#head('chatcmpl');
@@ -213,6 +223,30 @@ class Completions {
     return listed;
   }
 
+  /** Text that may fit, before it is read. @throws {RefusedRequest} for one that cannot */
+  #short(text: string, field: string): string {
+    const { codec, maxPositions } = this.#model;
+    if (!codec.exceeds?.(text, maxPositions)) return text;
+    throw new RefusedRequest(field, `${text.length} characters cannot fit; the model reads ${maxPositions} tokens`);
+  }
+
+  /** Tokens of an answer at most. */
+  #mostTokens({ max_tokens }: CommonRequest): number {
+    const { maxTokens } = this.#model;
+    return Math.min(maxTokens, max_tokens ?? maxTokens);
+  }
+
+  /** @throws {RefusedRequest} for a prompt that leaves no room for its answer */
+  #refuseUnfit(body: CommonRequest, { prompt, after }: RenderedPrompt): void {
+    const { maxPositions, decoder } = this.#model;
+    const length = prompt.length + after.length + (decoder === 'tokens' ? this.#mostTokens(body) : 0);
+    if (length <= maxPositions) return;
+    throw new RefusedRequest(
+      null,
+      `the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`,
+    );
+  }
+
   /** Decides, `n` times. @param actions as the policy knows them @param shown the answers that say them @param withLogprobs each token's */
   async #decide(
     body: CommonRequest,
@@ -222,15 +256,8 @@ class Completions {
     withLogprobs: boolean,
     request: HttpRequest,
   ): Promise<readonly Answered[]> {
-    const { maxPositions, maxTokens, decoder, codec } = this.#model;
-    const most = Math.min(maxTokens, body.max_tokens ?? maxTokens);
-    const length = read.prompt.length + read.after.length + (decoder === 'tokens' ? most : 0);
-    if (length > maxPositions) {
-      throw new RefusedRequest(
-        null,
-        `the prompt and an answer take up to ${length} tokens; the model reads ${maxPositions}`,
-      );
-    }
+    const { codec } = this.#model;
+    const most = this.#mostTokens(body);
     // Seeds are uint32 here; a longer one keeps its low bits.
     const seed = Number(BigInt.asUintN(32, BigInt(body.seed ?? randomInt(2 ** 32))));
     const given = { ...read, maxTokens: most };
@@ -304,7 +331,7 @@ function whole(text: string, { logprobs }: TokensDecision): Answered['pieces'][n
 function cut(answered: Answered, stops: readonly string[]): Answered {
   const places = stops.map((stop) => (stop === '' ? -1 : answered.text.indexOf(stop))).filter((at) => at >= 0);
   if (places.length === 0) return answered;
-  const end = Math.min(...places);
+  const end = smallestOf(places);
   const pieces: { text: string; logprob: number }[] = [];
   let at = 0;
   for (const { text, logprob } of answered.pieces) {

@@ -1,4 +1,5 @@
 import { ShapeError } from '../core/errors.ts';
+import { largestOf } from '../core/extremes.ts';
 import { topological } from './graph.ts';
 import { add } from './ops/elementwise.ts';
 import { broadcastTo } from './ops/layout.ts';
@@ -56,7 +57,10 @@ function recomputed(order: readonly Tensor[]): Recomputed {
   const stretch = new Map<Tensor, number>();
   let highest = 0;
   for (const node of order) {
-    const level = Math.max(cutLevel(node) ?? 0, ...node.inputs.map((x) => stretch.get(x)!));
+    const level = largestOf(
+      node.inputs.map((x) => stretch.get(x)!),
+      cutLevel(node) ?? 0,
+    );
     stretch.set(node, level);
     highest = Math.max(highest, level);
   }

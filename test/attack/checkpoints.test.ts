@@ -113,7 +113,13 @@ it('what is known to make no sense is passed over, each with its reason', { time
       version: number;
       identity: { model: { hiddenSize: number } };
       rollout: {
-        running: { group: number; running: { episode: number }[] }[];
+        running: {
+          group: number;
+          task: object;
+          horizon: number;
+          running: { episode: number }[];
+        }[];
+        delivered: object[];
         nextEpisode: number;
         nextGroup: number;
         quarantined: number[];
@@ -129,6 +135,13 @@ it('what is known to make no sense is passed over, each with its reason', { time
       });
       return loadNewest('checkpoints', disk, checkRunContent).warnings.join();
     };
+    /** A running group as if its episodes had finished, with these numbers. */
+    const delivery = ({ running }: State['rollout'], episodes: readonly number[]) => {
+      const { group, task, horizon } = running[0]!;
+      const over = { attempt: 1, actionTable: [], turns: [], finalObservation: '', end: 'truncated', success: false };
+      const trajectories = episodes.map((episode) => ({ episode, group, task, horizon, ...over }));
+      return { group: { group, task, horizon, trajectories }, progress: 0 };
+    };
     const senseless: readonly (readonly [change: (state: State) => void, reason: RegExp])[] = [
       [(state) => void state.version++, /version: expected 4, .*got 5/],
       [({ rollout }) => void rollout.accounting.launched++, /1 episodes are unaccounted for/],
@@ -141,6 +154,20 @@ it('what is known to make no sense is passed over, each with its reason', { time
       ],
       [({ rollout: { accounting } }) => void (accounting.trained = -1), /accounting.trained: /],
       [({ rollout }) => void rollout.running.push(rollout.running[0]!), /a group is there twice/],
+      [({ rollout }) => void rollout.delivered.push(delivery(rollout, [0])), /a group is there twice/],
+      [
+        ({ rollout: { running } }) => void (running[1]!.running[0]!.episode = running[0]!.running[0]!.episode),
+        /an episode is there twice/,
+      ],
+      [
+        ({ rollout }) => {
+          const one = delivery(rollout, [0, 1, 0]);
+          rollout.running = rollout.running.filter(({ group }) => group !== one.group.group);
+          rollout.delivered.push(one);
+        },
+        /an episode is there twice/,
+      ],
+      [({ rollout }) => void (rollout.quarantined = [2, 1, 2]), /quarantined: a task is there twice/],
       [({ rollout }) => void (rollout.nextEpisode = 0), /an episode of number 0 or more/],
       [({ rollout }) => void (rollout.nextGroup = 0), /a group of number 0 or more/],
       [({ rollout }) => void (rollout.quarantined = [1.5]), /quarantined/],

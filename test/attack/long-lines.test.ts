@@ -58,7 +58,6 @@ const readers: readonly (readonly [string, string, RegExp])[] = [
     /cannot read the questions of .*questions\.jsonl: it is longer than 268435456 bytes/,
   ],
   ['/dev/zero', `readConfigFile(path, [])`, /cannot read \/dev\/zero: it is longer than 16777216 bytes/],
-  [long('order.jsonl', '{', '\n'), `readOrder(path)`, /order\.jsonl: line 1: it is longer than 268435456 bytes/],
 ];
 
 it('is told in one line or passed over, and costs no more memory than the longest line that is read', {
@@ -72,7 +71,6 @@ it('is told in one line or passed over, and costs no more memory than the longes
     readLines: 'src/retrieval/corpus.js',
     fileQuestions: 'envs/searchqa/data-files.js',
     readConfigFile: 'src/cli/config-file.js',
-    readOrder: 'src/run/order-file.js',
   };
   const imports = Object.entries(modules).map(
     ([name, file]) => `import { ${name} } from ${JSON.stringify(new URL(`dist/${file}`, packageRoot).href)};`,

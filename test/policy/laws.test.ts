@@ -23,7 +23,12 @@ beforeAll(async () => {
 });
 afterAll(() => engine.dispose());
 
-const random = { open: (maxBatch = 64) => new RandomPolicy(maxBatch), env: textcraft.createEnv(), groupSize: 2 };
+const random = {
+  open: (maxBatch = 64) => new RandomPolicy(maxBatch),
+  env: textcraft.createEnv(),
+  groupSize: 2,
+  chooses: true,
+};
 
 /** A local policy with a tiny model. */
 function local(

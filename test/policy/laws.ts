@@ -16,6 +16,8 @@ export interface PolicySubject {
   readonly env: Env;
   /** True where the policy writes freely: what it plays need not be listed. Absent: false. */
   readonly writesFreely?: boolean;
+  /** True where it chooses among listed actions without telling its decision. Absent: as its decisions say. */
+  readonly chooses?: boolean;
   /** Members of a group, ≥ 1. */
   readonly groupSize: number;
   /** Other weights, of a version of their own, where the policy takes some. */
@@ -267,6 +269,29 @@ export const policyLaws: readonly PolicyLaw[] = [
           maxBatch,
         );
       }
+    },
+  },
+  {
+    name: 'refuses a turn that lists nothing where it chooses, and decides the others as if there were none',
+    async holds(subject, seed) {
+      const expected = await undisturbed(subject, seed);
+      const [, first] = [...expected][0]!;
+      await withPolicy(subject, async (policy) => {
+        const table = await seats(subject, seed);
+        const requests = [...table.values()].map((seat) => seat.request());
+        const [empty, ...rest] = requests;
+        const refused = policy.submit([...rest, { ...empty!, actions: new Int32Array(0) }]);
+        const chooses = subject.chooses ?? first[0]!.decision?.kind === 'choice';
+        need(refused.length === 1 || (refused.length === 0 && !chooses), `${refused.length} turns are refused`);
+        for (const { episode, message } of refused) {
+          need(episode === empty!.episode && /lists no action on turn 0/.test(message), `refused: ${message}`);
+        }
+        policy.release([empty!.episode]);
+        table.delete(empty!.episode);
+        expected.delete(empty!.episode);
+        await play(policy, table);
+        needAlike(decided(table), expected);
+      });
     },
   },
   {

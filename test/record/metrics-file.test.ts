@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { MetricsRow } from '../../src/record/metrics.ts';
 import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
+import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
+import { toyConfig, withToyRun } from '../support/toy-run.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -60,6 +62,23 @@ describe('a resumed run', () => {
     for (const update of [4, 5]) second.append(row(update));
     second.close();
     expect(updates()).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it('has each update once, after a kill that came behind its checkpoint too', { timeout: 60_000 }, async () => {
+    const config = (updates: number) =>
+      toyConfig('chain', {
+        rollout: { groupSize: 2, concurrentGroups: 2 },
+        learner: { groupsPerUpdate: 1 },
+        checkpoint: { everyUpdates: 2 },
+        stop: { updates },
+      });
+    await withToyRun(config(2), dir, ({ run }) => run.train());
+    expect(updates()).toEqual([1, 2]);
+    writeFileSync(path(), '{"update":3}\n{"update":4}\n{"upd', { flag: 'a' }); // what a run writes until it is killed
+
+    await withToyRun(config(4), dir, ({ run }) => run.train(), { checkpoint: loadNewestOf(dir) });
+    expect(updates()).toEqual([1, 2, 3, 4]);
+    expect(readFileSync(path(), 'utf8')).not.toMatch(/"update":[34]\}/);
   });
 
   it('cuts a last line that was cut off, and nothing else', () => {

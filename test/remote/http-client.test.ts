@@ -1,7 +1,12 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { GrowingBuffer } from '../../src/core/growing-buffer.ts';
 import { excerpt, HttpClient } from '../../src/remote/http-client.ts';
 import { readCompletion } from '../../src/remote/policy/openai-client.ts';
+import type { RemoteError } from '../../src/remote/retry.ts';
 import { listen } from '../../src/serve/http-server.ts';
 
 it('quotes a server on one line, without what a terminal would obey', () => {
@@ -30,6 +35,85 @@ it('strikes its key out of whatever a server echoes', async () => {
   } finally {
     client.close();
     await server.close();
+  }
+});
+
+it('follows no redirect, and tells neither its key nor where it was sent', async () => {
+  const asked: string[] = [];
+  const elsewhere = await listen(
+    ({ path }) => {
+      asked.push(path);
+      return { status: 200, body: '{}' };
+    },
+    { port: 0 },
+  );
+  const location = `${elsewhere.url}/v1?key=sk-12345678`;
+  const server = await listen(
+    ({ path }) => ({
+      status: Number(path.slice(1)),
+      headers: { location, 'www-authenticate': 'Bearer sk-12345678', 'retry-after': 'sk-12345678' },
+      body: `<a href="${location}">moved for sk-12345678</a>`,
+    }),
+    { port: 0 },
+  );
+  const client = new HttpClient({ baseUrl: server.url, headers: { Authorization: 'Bearer sk-12345678' } });
+  try {
+    for (const status of ['301', '302', '303', '307', '308', '401']) {
+      const error = await client.send('POST', status, '{}', 5000).catch((thrown: RemoteError) => thrown);
+      expect(error).toMatchObject({
+        fault: 'status',
+        status: Number(status),
+        message: expect.stringContaining('[key]'),
+      });
+      expect(JSON.stringify({ ...(error as object), message: (error as Error).message })).not.toContain('sk-12345678');
+    }
+    expect(asked).toEqual([]);
+  } finally {
+    client.close();
+    await server.close();
+    await elsewhere.close();
+  }
+});
+
+it('holds an answer that comes byte by byte in little more than its size', async () => {
+  const body = 60_000;
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const held = () => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const server = createServer();
+  const asked = new Promise<Socket>((resolve) => {
+    server.on('connection', (socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => resolve(socket));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const client = new HttpClient({ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  let pieces = 0;
+  const { add } = GrowingBuffer.prototype;
+  GrowingBuffer.prototype.add = function (piece) {
+    pieces++;
+    return add.call(this, piece);
+  };
+  try {
+    const before = held();
+    const answer = client.send('GET', 'x', undefined, 60_000);
+    const socket = await asked;
+    socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+    socket.write('1\r\na\r\n'.repeat(body));
+    while (pieces < body) await new Promise((resolve) => setTimeout(resolve, 5));
+    const grown = held() - before;
+    socket.write('0\r\n\r\n');
+    expect((await answer).body).toBe('a'.repeat(body));
+    expect(grown / body).toBeLessThan(40); // a buffer object for each byte takes some 100 and more
+  } finally {
+    GrowingBuffer.prototype.add = add;
+    client.close();
+    server.close();
   }
 });
 

@@ -197,6 +197,36 @@ describe('a server', () => {
     for (const socket of slow) socket.destroy();
   });
 
+  it('lets no address push out the half-sent request of another, however many connections it opens', async () => {
+    server = await listen(echo, { port: 0, maxConnections: 40 });
+    const port = Number(new URL(server.url).port);
+    const open = (localAddress: string) => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress });
+      socket.on('error', () => {});
+      return socket;
+    };
+    const slow = open('127.0.0.1');
+    let heard = '';
+    slow.on('data', (chunk) => (heard += chunk.toString()));
+    slow.write('POST /slow HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 4\r\n\r\nab');
+    await new Promise((resolve) => slow.once('connect', resolve));
+
+    let ended = 0;
+    const flood: Socket[] = [];
+    for (let i = 0; i < 120; i++) {
+      const socket = open('127.0.0.2');
+      socket.write('GET / HTTP/1.1\r\nho');
+      socket.on('close', () => ended++);
+      flood.push(socket);
+    }
+    while (ended < 100) await new Promise((resolve) => setTimeout(resolve, 5));
+
+    slow.write('cd');
+    await new Promise((resolve) => slow.once('close', resolve));
+    expect(heard).toMatch(/POST \/slow abcd$/);
+    for (const socket of flood) socket.destroy();
+  });
+
   it.each([
     ['whole', () => 'x'.repeat(64_000_000)],
     [

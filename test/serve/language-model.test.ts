@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Tokenizer } from '@huggingface/tokenizers';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as textcraft from '../../envs/textcraft/index.ts';
@@ -61,6 +62,39 @@ it('our own client plays through chat as the model plays in this process', async
   const read = (lines: TraceLine[]) =>
     lines.map(({ turns }) => turns.map(({ response }) => [response?.promptTokens, response?.completionTokens]));
   expect(read(remote)).toEqual(read(inside));
+});
+
+describe('a text that cannot fit', () => {
+  const digits = '1'.repeat(490_000);
+  it.each([
+    ['a prompt', '/v1/completions', { prompt: digits }],
+    ['prompts', '/v1/completions', { prompt: Array<string>(16).fill(digits) }],
+    ['a conversation', '/v1/chat/completions', { messages: [{ role: 'user', content: digits }] }],
+    [
+      'a conversation of many turns',
+      '/v1/chat/completions',
+      { messages: Array.from({ length: 98 }, () => ({ role: 'user', content: '1'.repeat(5000) })) },
+    ],
+  ])('is refused before most of it is tokenised: %s', async (_, path, body) => {
+    let tokenised = 0;
+    const { encode } = Tokenizer.prototype;
+    const spy = vi.spyOn(Tokenizer.prototype, 'encode').mockImplementation(function (
+      this: Tokenizer,
+      text: string,
+      options?: object,
+    ) {
+      tokenised += text.length;
+      return encode.call(this, text, options);
+    });
+    const answer = await fetch(`${server.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+    spy.mockRestore();
+    expect(await answer.json()).toMatchObject({
+      error: { message: expect.stringMatching(/the model reads 2048 tokens/) },
+    });
+    expect(answer.status).toBe(400);
+    expect(tokenised).toBeGreaterThan(0);
+    expect(tokenised).toBeLessThan(20_000); // of half a million
+  });
 });
 
 describe('the official client', () => {

@@ -217,6 +217,17 @@ describe('a prompt that cannot fit', () => {
     expect(codec.read).toBe(0);
   });
 
+  it('keeps nobody else waiting, many of them neither: /health is answered in between', async () => {
+    const { ask, get, codec } = await started();
+    const prompts = Array<string>(1000).fill('goal stick');
+    const answer = ask('/v1/completions', { prompt: prompts, guided_choice: ['get 1 oak logs'] });
+    while (codec.read === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(await get('/health')).toEqual({ status: 'ok' });
+    const read = codec.read;
+    expect((await answer).status).toBe(200);
+    expect(read).toBeLessThan(codec.read / 2);
+  });
+
   it('is no reason to refuse one that fits', async () => {
     const { ask, codec } = await started();
     const answer = await ask('/v1/completions', { prompt: 'goal stick', guided_choice: ['get 1 oak logs'] });

@@ -1,4 +1,5 @@
 /** Thermometer tasks: the temperature of a thing, the melting point of a known or of an unknown substance. */
+import { append } from '../../../src/core/extremes.ts';
 import * as goals from '../goal-types.ts';
 import type { Goal } from '../goals.ts';
 import { JavaRandom } from '../java-random.ts';
@@ -19,7 +20,7 @@ function sample(total: number, kept: number): number[] {
   for (let part = 0; part < 3; part++) {
     const from = bounds[part]!;
     const numbers = Array.from({ length: bounds[part + 1]! - from }, (_, i) => from + i);
-    out.push(...random.shuffle(numbers).slice(0, Math.floor(numbers.length * kept)));
+    append(out, random.shuffle(numbers).slice(0, Math.floor(numbers.length * kept)));
   }
   return out;
 }

@@ -1,7 +1,9 @@
 /** Task configurations in WebArena's format, from the user's own copy; sites from the original's environment variables. */
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, UserError } from '../../../src/core/errors.ts';
+import { largestOf } from '../../../src/core/extremes.ts';
 import type { TaskConfig } from '../server-episode.ts';
 import type { SiteBases, SiteId } from '../urls.ts';
 
@@ -142,6 +144,6 @@ function checkLogin(state: string, file: string): void {
   }
   if (!Array.isArray(cookies)) fail('holds no cookies');
   const ends = cookies!.map(({ expires = -1 }) => expires).filter((seconds) => seconds > 0);
-  if (ends.length > 0 && Math.max(...ends) * 1000 < Date.now())
-    fail(`expired on ${new Date(Math.max(...ends) * 1000).toISOString().slice(0, 10)}`);
+  if (ends.length > 0 && largestOf(ends) * 1000 < Date.now())
+    fail(`expired on ${new Date(largestOf(ends) * 1000).toISOString().slice(0, 10)}`);
 }

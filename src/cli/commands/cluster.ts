@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { findCredentials } from '../../cluster/credentials.ts';
 import { type InitialisedCluster, initCluster } from '../../cluster/init.ts';
+import { printable, shortened } from '../../console/printable.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { columns } from '../../evaluation/table.ts';
@@ -85,9 +86,17 @@ async function status(url: string | undefined, { run, creds, json }: ClusterFlag
   else out.line(runs.map((one) => statusLines(one).join('\n')).join('\n\n'));
 }
 
-function statusLines({ run, world, version, ended, life, load, workers, maxLag }: ClusterStatus): string[] {
+/** Characters of a name that are shown. */
+const NAME_CHARS = 60;
+
+function nameShown(name: string): string {
+  return printable(shortened(name, NAME_CHARS));
+}
+
+/** Lines about a run. Its name, its world and its workers' come from other machines. */
+export function statusLines({ run, world, version, ended, life, load, workers, maxLag }: ClusterStatus): string[] {
   const { queued, held, results, resultBytes, roundTripMs } = load;
-  const head = `run ${run} (${world})  update ${version}${ended ? ', ended' : ''}  learner's process ${life}`;
+  const head = `run ${nameShown(run)} (${nameShown(world)})  update ${version}${ended ? ', ended' : ''}  learner's process ${life}`;
   const queue = `tickets ${queued} queued, ${held} held; results ${results} waiting (${(resultBytes / 1e6).toFixed(1)} MB); server ${roundTripMs.toFixed(1)} ms away`;
   if (ended) return [head, queue];
   if (workers.length === 0) return [head, queue, 'no worker: longplay worker <url> --run <name>'];

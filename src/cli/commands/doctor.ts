@@ -1,9 +1,11 @@
 /** Command `longplay doctor`: reports what this machine has and what each engine lacks. */
+
 import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
 import { out } from '../../console/terminal.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
+import { largestOf } from '../../core/extremes.ts';
 import type { EngineOptions } from '../../engine/engine.ts';
 import { openEngine } from '../../engine/open.ts';
 import { columns } from '../../evaluation/table.ts';
@@ -104,7 +106,7 @@ async function modelTable(folder: string, { quantize, server, api, servedModel, 
   const checks = await checkModel(folder, quantize, engine, options);
   if (json) out.json({ model: folder, quantize, checks });
   else {
-    const width = Math.max(...checks.map(({ what }) => what.length));
+    const width = largestOf(checks.map(({ what }) => what.length));
     for (const { what, ok, found } of checks) out.line(`${what.padEnd(width)}  ${ok ? 'ok' : 'NO'}  ${found}`);
   }
   if (checks.some(({ ok }) => !ok)) process.exitCode = 1;

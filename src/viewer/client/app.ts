@@ -197,7 +197,16 @@ async function timeView(): Promise<HTMLElement> {
   const all = await curvesOf(runs);
   const known = all.filter(({ curves }) => curves.series['time/env']);
   if (known.length === 0) return h('p', { class: 'muted' }, 'No run has said yet where its time went.');
-  return h('div', {}, chartControls(), h('div', { class: 'charts' }, ...known.map((one) => timeCharts(one, charts))));
+  return h(
+    'div',
+    {},
+    chartControls(),
+    h(
+      'div',
+      { class: 'charts' },
+      known.map((one) => timeCharts(one, charts)),
+    ),
+  );
 }
 
 function configView(): HTMLElement {

@@ -1,4 +1,5 @@
 /** Curves: several runs, bands over seeds, evaluations beside them, the horizon's phases, and where the time went. */
+import { largestOf, smallestOf } from '../../core/extremes.ts';
 import type { Curves, RunInfo } from '../api.ts';
 import { h, legendItem, numberText, visible } from './dom.ts';
 import { drawLines, drawStacked, type Line, type Marks, type PhasePlan, PLOT_HEIGHT, STRIP } from './plot.ts';
@@ -64,15 +65,15 @@ function along({ series }: RunCurves['curves'], x: XAxis): Curves['series'][stri
 /** Mean, least and largest over runs at the x of the longest; between its points a run is read at its nearest. */
 function bandOf(members: readonly RunCurves[], name: string, x: XAxis): Pick<Line, 'x' | 'y' | 'low' | 'high'> {
   const lengths = members.map(({ curves }) => along(curves, x)?.length ?? 0);
-  const longest = members[lengths.indexOf(Math.max(...lengths))]!;
+  const longest = members[lengths.indexOf(largestOf(lengths))]!;
   const xs = numbers(along(longest.curves, x));
   const samples = members.map(({ curves }) => resampled(numbers(along(curves, x)), curves.series[name]!, xs));
   const at = (i: number) => samples.flatMap((values) => values[i] ?? []);
   return {
     x: xs,
     y: xs.map((_, i) => (at(i).length === 0 ? null : at(i).reduce((sum, value) => sum + value, 0) / at(i).length)),
-    low: xs.map((_, i) => (at(i).length === 0 ? null : Math.min(...at(i)))),
-    high: xs.map((_, i) => (at(i).length === 0 ? null : Math.max(...at(i)))),
+    low: xs.map((_, i) => (at(i).length === 0 ? null : smallestOf(at(i)))),
+    high: xs.map((_, i) => (at(i).length === 0 ? null : largestOf(at(i)))),
   };
 }
 

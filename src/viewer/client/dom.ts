@@ -4,7 +4,8 @@
  */
 import { cutAt } from '../search.ts';
 
-export type Child = Node | string | number | null | undefined | false;
+/** Content of an element: a node, a text, nothing, or a list of them of any length. */
+export type Child = Node | string | number | null | undefined | false | readonly Child[];
 
 export interface Attributes {
   readonly class?: string;
@@ -34,11 +35,21 @@ export function h(tag: string, attributes: Attributes = {}, ...children: readonl
   for (const [name, value] of Object.entries(style)) element.style.setProperty(name, value);
   for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
   if (disabled) element.setAttribute('disabled', '');
+  put(element, children);
+  return element;
+}
+
+/** Appends children one by one: a call takes some 120,000 arguments, a text may have more marks. */
+function put(element: Element, children: readonly Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(typeof child === 'object' ? child : String(child));
+    if (isList(child)) put(element, child);
+    else element.append(typeof child === 'object' ? child : String(child));
   }
-  return element;
+}
+
+function isList(child: Child): child is readonly Child[] {
+  return Array.isArray(child);
 }
 
 /** Visible text: control characters as symbols (␛ for escape), newlines and tabs as they are. */
@@ -93,9 +104,7 @@ export function choice(
 /** Shows content: replaces what an element holds. */
 export function show(parent: Element, ...children: readonly Child[]): void {
   parent.replaceChildren();
-  for (const child of children)
-    if (child !== null && child !== undefined && child !== false)
-      parent.append(typeof child === 'object' ? child : String(child));
+  put(parent, children);
 }
 
 /** Focuses the element of a name (`data-focus`) within another. @returns false where there is none */

@@ -6,9 +6,7 @@ export function drawingElement(drawing: Drawing): HTMLElement {
   return h(
     'div',
     {},
-    ...drawing.panels.map((panel) =>
-      h('section', { class: 'card' }, h('h3', {}, visible(panel.title)), panelBody(panel)),
-    ),
+    drawing.panels.map((panel) => h('section', { class: 'card' }, h('h3', {}, visible(panel.title)), panelBody(panel))),
   );
 }
 

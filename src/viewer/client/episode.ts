@@ -44,7 +44,7 @@ export function episodeElement(view: EpisodeView, options: EpisodeOptions): HTML
     {},
     headElement(view, options),
     turnStrip(view, options),
-    h('div', { class: 'episode' }, h('div', {}, ...left), right),
+    h('div', { class: 'episode' }, h('div', {}, left), right),
     conversationElement(view, options),
   );
 }

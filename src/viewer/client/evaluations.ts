@@ -31,9 +31,9 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
     h('th', { scope: 'col' }, 'evaluation'),
     h('th', { scope: 'col' }, 'success (95 %)'),
     several ? h('th', { scope: 'col' }, 'run') : null,
-    ...shown.map((label) => h('th', { scope: 'col', class: 'n' }, visible(label))),
+    shown.map((label) => h('th', { scope: 'col', class: 'n' }, visible(label))),
     unseen ? h('th', { scope: 'col', class: 'n' }, 'unseen') : null,
-    ...['return', 'turns', 'tasks', ...(repeated ? ['episodes'] : []), 'update'].map((name) =>
+    ['return', 'turns', 'tasks', ...(repeated ? ['episodes'] : []), 'update'].map((name) =>
       h('th', { scope: 'col', class: 'n' }, name),
     ),
   );
@@ -48,9 +48,9 @@ export function evaluationsElement(runs: readonly RunCurves[]): HTMLElement | nu
         h('th', { scope: 'row' }, visible(name)),
         h('td', {}, intervalBar(all), h('strong', {}, percentText(all.success.value)), ` ${intervalText(all)}`),
         several ? h('td', {}, visible(run)) : null,
-        ...shown.map((label) => h('td', { class: 'n' }, percentText(ofLabel(label)?.success.value))),
+        shown.map((label) => h('td', { class: 'n' }, percentText(ofLabel(label)?.success.value))),
         unseen ? h('td', { class: 'n' }, percentText(row.unseen?.success.value)) : null,
-        ...[all.score, all.turns, all.tasks, ...(repeated ? [all.episodes] : []), row.update].map((value) =>
+        [all.score, all.turns, all.tasks, ...(repeated ? [all.episodes] : []), row.update].map((value) =>
           h('td', { class: 'n' }, numberText(value)),
         ),
       ),

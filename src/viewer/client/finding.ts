@@ -1,4 +1,5 @@
 /** Finding: a search through a run's episodes as it goes on, piece by piece. */
+import { append } from '../../core/extremes.ts';
 import type { EpisodeHit, EpisodeRow } from '../api.ts';
 import { type EpisodeFilters, queryEpisodes } from '../query.ts';
 import type { Source } from './source.ts';
@@ -58,7 +59,7 @@ export class Finding {
 
   async #next(): Promise<void> {
     const { hits, searched, next } = await this.#piece(this.#below ?? undefined);
-    this.hits.push(...hits);
+    append(this.hits, hits);
     this.#searched += searched;
     this.#below = next;
   }

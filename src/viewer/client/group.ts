@@ -1,4 +1,5 @@
 /** Members of a group side by side. */
+import { largestOf } from '../../core/extremes.ts';
 import type { EpisodeView, GroupView } from '../api.ts';
 import { choice, h, numberText, visible } from './dom.ts';
 import { logprobOf, outcomeText, SHADES, type Shade, scaleOf, shadeOf } from './turn.ts';
@@ -17,7 +18,7 @@ export interface GroupOptions {
 export function groupElement({ members }: GroupView, options: GroupOptions): HTMLElement {
   const { shade, setShade, listHref } = options;
   const first = members[0]?.episode;
-  const scale = Math.max(...members.map(({ episode }) => scaleOf(episode.turns)));
+  const scale = largestOf(members.map(({ episode }) => scaleOf(episode.turns)));
   const solved = members.filter(({ episode }) => episode.success).length;
   const facts = first
     ? `${first.task.env} task ${first.task.index}${first.label ? ` · ${first.label}` : ''} · horizon ${first.horizon} · ${first.purpose}`
@@ -47,7 +48,7 @@ export function groupElement({ members }: GroupView, options: GroupOptions): HTM
     h(
       'div',
       { class: 'members', style: { '--columns': String(columns) } },
-      ...members.map((member) => memberElement(member, scale, options)),
+      members.map((member) => memberElement(member, scale, options)),
     ),
   );
 }

@@ -203,7 +203,7 @@ export class EpisodeList {
     return h(
       'div',
       { class: 'row below' },
-      ...pages,
+      pages,
       h('span', { class: 'muted keys' }, 'keys: j k move, Enter opens, / searches'),
     );
   }
@@ -228,7 +228,7 @@ function rowElement(
   const click = (event: Event) => {
     if (!(event.target as Element).closest('a')) go(href);
   };
-  const element = h('tr', { on: { click } }, h('td', { class: `outcome ${tone}` }, outcome), ...cells);
+  const element = h('tr', { on: { click } }, h('td', { class: `outcome ${tone}` }, outcome), cells);
   return { element, link };
 }
 

@@ -1,5 +1,7 @@
 /** Plots by uPlot: axes whose labels fit, raw lines behind smoothed ones, marks of evaluations, phases in a strip above. */
+
 import type UPlot from 'uplot';
+import { largestOf, smallestOf } from '../../core/extremes.ts';
 
 /** Global of uPlot, whose script comes before ours in the page. */
 declare const uPlot: typeof UPlot;
@@ -69,10 +71,16 @@ function themeColors(): { readonly ink: string; readonly line: string; readonly 
  */
 export function axisTexts(splits: readonly (number | null)[]): string[] {
   const values = splits.filter((value) => value !== null);
-  const most = Math.max(0, ...values.map(Math.abs));
+  const most = largestOf(values.map(Math.abs), 0);
   const [unit, suffix] = most >= 1e9 ? [1e9, 'G'] : most >= 1e6 ? [1e6, 'M'] : most >= 1e4 ? [1e3, 'k'] : [1, ''];
   const steps = values.slice(1).map((value, i) => Math.abs(value - values[i]!));
-  const exact = (Math.min(...steps.filter((step) => step > 0), most || 1) / unit) * 1e-3;
+  const exact =
+    (smallestOf(
+      steps.filter((step) => step > 0),
+      most || 1,
+    ) /
+      unit) *
+    1e-3;
   let digits = 0;
   while (digits < 7 && values.some((v) => Math.abs(Number((v / unit).toFixed(digits)) - v / unit) > exact)) digits++;
   return splits.map((value) => {
@@ -90,7 +98,10 @@ function axesOf(ink: string, line: string): UPlot.Axis[] {
   const widest = (plot: UPlot, texts: string[] | null): number => {
     plot.ctx.save();
     plot.ctx.font = FONT;
-    const width = Math.max(0, ...(texts ?? []).map((text) => plot.ctx.measureText(text).width));
+    const width = largestOf(
+      (texts ?? []).map((text) => plot.ctx.measureText(text).width),
+      0,
+    );
     plot.ctx.restore();
     return Math.ceil(width) + 14; // tick and gap
   };

@@ -1,4 +1,5 @@
 /** One turn: what was observed, answered, done, and what came of it; beside it the policy that decided. */
+import { largestOf } from '../../core/extremes.ts';
 import type { TraceTurn } from '../../record/trace.ts';
 import type { EpisodeView, Plain } from '../api.ts';
 import { h, legendItem, marked, numberText, visible } from './dom.ts';
@@ -38,7 +39,10 @@ export function shadeOf(
 }
 
 export function scaleOf(turns: readonly ViewTurn[]): number {
-  return Math.max(0.2, ...turns.map(({ advantage }) => Math.abs(advantage ?? 0)));
+  return largestOf(
+    turns.map(({ advantage }) => Math.abs(advantage ?? 0)),
+    0.2,
+  );
 }
 
 /** Words for how an episode ended, with the class of their colour. */
@@ -71,7 +75,7 @@ export function turnElements(view: EpisodeView, turn: ViewTurn, options: TurnOpt
     'section',
     { class: 'card' },
     h('h3', {}, `Turn ${options.turn + 1} of ${episode.turns.length}: observation`),
-    h('pre', {}, ...marked(turn.observation, needle)),
+    h('pre', {}, marked(turn.observation, needle)),
     options.turn > 0
       ? h('details', {}, h('summary', {}, 'what it read first'), h('pre', {}, visible(episode.turns[0]!.observation)))
       : null,
@@ -88,7 +92,7 @@ export function turnElements(view: EpisodeView, turn: ViewTurn, options: TurnOpt
       'Result',
       reward === 0 ? null : h('strong', { class: reward > 0 ? 'good' : 'bad' }, ` reward ${numberText(reward)}`),
     ),
-    h('pre', { class: 'result' }, ...marked(resultOf(episode, options.turn), needle)),
+    h('pre', { class: 'result' }, marked(resultOf(episode, options.turn), needle)),
   );
   return [observed, done];
 }
@@ -101,7 +105,7 @@ function answerElement({ response, action }: ViewTurn, needle: string): HTMLElem
     'div',
     { class: 'answer' },
     h('h3', {}, 'Answer of the model'),
-    h('pre', {}, ...marked(text, needle)),
+    h('pre', {}, marked(text, needle)),
     formatError === undefined ? null : h('p', { class: 'bad' }, visible(`not understood: ${formatError}`)),
     h('p', { class: 'muted' }, `${promptTokens} tokens read, ${completionTokens} written`),
   );
@@ -114,7 +118,7 @@ function actionElement(turn: ViewTurn, spelling: EpisodeView['spelling'], option
   const box = h('div', { class: 'mono action' });
   if (decision?.kind !== 'tokens') {
     const style = { 'background-color': shadeOf(shade, advantage, logprobOf(turn), 1) };
-    box.append(h('span', { class: 'token', style }, ...marked(action, needle)));
+    box.append(h('span', { class: 'token', style }, marked(action, needle)));
     return box;
   }
   decision.tokens.forEach((id, i) => {
@@ -123,7 +127,7 @@ function actionElement(turn: ViewTurn, spelling: EpisodeView['spelling'], option
     const style = { 'background-color': shadeOf(shade, advantage, logprob, 1) };
     box.append(h('span', { class: 'token', title, style }, visible(spelling[id] ?? `#${id}`)));
   });
-  box.append(h('div', { class: 'muted' }, 'sent: ', ...marked(action, needle)));
+  box.append(h('div', { class: 'muted' }, 'sent: ', marked(action, needle)));
   return box;
 }
 
@@ -263,7 +267,11 @@ function factsElement(turn: ViewTurn): HTMLElement {
     if (decision.kind === 'tokens') facts.push(['sampling', decision.masked ? 'masked to admissible actions' : 'free']);
   }
   if (advantage !== undefined) facts.push(['advantage', numberText(advantage)]);
-  return h('dl', { class: 'facts' }, ...facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
+  return h(
+    'dl',
+    { class: 'facts' },
+    facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]),
+  );
 }
 
 /** Time of the turn by its parts: one bar, and its legend. */
@@ -305,6 +313,6 @@ export function endElement({ episode }: EpisodeView, needle: string): HTMLElemen
     'section',
     { class: 'card' },
     h('h3', {}, 'Final observation'),
-    h('pre', {}, ...marked(episode.finalObservation, needle)),
+    h('pre', {}, marked(episode.finalObservation, needle)),
   );
 }
