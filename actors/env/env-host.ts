@@ -42,7 +42,7 @@ export interface HostControl {
   ready(): Promise<readonly EnvFacts[]>;
   /** Ends the showing of timers and promises in the beacon. */
   unwatch(): void;
-  health(): { readonly episodes: number; readonly calls: number; readonly heapUsed: number };
+  health(): { readonly episodes: number; readonly calls: number };
   /** Closes all sessions, releases what the worlds started, and ends the host. */
   stop(): void;
 }
@@ -98,7 +98,7 @@ export async function runHost(
     const api: HostControl = {
       ready: () => loaded.then(({ facts }) => facts),
       unwatch: () => void watch.disable(),
-      health: () => ({ episodes: core.episodes, calls: core.calls, heapUsed: process.memoryUsage().heapUsed }),
+      health: () => ({ episodes: core.episodes, calls: core.calls }),
       stop,
     };
     Comlink.expose(api, comlinkEndpoint(control));

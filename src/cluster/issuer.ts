@@ -5,6 +5,7 @@
 import type { Clock } from '../core/clock.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import type { GroupTicket } from '../core/ticket.ts';
+import { Bell } from './bell.ts';
 import type { Broker, StoredResult } from './broker.ts';
 import type { EpisodeCheck } from './episode-check.ts';
 import { decodeResult, encodeTicket, type GroupResult } from './result.ts';
@@ -60,7 +61,7 @@ interface Outstanding {
 /** Milliseconds that a take waits, between two looks for lost tickets, and between two looks for tickets to send. */
 const TAKE_MS = 1000;
 const LOOK_MS = 2000;
-const SEND_MS = 5;
+const SEND_MS = 1000;
 /** Results in a row that cannot be believed, after which nothing of a worker is taken. Names come from outside, hence a bound. */
 const MOST_REFUSED = 3;
 const MOST_WORKERS = 10_000;
@@ -71,12 +72,15 @@ export class TicketIssuer {
   readonly #counts = { results: 0, duplicates: 0, issuedAgain: 0, refused: 0, verified: 0 };
   /** Results in a row of each worker that could not be believed. */
   readonly #refusedInARow = new Map<string, number>();
+  /** Rings when there is something to send. */
+  readonly #bell: Bell;
   #tries = 0;
   #isClearing = false;
   #stopped = false;
 
   constructor(options: IssuerOptions) {
     this.#of = options;
+    this.#bell = new Bell(options.clock);
   }
 
   get counts(): IssuerCounts {
@@ -99,6 +103,7 @@ export class TicketIssuer {
   /** Clears the queue of the broker; what is outstanding is sent again. */
   clear(): void {
     this.#isClearing = true;
+    this.#bell.ring();
   }
 
   /** Starts its loops; they end with `stop`, or with an error. */
@@ -112,10 +117,12 @@ export class TicketIssuer {
 
   stop(): void {
     this.#stopped = true;
+    this.#bell.ring();
   }
 
   #put(ticket: GroupTicket, name: string): void {
     this.#outstanding.set(ticket.group, { ticket, name, isSent: false, isMissed: false, isVerified: false });
+    this.#bell.ring();
   }
 
   async #send(): Promise<void> {
@@ -132,7 +139,7 @@ export class TicketIssuer {
           this.#outstanding.get(group) === one ? this.#of.broker.putTicket(one.name, encodeTicket(one.ticket)) : DONE,
         );
       }
-      await this.#sleep(SEND_MS);
+      await this.#bell.wait(SEND_MS);
     }
   }
 
@@ -160,6 +167,7 @@ export class TicketIssuer {
         const isMissing = !there.has(one.name) && this.#outstanding.get(one.ticket.group) === one;
         if (isMissing && one.isMissed) {
           one.isSent = false;
+          this.#bell.ring();
           this.#counts.issuedAgain++;
         }
         one.isMissed = isMissing && !one.isMissed;

@@ -179,6 +179,7 @@ async function connectTo({ url, credentials }: Pick<NatsOptions, 'url' | 'creden
     maxReconnectAttempts: -1,
     reconnectTimeWait: RECONNECT_MS,
     timeout: CONNECT_MS,
+    noAsyncTraces: true, // a stack for every request costs more than the request
     ...(credentials && {
       tls: credentials.ca === undefined ? {} : { ca: credentials.ca },
       authenticator: nkeyAuthenticator(Buffer.from(credentials.seed)),
@@ -308,8 +309,7 @@ class NatsBroker implements Broker {
           });
         };
         take(first);
-        const { num_pending } = await this.#workers.info();
-        const more = Math.min(most - 1, num_pending);
+        const more = Math.min(most - 1, first.info.pending);
         if (more > 0)
           for await (const one of await this.#workers.fetch({ max_messages: more, expires: CALL_MS })) take(one);
         return found;

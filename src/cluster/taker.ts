@@ -8,6 +8,7 @@ import type { Failure } from '../core/failure.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, versionRuns } from '../core/trajectory.ts';
 import { WaitingTickets } from '../schedule/waiting-tickets.ts';
+import { Bell } from './bell.ts';
 import type { Broker, FetchedTicket } from './broker.ts';
 import { decodeTicket, encodeResult, type GroupResult, MOST_RESULT_BYTES } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
@@ -41,9 +42,8 @@ interface Held {
   readonly failed: Failure[];
 }
 
-/** Milliseconds that a fetch waits, and between two looks for a free slot. */
+/** Milliseconds that a fetch waits, and between two looks for a free slot that nobody has told of. */
 const FETCH_MS = 1000;
-const FREE_MS = 5;
 /** Versions whose digests are remembered: far more than any lag. */
 const REMEMBERED = 1000;
 
@@ -52,6 +52,8 @@ export class TicketTaker {
   readonly #held = new Map<number, Held>();
   readonly #waiting = new WaitingTickets();
   readonly #digests = new Map<number, string>();
+  /** Rings when a slot is free. */
+  readonly #bell: Bell;
   #version = -1;
   #leaving = false;
   #stopped = false;
@@ -60,6 +62,7 @@ export class TicketTaker {
 
   constructor(options: TakerOptions) {
     this.#of = options;
+    this.#bell = new Bell(options.clock);
   }
 
   /** Number of tickets that it holds. */
@@ -83,6 +86,7 @@ export class TicketTaker {
   /** Fetches no more; what is held is finished. */
   leave(): void {
     this.#leaving = true;
+    this.#bell.ring();
   }
 
   /** Stops at once, and gives back what is held. */
@@ -90,6 +94,7 @@ export class TicketTaker {
     this.#stopped = true;
     for (const { fetched } of this.#held.values()) fetched.giveBack();
     this.#held.clear();
+    this.#bell.ring();
   }
 
   /** Takes note of weights that the policy now has: tickets that waited for them are played. */
@@ -129,6 +134,7 @@ export class TicketTaker {
     held.fetched.done();
     if (this.#held.get(group) === held) this.#held.delete(group);
     this.finished++;
+    this.#bell.ring();
   }
 
   /** Result as bytes. One that is larger than the server takes would never get there: its group is given up, and it says why. */
@@ -147,7 +153,7 @@ export class TicketTaker {
     while (!this.#stopped && !this.#leaving) {
       const free = slots - this.#held.size;
       if (free === 0) {
-        await this.#sleep(FREE_MS);
+        await this.#bell.wait(FETCH_MS);
         continue;
       }
       const fetched = await sayAgain(
