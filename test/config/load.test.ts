@@ -99,6 +99,8 @@ describe('a configuration', () => {
     ['policy.openai.baseUrl=https://me:secret@host/v1', 'policy.openai.baseUrl'],
     ['rollout.envServer=http://token@host:1', 'rollout.envServer'],
     ['env.options={url: "http://a:b@host"}', 'env.options.url'],
+    ['policy.openai.baseUrl="https://host/v1?v=1&api_key=secret"', 'policy.openai.baseUrl'],
+    ['rollout.envServer="http://host:1/?access-token=secret"', 'rollout.envServer'],
   ])('keeps no credentials of an URL, nor says them: %s', (override, key) => {
     const text = refusal('', override);
     expect(text).toContain(key);
