@@ -7,12 +7,13 @@ import type { HostTensor, Program } from '../engine/engine.ts';
 import type { TrainGroup } from './training-batch.ts';
 
 /**
- * Cuts groups into passes. Members of a group may be parted; each part reads the prompt for itself.
+ * Cuts groups into passes, those with the longest members first: passes of like lengths pad little, and attention costs
+ * the square of the padded length. Members of a group may be parted; each part reads the prompt for itself.
  * @param maxTokens of one pass, padding included; a member that is longer gets a pass of its own
  */
 export function microBatches(groups: readonly TrainGroup[], maxTokens: number): TrainGroup[][] {
   const passes: TrainGroup[][] = [];
-  for (const group of groups) {
+  for (const group of groups.toSorted((a, b) => longestMember(b) - longestMember(a))) {
     let begun = false;
     for (const member of group.members) {
       if (member.decisions.length === 0) continue;
@@ -50,11 +51,15 @@ function withMember(pass: readonly TrainGroup[], alone: TrainGroup, begun: boole
   return [...pass.slice(0, -1), { ...last, members: [...last.members, ...alone.members] }];
 }
 
+function longestMember({ members }: TrainGroup): number {
+  return largestOf(members.map(({ tokens }) => tokens.length));
+}
+
 /** Tokens of a pass as it is laid out: every prompt as long as the longest, every member too. */
 function paddedTokens(groups: readonly TrainGroup[]): number {
   const longest = largestOf(groups.map(({ prompt }) => prompt.tokens.length));
   const most = largestOf(groups.map(({ members }) => members.length));
-  const member = largestOf(groups.flatMap(({ members }) => members.map(({ tokens }) => tokens.length)));
+  const member = largestOf(groups.map(longestMember));
   return groups.length * (longest + most * member);
 }
 

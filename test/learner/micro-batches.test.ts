@@ -82,7 +82,7 @@ const answers = fc.array(fc.array(fc.integer({ min: 40, max: 200 }), { minLength
   maxLength: 3,
 });
 
-it('passes hold every decision once, in order, and no more than they may', () => {
+it('passes hold every decision once, the longest members first, and no more than they may', () => {
   const codec = codecOf();
   fc.assert(
     fc.property(
@@ -93,7 +93,11 @@ it('passes hold every decision once, in order, and no more than they may', () =>
         const trajectories = episodes.map((one, i) => episode(codec, i, one, 1, openings[i % 3]));
         const groups = trainUnits(codec, trajectories, 0).flat();
         const passes = microBatches(groups, most);
-        expect(passes.flatMap((pass) => decisionsOf(pass))).toEqual(decisionsOf(groups));
+        const all = (lists: readonly (readonly TrainGroup[])[]) =>
+          lists.flatMap((list) => decisionsOf(list)).sort((a, b) => a.trajectory - b.trajectory || a.turn - b.turn);
+        expect(all(passes)).toEqual(all([groups]));
+        const lengths = longestOfPrompts(passes, groups);
+        expect(lengths).toEqual(lengths.toSorted((a, b) => b - a));
         passes.forEach((pass, i) => {
           const members = pass.flatMap((group) => group.members);
           if (members.length > 1) expect(padded(pass)).toBeLessThanOrEqual(most);
@@ -106,6 +110,15 @@ it('passes hold every decision once, in order, and no more than they may', () =>
     { numRuns: 60 },
   );
 });
+
+/** Longest member under each prompt, in the order in which the passes first read the prompts. */
+function longestOfPrompts(passes: readonly (readonly TrainGroup[])[], groups: readonly TrainGroup[]): number[] {
+  const prompts = [...new Set(passes.flat().map(({ prompt }) => prompt))];
+  const longest = new Map(
+    groups.map(({ prompt, members }) => [prompt, Math.max(...members.map((m) => m.tokens.length))]),
+  );
+  return prompts.map((prompt) => longest.get(prompt)!);
+}
 
 it('leaves out members that decide nothing', () => {
   const codec = codecOf();
