@@ -1,14 +1,15 @@
 /**
  * A tiny chat model learns TextCraft through the whole path of a pretrained one: random weights of the Qwen2 block and a
  * byte-level tokenizer of our own, supervised fine-tuning from the planner's episodes in chat form, its folder written as
- * Hugging Face would, then reinforcement learning of an adapter through `train`. Actions are spelt, token by token, among
- * those listed.
+ * Hugging Face would, then reinforcement learning through `train`. Actions are spelt, token by token, among those listed.
+ * The fine-tuning is slight on purpose, so that there is something left to find out, and the horizon is what most goals of
+ * depth 1 need, so that a wasted turn costs the reward.
  *
  *     npm run experiment -- llm-tiny
  *
  * Prints held-out success at depth 1 of the random weights, after the fine-tuning and after the learning, the paired
  * difference of the last two by goal, and, as it learns, how many groups carried a signal: a group whose members all
- * scored the same teaches nothing. Some four minutes of processor time. A tiny model says nothing about real ones.
+ * scored the same teaches nothing. Some five minutes of processor time. A tiny model says nothing about real ones.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -261,14 +262,25 @@ function shown({ successes, episodes }: Success): string {
   return `${percent(successes / episodes)} of ${episodes} held-out episodes (${percent(low)} to ${percent(high)})`;
 }
 
+/** Settings of the study; all weights are trained. */
+export const TINY_STUDY = {
+  horizon: 2,
+  tasks: 31,
+  episodes: 16,
+  epochs: 1,
+  copies: 1,
+  tuningRate: 3e-5,
+  updates: 100,
+  groups: 16,
+  full: true,
+  learningRate: 1e-3,
+} as const satisfies Omit<TinyStudy, 'seed'>;
+
 /** The study from the command line. */
-export async function llmTiny({ seed, updates }: { readonly seed: number; readonly updates: number }): Promise<void> {
+export async function llmTiny({ seed }: { readonly seed: number }): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-llm-tiny-'));
   try {
-    const tuning = { epochs: 1, copies: 1, tuningRate: 3e-4 };
-    const learning = { updates, groups: 8, full: false, learningRate: 1e-3 };
-    const study = { seed, horizon: 4, tasks: 31, episodes: 16, ...tuning, ...learning };
-    await studyTiny(dir, study, (line) => console.log(line));
+    await studyTiny(dir, { ...TINY_STUDY, seed }, (line) => console.log(line));
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

@@ -50,9 +50,9 @@ export function experimentProgram(): Command {
     .action((flags: ClusterStudy) => runCommand(() => cluster(flags)));
   program
     .command('llm-tiny')
-    .description('a tiny chat model: fine-tuned on the planner, then an adapter by reinforcement learning')
+    .description('a tiny chat model: fine-tuned a little on the planner, then by reinforcement learning')
     .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
-    .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed, updates: 60 })));
+    .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed })));
   program
     .command('gallery')
     .description('pictures of every page of the viewer, of short runs that it records')
