@@ -209,13 +209,14 @@ class AnnouncedWeights {
       }
       const found: Announced | undefined = await this.#say(() => broker.announced());
       const other = found && decodeAnnouncement(found.bytes);
-      this.#revision = found?.revision ?? 0;
       if (other && (other.life > this.#life || (other.life === this.#life && other.version > announcement.version))) {
         throw new LongplayError(
           'STALLED',
           `another process trains run '${run}' at this broker now (its number ${other.life})`,
         );
       }
+      // Only now: with the other's revision, `stop` would put the end of this process over what the other has announced.
+      this.#revision = found?.revision ?? 0;
       // An answer of ours that was lost, or a broker that has gone back.
       if (other && other.life === this.#life && other.digest === announcement.digest) return;
     }

@@ -43,7 +43,7 @@ interface World {
 const ISOLATIONS: readonly Isolation[] = ['process', 'thread', 'process', 'inline'];
 /** Tasks of a world that misbehave, by what that costs; the others are honest. */
 const CHEAP = 16;
-const COSTLY = 3;
+const COSTLY = LONG ? 3 : 5;
 
 /**
  * Deals ways to misbehave, so that even a few worlds meet each of them: none comes again before all others that this
