@@ -1,28 +1,16 @@
 /** The estimate of what trajectories hold, against what V8 says that copies of them hold. */
-import v8 from 'node:v8';
-import vm from 'node:vm';
 import { expect, it } from 'vitest';
+import { bytesInUse } from '../../src/conformance/measure.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { trajectoryBytes } from '../../src/record/trajectory-bytes.ts';
 import { trajectoryOf } from '../support/traces.ts';
 
-v8.setFlagsFromString('--expose-gc');
-const gc = vm.runInNewContext('gc') as () => void;
-
-/** Bytes in use, garbage collected before. */
-function used(): number {
-  gc();
-  gc();
-  const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return heapUsed + arrayBuffers;
-}
-
 /** Bytes that one of many copies holds. */
 function held(one: Trajectory, copies: number): number {
   const kept: Trajectory[] = [];
-  const before = used();
+  const before = bytesInUse();
   for (let n = 0; n < copies; n++) kept.push(structuredClone(one));
-  const bytes = used() - before;
+  const bytes = bytesInUse() - before;
   expect(kept).toHaveLength(copies); // and so they live until here
   return bytes / copies;
 }

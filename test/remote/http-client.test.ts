@@ -1,8 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { bytesInUse } from '../../src/conformance/measure.ts';
 import { GrowingBuffer } from '../../src/core/growing-buffer.ts';
 import { excerpt, HttpClient } from '../../src/remote/http-client.ts';
 import { readCompletion } from '../../src/remote/policy/openai-client.ts';
@@ -77,13 +76,6 @@ it('follows no redirect, and tells neither its key nor where it was sent', async
 
 it('holds an answer that comes byte by byte in little more than its size', async () => {
   const body = 60_000;
-  setFlagsFromString('--expose-gc');
-  const collect: () => void = runInNewContext('gc');
-  const held = () => {
-    collect();
-    const { heapUsed, external } = process.memoryUsage();
-    return heapUsed + external;
-  };
   const server = createServer();
   const asked = new Promise<Socket>((resolve) => {
     server.on('connection', (socket) => {
@@ -100,13 +92,13 @@ it('holds an answer that comes byte by byte in little more than its size', async
     return add.call(this, piece);
   };
   try {
-    const before = held();
+    const before = bytesInUse();
     const answer = client.send('GET', 'x', undefined, 60_000);
     const socket = await asked;
     socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
     socket.write('1\r\na\r\n'.repeat(body));
     while (pieces < body) await new Promise((resolve) => setTimeout(resolve, 5));
-    const grown = held() - before;
+    const grown = bytesInUse() - before;
     socket.write('0\r\n\r\n');
     expect((await answer).body).toBe('a'.repeat(body));
     expect(grown / body).toBeLessThan(40); // a buffer object for each byte takes some 100 and more

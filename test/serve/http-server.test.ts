@@ -1,9 +1,8 @@
 /** The HTTP server behind a real socket: any cut of the bytes, what must be refused, and clients that mean harm. */
 import { connect, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
+import { bytesInUse } from '../../src/conformance/measure.ts';
 import { isOwnHost } from '../../src/serve/http-access.ts';
 import { type HttpHandler, type HttpServer, type ListenOptions, listen } from '../../src/serve/http-server.ts';
 
@@ -345,18 +344,11 @@ describe('a server', () => {
 
   it('holds a body that comes byte by byte in little more than its size', async () => {
     const body = 60_000;
-    setFlagsFromString('--expose-gc');
-    const collect: () => void = runInNewContext('gc');
-    const held = () => {
-      collect();
-      const { heapUsed, external } = process.memoryUsage();
-      return heapUsed + external;
-    };
     let grown = 0;
-    const before = held();
+    const before = bytesInUse();
     server = await listen(
       (request) => {
-        grown = held() - before;
+        grown = bytesInUse() - before;
         return { status: 200, body: `${request.body.length}` };
       },
       { port: 0 },
