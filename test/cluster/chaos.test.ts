@@ -338,7 +338,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
     3_600_000,
   );
 
-  // Only in the long form: on some machines the server whose disk is full is not named within a minute.
+  // Only in the long form, and not passing there: where results stop at once, the learner does not name the server within a minute.
   it.skipIf(noSmallDisk || !long)(
     'the disks of learner and server are full: it is said, nothing is announced that is not journaled, and it goes on where there is room',
     () =>
