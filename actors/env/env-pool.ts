@@ -30,6 +30,7 @@ import {
   newSlot,
   type OpenEpisode,
   type Slot,
+  startSlot,
   suspects,
   type Verdict,
 } from './slot.ts';
@@ -149,7 +150,7 @@ class Pool implements EnvPool {
     }
     this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
-    this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#clock, this.#factory === undefined);
+    this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#factory === undefined);
     this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
   }
 
@@ -253,7 +254,7 @@ class Pool implements EnvPool {
           this.#replace(slot, { culprits: [], shown: true, cause, message });
           return;
         }
-        const found = suspects(slot, unknown ? undefined : host?.beacon(), this.#episodes);
+        const found = suspects(unknown ? undefined : host?.beacon(), this.#episodes);
         this.#replace(slot, { ...found, cause, message });
       },
     };
@@ -271,14 +272,11 @@ class Pool implements EnvPool {
       host.kill();
       return;
     }
-    slot.host = host;
+    startSlot(slot, host, this.#clock.now());
     for (const { id, replay, bounds } of host.facts) {
       if (replay === 'never') this.#unrepeatable.add(id);
       if (bounds) this.#bounds.set(id, bounds);
     }
-    slot.failedStarts = 0;
-    slot.calls = slot.began = slot.shown = -1;
-    slot.respondedAt = slot.movedAt = this.#clock.now();
     this.#dispatch.started(slot);
   }
 
@@ -305,7 +303,7 @@ class Pool implements EnvPool {
     const responded = () => {
       if (slot.host !== host) return;
       slot.calling = false;
-      slot.respondedAt = this.#clock.now();
+      slot.responses++;
     };
     if (host.settled) host.settled().then(responded, () => {});
     else responded();
