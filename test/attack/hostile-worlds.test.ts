@@ -124,8 +124,10 @@ function culprits({ faults }: World): HostileFault[] {
 const MAX_LINE = 20_000;
 /** Updates after which every task was tried to its end. */
 const UPDATES = TASKS / 4 + 1;
-/** Worlds at a time. A world mostly waits for deadlines; beside other test files, one at a time starves no innocent. */
-const LANES = LONG ? 2 : 1;
+/** Worlds at a time: a world mostly waits for deadlines. */
+const LANES = 4;
+/** Deadlines, milliseconds of the host's own time: what is honest takes 30 at most. */
+const [STEP_MS, OPEN_MS] = LONG ? [1200, 2400] : [500, 1000];
 /** World that `LONGPLAY_ATTACK_WORLD` names: it alone is played. */
 const ONLY = process.env.LONGPLAY_ATTACK_WORLD;
 
@@ -147,8 +149,8 @@ async function trainOn(hostile: World, n: number) {
       isolation: hostile.isolation,
       maxAttempts: 2,
       maxRestarts: 100,
-      stepDeadlineMs: 1200,
-      openDeadlineMs: 2400,
+      stepDeadlineMs: STEP_MS,
+      openDeadlineMs: OPEN_MS,
       heapMb: 64,
     },
     learner: { groupsPerUpdate: 4, maxLag: 0, epochs: 1, filterGroups: false },
