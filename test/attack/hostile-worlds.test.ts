@@ -157,7 +157,13 @@ async function trainOn(hostile: World, n: number) {
       openDeadlineMs: OPEN_MS,
       heapMb: 64,
     },
-    learner: { groupsPerUpdate: 4, maxLag: 0, epochs: 1, filterGroups: false },
+    learner: {
+      groupsPerUpdate: 4,
+      maxLag: 0,
+      epochs: 1,
+      filterGroups: false,
+      estimator: { algorithm: groupSize(hostile.isolation) === 1 ? 'reinforce_pp' : 'grpo' }, // one alone is compared with none
+    },
     stop: { updates: UPDATES },
     checkpoint: { everyUpdates: 1000 },
     trace: { everyGroups: 0 },
