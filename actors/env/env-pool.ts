@@ -95,6 +95,8 @@ export interface EnvPool {
 
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
+/** Looks in time that one which comes late counts for at most: fewer than a deadline has. */
+const LATE_LOOKS = 3;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 
@@ -127,7 +129,6 @@ class Pool implements EnvPool {
   #late = 0;
   #closed = false;
   #cancelPoll: (() => void) | undefined;
-  #polledAt = 0;
   /** Hosts replaced since an action was answered; and those that were lost with their machine, which says nothing about the env. */
   #replacedInRow = 0;
   #lostInRow = 0;
@@ -443,12 +444,9 @@ class Pool implements EnvPool {
 
   #poll(): void {
     const now = this.#clock.now();
-    // This thread was busy itself: answers may be waiting unread, so no host is late yet.
-    const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
-    this.#polledAt = now;
     this.#dispatch.recount();
     for (const slot of this.#slots) {
-      const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, wasBusy);
+      const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, LATE_LOOKS * this.#pollMs);
       if (found) this.#replace(slot, found);
       else if (slot.host && !slot.calling && awaits(slot)) this.#call(slot, slot.host);
     }

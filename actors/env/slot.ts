@@ -170,23 +170,28 @@ export function startSlot(slot: Slot, host: Host, now: number): void {
   slot.movedAt = slot.time;
 }
 
-/** Moves the time of a slot's host on: deadlines leave out what the machine gave to others while the host was ready to run. */
-function moveTime(slot: Slot, host: Host, now: number): void {
+/**
+ * Moves the time of a slot's host on: deadlines leave out what the machine gave to others while the host was ready to run.
+ * @returns the milliseconds that count
+ */
+function moveTime(slot: Slot, host: Host, now: number, mostMs: number): number {
   const waitedMs = host.waitedMs?.(now) ?? 0;
-  const passedMs = now - slot.lookedAt;
+  const passedMs = Math.min(mostMs, now - slot.lookedAt);
   const owedMs = slot.owedMs + Math.max(0, waitedMs - slot.waitedMs);
   const sparedMs = Math.min(owedMs, (1 - LEAST_SHARE) * passedMs);
-  slot.time += passedMs - sparedMs;
+  const ownMs = passedMs - sparedMs;
+  slot.time += ownMs;
   slot.lookedAt = now;
   slot.waitedMs = waitedMs;
   slot.owedMs = owedMs - sparedMs;
+  return ownMs;
 }
 
 /**
  * Judges a live host; notes in its slot and episodes what the next look must know.
  * @param now milliseconds
- * @param wasBusy the looking thread was away itself: answers may lie unread, so no episode is late yet; nor is one while nothing
- *   is heard of the host's machine
+ * @param mostMs milliseconds that pass from one look to the next at most: of a longer time the looking thread was away itself,
+ *   or the whole process stood still
  */
 export function judge(
   slot: Slot,
@@ -194,9 +199,9 @@ export function judge(
   episodes: Episodes,
   deadlines: Deadlines,
   now: number,
-  wasBusy: boolean,
+  mostMs: number,
 ): Verdict | undefined {
-  moveTime(slot, host, now);
+  const ownMs = moveTime(slot, host, now, mostMs);
   const seen = host.beacon()!;
   const stands = seen.calls === slot.calls && seen.began === slot.began && slot.responses === slot.responded;
   // A call that returned and another episode's timer that runs since: it is another one's time that passes.
@@ -207,7 +212,7 @@ export function judge(
     const message = 'the host holds more memory than it may';
     return { ...(ran ? suspects(seen, episodes) : UNKNOWN), cause: 'out-of-memory', message };
   }
-  const unknown = wasBusy || host.isHeard?.() === false;
+  const unknown = host.isHeard?.() === false; // its beacon is old then
   if (!(stands && sameCode) || unknown || !awaits(slot)) {
     slot.calls = seen.calls;
     slot.began = seen.began;
@@ -226,8 +231,9 @@ export function judge(
     if (heldMs <= deadlineMs) return undefined;
     return { ...shownBy(seen.current, episodes), cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
   }
-  // Something blocks the thread that nobody has been seen to start: a timer, an endless chain of promises, a stop.
-  if (heldMs > deadlines.openDeadlineMs + deadlines.stepDeadlineMs) {
+  // Something blocks the thread that nobody has been seen to start: a timer, an endless chain of promises, a stop. It did at
+  // the last look already, since when the looking thread has read whatever lay there.
+  if (heldMs - ownMs > deadlines.openDeadlineMs + deadlines.stepDeadlineMs) {
     const message = `the host has not responded for ${Math.round(heldMs)} ms`;
     return { ...UNKNOWN, cause: 'timeout', message };
   }

@@ -41,11 +41,11 @@ class Watched implements Host {
   }
 
   /** Looks once more, after showing `current`. @param waitedMs how long the machine let others run since the last look */
-  look(current = -1, { waitedMs = 0, wasBusy = false } = {}): Verdict | undefined {
-    this.now += LOOK_MS;
+  look(current = -1, { waitedMs = 0, afterMs = LOOK_MS } = {}): Verdict | undefined {
+    this.now += afterMs;
     this.waited += waitedMs;
     this.reading = { ...this.reading, current };
-    return judge(this.slot, this, this.episodes, DEADLINES, this.now, wasBusy);
+    return judge(this.slot, this, this.episodes, DEADLINES, this.now, 3 * LOOK_MS);
   }
 
   /** Looks until there is a verdict, for a minute. @returns it, with the names of those to blame and the looks it took */
@@ -99,7 +99,7 @@ describe('a host whose thread does not respond', () => {
 
   it('is not blamed on a call that has returned, though it was the last one seen', () => {
     const verdict = new Watched().looks((look) => (look <= 2 ? 1 : -1));
-    expect(verdict).toMatchObject({ culprits: [], shown: false, cause: 'timeout', atMs: 3500 });
+    expect(verdict).toMatchObject({ culprits: [], shown: false, cause: 'timeout', atMs: 3750 });
   });
 
   it('is blamed on those alone whose timer was shown all the while, after its own time', () => {
@@ -114,7 +114,7 @@ describe('a host whose thread does not respond', () => {
 
   it('is not blamed on the slow that wait in it', () => {
     const verdict = new Watched().looks(() => -1);
-    expect(verdict).toMatchObject({ culprits: [], shown: false, cause: 'timeout', atMs: 3500 });
+    expect(verdict).toMatchObject({ culprits: [], shown: false, cause: 'timeout', atMs: 3750 });
   });
 
   it('is not blamed on a call that each look finds to be another one', () => {
@@ -132,8 +132,11 @@ describe('a host whose thread does not respond', () => {
     expect(stopped).toMatchObject({ culprits: [1], atMs: 10_500 });
   });
 
-  it('is not judged where the looking thread was away', () => {
-    expect(new Watched().looks(() => 1, { wasBusy: true })).toBeUndefined();
+  it('is judged in the end, however late each look comes, and by no single one', () => {
+    const verdict = new Watched().looks(() => 1, { afterMs: 60_000 });
+    expect(verdict).toMatchObject({ culprits: [1], atMs: 3 * LOOK_MS }); // at the third look
+    const blocked = new Watched().looks(() => -1, { afterMs: 60_000 });
+    expect(blocked).toMatchObject({ culprits: [], shown: false, atMs: 7 * LOOK_MS });
   });
 });
 
