@@ -22,7 +22,6 @@ class Watched implements Host {
   readonly facts = [];
   readonly slot = newSlot('/env-hosts/0');
   readonly episodes = new Map<number, OpenEpisode>();
-  readonly sent: number[] = [];
   reading: BeaconReading = { current: -1, began: 3, calls: 5 };
   overweightBytes = 0;
   waited = 0;
