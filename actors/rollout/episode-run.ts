@@ -146,6 +146,11 @@ export function observe(
     return { broken: { cause: 'protocol', message } };
   }
   for (const text of newActions) run.actionTable.push(text); // too many for a call's arguments after a long replay
+  const stray = run.restoring ? run.turns.findIndex((one) => listsBeyond(one, run.actionTable.length)) : -1;
+  if (stray >= 0) {
+    const message = `turn ${stray + 1} as saved lists other actions than the env lists when its actions are taken again`;
+    return { broken: { cause: 'protocol', message } };
+  }
   if (step.kind === 'first' || run.restoring) {
     run.restoring = false;
     run.observation = step.observation;
@@ -187,6 +192,10 @@ export function observe(
       ...(view === undefined ? {} : { view }),
     },
   };
+}
+
+function listsBeyond({ actions }: Turn, length: number): boolean {
+  return actions.some((index) => index >= length);
 }
 
 /** Applies the policy's answer. @returns the action to send, or nothing where the answer comes too late */

@@ -18,6 +18,13 @@ import type { KvCache } from './kv-cache.ts';
  */
 const MAX_NEW_TOKENS = 64;
 
+/**
+ * Costs of a call of the choice decoder, measured on small models in the unit of one new token's attention to one key:
+ * a call as such, and a row of the cache, which has its candidates scored whether or not it reads anything.
+ */
+const CALL_COST = 25_000;
+const ROW_COST = 1_000;
+
 /** Reader of some tokens: facts that a call needs of it. */
 interface Reader extends Pick<MemberState, 'episode' | 'row'> {
   readonly transcript: { readonly tokens: ArrayLike<number> };
@@ -34,11 +41,39 @@ export interface Reading<M extends Reader = Reader> {
   readonly decides: boolean;
 }
 
-/** Tokens of a member that the next call reads: at most MAX_NEW_TOKENS, from the first that is not cached. */
-export function readingOf(member: MemberState, cache: KvCache): Reading<MemberState> {
-  const cached = cache.pastOf(member.row);
-  const left = member.transcript.tokens.length - cached;
-  return { member, cached, fresh: Math.min(left, MAX_NEW_TOKENS), decides: left <= MAX_NEW_TOKENS };
+/**
+ * Readings of a call: of each member at most `most` tokens, from the first that is not cached.
+ * @param most MAX_NEW_TOKENS where absent
+ */
+export function readingsOf(
+  members: readonly MemberState[],
+  cache: KvCache,
+  most = MAX_NEW_TOKENS,
+): readonly Reading<MemberState>[] {
+  return members.map((member) => {
+    const cached = cache.pastOf(member.row);
+    const left = member.transcript.tokens.length - cached;
+    return { member, cached, fresh: Math.min(left, most), decides: left <= most };
+  });
+}
+
+/**
+ * New tokens of one member that a call of the choice decoder should read, at most: as many as let it read the most
+ * tokens for what it costs. After an action's answer, of some ten tokens, few members have more to read than two or
+ * three (a stage of an action); a call that read whole answers would cost all rows as much as the longest.
+ * @param unread tokens that each member has not read yet
+ * @param rows rows of the cache that the call computes, idle ones too
+ * @param keys positions that every new token is compared with, padding included
+ */
+export function tokensWorthReading(unread: readonly number[], rows: number, keys: number): number {
+  let best = MAX_NEW_TOKENS;
+  let bestRate = 0;
+  for (const most of new Set(unread.map((left) => Math.min(left, MAX_NEW_TOKENS)))) {
+    const read = unread.reduce((sum, left) => sum + Math.min(left, most), 0);
+    const rate = read / (CALL_COST + rows * (ROW_COST + most * (keys + most)));
+    if (rate > bestRate || (rate === bestRate && most > best)) [best, bestRate] = [most, rate];
+  }
+  return best;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** An episode takes the answer of its own turn, and nothing else. */
 import { describe, expect, it } from 'vitest';
-import { act, observe, openEpisode, openGroup } from '../../actors/rollout/episode-run.ts';
+import { act, observe, openEpisode, openGroup, reopenEpisode } from '../../actors/rollout/episode-run.ts';
 import { mid } from '../../src/core/env.ts';
 
 const ticket = {
@@ -41,5 +41,16 @@ describe('an episode', () => {
     observe(run, answer(1, mid('at 1')), undefined, 0);
     expect(act(run, { episode: 0, turn: 0, action: 'go' }, 0)).toBeUndefined();
     expect(act(run, { episode: 0, turn: 1, action: 'go' }, 0)).toBe('go');
+  });
+
+  it.each([
+    [0, undefined],
+    [1, 'turn 1 as saved lists other actions than the env lists'],
+  ])('is taken up again only with actions that the env lists: index %i of one', (index, trouble) => {
+    const turns = [{ observation: 'at 0', action: 'go', actions: [index], reward: 0 }];
+    const run = reopenEpisode(openGroup(ticket), { episode: 0, member: 0, attempt: 1, turns } as never, 0);
+    const seen = observe(run, { ...answer(1, mid('at 1')), newActions: ['go'] }, undefined, 0);
+    if (trouble === undefined) expect(seen).toHaveProperty('request');
+    else expect(seen).toMatchObject({ broken: { cause: 'protocol', message: expect.stringContaining(trouble) } });
   });
 });
