@@ -42,7 +42,7 @@ const MARKS = [
   ...['of', 'by', 'far', 'both', 'title', 'bare', 'other'],
   ...['one', 'two', 'read', 'more', 'less', 'same', 'again'],
 ];
-/** What tells the names of a question apart that names several. */
+/** Marks that tell the names of a question apart that names several. */
 const ORDER = ['one', 'two'];
 /** Words of the embedded world's sentences that belong to no relation. */
 const FURTHER =
