@@ -62,6 +62,7 @@ export async function spawnCluster(
   const first = { version: policy.params.version, digest: digestOf(bytes), bytes: served ? new Uint8Array() : bytes };
   const own = new Map(digests);
   const { codec, model } = policy;
+  const { decoder, masked } = config.policy;
   const identity = clusterIdentity(policy, config);
   await spawnWeights(system, {
     broker,
@@ -81,7 +82,7 @@ export async function spawnCluster(
     localGroups,
     vocabSize: policy.model.vocabSize,
     digestOf: (version: number) => own.get(version),
-    check: episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder: config.policy.decoder }),
+    check: episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked }),
     verify: verify > 0 ? verifierOf(verify, () => openedEnv(options, env)) : undefined,
     watch,
     onNotice,

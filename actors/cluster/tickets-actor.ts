@@ -1,9 +1,9 @@
 /** Tickets actor: has groups played by workers, as the rollouts play them here. See `TicketsCommand`. */
-import type { Broker } from '../../src/cluster/broker.ts';
+import type { AwayReason, Broker } from '../../src/cluster/broker.ts';
 import type { EpisodeCheck } from '../../src/cluster/episode-check.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
-import type { ClusterWatch } from '../../src/cluster/watch.ts';
+import { type ClusterWatch, stuckWords } from '../../src/cluster/watch.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import type { FailedAttempt, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import { type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -79,6 +79,8 @@ class Tickets {
   readonly #training = new Set<number>();
   readonly #endReports: () => void;
   #running = 0;
+  /** Reason told last why results find no place at the broker, until one comes again. */
+  #told: AwayReason | undefined;
   #stopped = false;
 
   constructor(ctx: Context<TicketsCommand>, init: TicketsInit) {
@@ -104,7 +106,10 @@ class Tickets {
     });
     this.#issuer.start();
     watch.counts = () => this.#issuer.counts;
-    this.#endReports = broker.onReport((name, bytes) => watch.workers.heard(name, bytes, ctx.clock.now()));
+    this.#endReports = broker.onReport((name, bytes) => {
+      const report = watch.workers.heard(name, bytes, ctx.clock.now());
+      if (report?.stuck !== undefined) this.#stuck(name, report.stuck);
+    });
     void this.#watchLoad();
   }
 
@@ -167,6 +172,7 @@ class Tickets {
   }
 
   arrived({ ticket, result }: Arrived): void {
+    this.#told = undefined;
     const { group, purpose, size } = ticket;
     if (this.#left.includes(group)) return; // training has ended: it stays as it was
     this.#training.delete(group);
@@ -210,6 +216,13 @@ class Tickets {
   #shutOut(worker: string, why: string): void {
     this.#init.onNotice(`${worker}: several results in a row cannot be believed (${why}); nothing more is taken of it`);
     void this.#ctx.resolve<WeightsCommand>(this.#init.paths.weights).tell({ type: 'shutOut', worker });
+  }
+
+  /** Tells of a broker that takes no results: a learner that only reads is answered, and would wait in silence. */
+  #stuck(worker: string, reason: AwayReason): void {
+    if (reason === this.#told) return;
+    this.#told = reason;
+    this.#init.onNotice(`${worker}: ${stuckWords(reason)}`);
   }
 
   /** Asks the broker now and then how loaded it is; for the eye only. */

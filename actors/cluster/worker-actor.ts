@@ -155,7 +155,7 @@ class Worker {
     const { broker, name, slots, relay } = this.#init;
     const samples: { readonly at: number; readonly finished: number; readonly tokens: number }[] = [];
     while (!this.#stopped) {
-      const { finished, size: held, waiting } = this.#taker;
+      const { finished, size: held, waiting, stuck } = this.#taker;
       const now = { at: this.#ctx.clock.now(), finished, tokens: this.#tokens };
       samples.push(now);
       if (samples.length > RATE_SAMPLES) samples.shift();
@@ -164,7 +164,7 @@ class Worker {
       const tokensPerSecond = Math.max(0, now.tokens - samples[0]!.tokens) / seconds;
       const { version } = this.#announced;
       const rates = { groupsPerSecond, tokensPerSecond, relay: relay.url };
-      broker.report(name, encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version }));
+      broker.report(name, encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }));
       await this.#sleep(REPORT_MS);
     }
   }

@@ -8,10 +8,26 @@
  */
 import { LongplayError } from '../core/errors.ts';
 
+/** Reasons of a broker that takes nothing now, in words that follow its name. */
+export const AWAY = {
+  silent: 'does not answer (busy, away, or its disk is full)',
+  disk: 'cannot write to its disk, which is full or fails',
+  quota: 'has no room: max_file_store of its configuration is reached',
+  results: 'has no room: as many results wait as it may hold, for a learner that takes none',
+} as const;
+export type AwayReason = keyof typeof AWAY;
+export const AWAY_REASONS = Object.keys(AWAY) as readonly AwayReason[];
+
 /** Error of a broker that did not answer in time, or has no room: the call may or may not have had its effect. Say it again. */
 export class BrokerAway extends LongplayError {
-  constructor(message: string, options?: ErrorOptions) {
+  readonly reason: AwayReason;
+
+  constructor(
+    message: string,
+    { reason = 'silent', ...options }: ErrorOptions & { readonly reason?: AwayReason } = {},
+  ) {
     super('REMOTE_FAILED', message, options);
+    this.reason = reason;
   }
 }
 

@@ -5,9 +5,11 @@
  */
 import { ACTION_LIMITS, type Env, MAX_PARTIAL_STEPS } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
-import { type Trajectory, turnsUsed } from '../core/trajectory.ts';
-import { trainUnits } from '../learner/training-batch.ts';
+import { type TokensDecision, type Trajectory, turnsUsed } from '../core/trajectory.ts';
+import { nextInTrie } from '../reading/action-trie.ts';
 import type { Codec } from '../reading/codec.ts';
+import { replay } from '../reading/follow.ts';
+import type { Prompt } from '../reading/transcript.ts';
 
 /** Facts of a run that its episodes must fit. */
 export interface EpisodeFacts {
@@ -16,6 +18,8 @@ export interface EpisodeFacts {
   /** Longest sequence that the model reads. */
   readonly maxPositions: number;
   readonly decoder: 'choice' | 'tokens';
+  /** True where runs of tokens are sampled under a trie of the listed actions. */
+  readonly masked: boolean;
 }
 
 /** @returns says what is wrong with a group's episodes; undefined where nothing is */
@@ -26,14 +30,21 @@ export function episodeCheck(facts: EpisodeFacts): EpisodeCheck {
       if (why !== undefined) return why;
     }
     const isDecided = trajectories.every(({ turns }) => turns.every(({ decision }) => decision !== undefined));
-    return isDecided ? unreadable(trajectories, facts) : undefined;
+    if (!isDecided) return undefined;
+    try {
+      for (const one of trajectories) readAgain(one, facts);
+    } catch (thrown) {
+      return messageOf(thrown);
+    }
+    return undefined;
   };
 }
 
 /** Check of a group's episodes. @param isTrained false where they are only evaluated */
 export type EpisodeCheck = (trajectories: readonly Trajectory[], isTrained: boolean) => string | undefined;
 
-function oddEpisode(one: Trajectory, { env, decoder }: EpisodeFacts, isTrained: boolean): string | undefined {
+function oddEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: boolean): string | undefined {
+  const { env, decoder } = facts;
   const { turns, horizon, end, success, actionTable, finalObservation } = one;
   const [low, high] = env.rewardRange;
   const used = turnsUsed(turns);
@@ -55,26 +66,65 @@ function oddEpisode(one: Trajectory, { env, decoder }: EpisodeFacts, isTrained: 
     if (decision.kind === 'choice' && actionTable[actions[decision.choice]!] !== action) {
       return `action '${action.slice(0, 40)}' was not the chosen one`;
     }
-    if (decision.kind === 'tokens' && decision.tokens.length === 0) return 'a decision without a token';
+    if (decision.kind === 'tokens') {
+      const why = oddRun(decision, facts);
+      if (why !== undefined) return why;
+    }
   }
   return undefined;
 }
 
-/** Reads the episodes as the learner will: their recorded tokens must be what its codec reads. */
-function unreadable(trajectories: readonly Trajectory[], { codec, maxPositions }: EpisodeFacts): string | undefined {
-  try {
-    for (const unit of trainUnits(codec, trajectories, 0)) {
-      for (const { prompt, members } of unit) {
-        for (const { tokens, decisions } of members) {
-          const length = prompt.tokens.length + tokens.length;
-          if (length > maxPositions) return `${length} tokens, the model reads ${maxPositions}`;
-          const stray = decisions.find(({ allowed, chosen }) => allowed !== undefined && !allowed.includes(chosen));
-          if (stray) return `turn ${stray.turn}: what was decided was not possible`;
-        }
-      }
+function oddRun({ tokens, masked }: TokensDecision, { codec, ...facts }: EpisodeFacts): string | undefined {
+  if (tokens.length === 0) return 'a decision without a token';
+  // The learner's program was compiled for one of the two.
+  if (masked !== facts.masked) return `tokens sampled ${masked ? 'under' : 'without'} a mask, unlike this policy's`;
+  const { from, to } = codec.sampled;
+  const stray = masked ? undefined : tokens.find((id) => id < from || id >= to);
+  return stray === undefined ? undefined : `token ${stray}, which is never sampled`;
+}
+
+/**
+ * Reads an episode as the learner will (`trainUnits`), in a third of its time: nothing is laid out for a batch. The recorded tokens must
+ * be what its codec reads, and every decision one that was possible.
+ * @throws what is odd, and what the view does
+ */
+function readAgain(one: Trajectory, { codec, maxPositions }: EpisodeFacts): void {
+  let read: Prompt | undefined;
+  let length = 0; // of what the model reads under this prompt
+  replay(codec, one, (transcript, t) => {
+    const { prompt } = transcript;
+    if (prompt !== read) length = 0;
+    read = prompt;
+    const { decision, actions, action } = one.turns[t]!;
+    const context = transcript.takeContext();
+    if (!decision || !isSame(context, decision.context)) {
+      throw new RangeError(`the tokens recorded of turn ${t} are not what this view and vocabulary read`);
     }
-  } catch (thrown) {
-    return messageOf(thrown);
-  }
-  return undefined;
+    length += context.length;
+    if (decision.kind === 'choice') {
+      // The world's view restates what was listed: an odd text may break it.
+      for (let i = 0; i < actions.length; i++) transcript.candidate(one.actionTable[actions[i]!]!);
+    } else {
+      length += decision.tokens.length;
+      if (decision.masked && !isSpelt(codec, one, actions, decision.tokens)) {
+        throw new RangeError(`turn ${t}: what was decided was not possible`);
+      }
+      const said = codec.answer([...decision.tokens]).action;
+      if (said !== action) throw new RangeError(`turn ${t}: its tokens do not say '${action.slice(0, 40)}'`);
+    }
+    if (length > maxPositions) throw new RangeError(`${length} tokens, the model reads ${maxPositions}`);
+  });
+}
+
+/** True for a run of tokens that spells one of the listed actions, or the beginning of one. */
+function isSpelt(codec: Codec, { actionTable }: Trajectory, actions: Int32Array, tokens: Int32Array): boolean {
+  const spellings = Array.from(actions, (action) => codec.spell(actionTable[action]!));
+  const run = [...tokens];
+  return run.every((id, i) => nextInTrie(spellings, run.slice(0, i), codec.end).includes(id));
+}
+
+function isSame(a: Int32Array, b: Int32Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }

@@ -147,7 +147,7 @@ export class MemoryBroker implements Broker {
     return this.#call(() => {
       const server = this.#server;
       if (server.results.some((one) => one.name === name)) return;
-      if (server.results.length >= server.room) throw new BrokerAway('the server has no room');
+      if (server.results.length >= server.room) throw new BrokerAway('the server has no room', { reason: 'results' });
       server.store(name, bytes);
     });
   }

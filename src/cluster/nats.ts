@@ -9,12 +9,17 @@
  *   after the server was restarted.
  * - A call that is under way when the connection breaks waits for its whole timeout: hence a short one, and callers that
  *   say it again.
+ * - On a full disk a stream that was emptied refuses in words, and takes again once there is room; one in the middle of a file
+ *   answers nothing from then on, nor does the connection that wrote to it, until the server is started again. What only reads is
+ *   answered all the while: a learner hears of it from its workers.
  */
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import { LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { redacted } from '../core/secrets.ts';
 import {
   type Announced,
+  AWAY,
+  type AwayReason,
   type Broker,
   BrokerAway,
   BrokerConflict,
@@ -53,18 +58,16 @@ const RESULTS = 64;
 /** Codes of the server: another message was stored before; nothing there; no room; a stream that is made otherwise. */
 const WRONG_SEQUENCE = 10071;
 const NOT_FOUND = 10037;
+/** Code of a message that the server could not store: a limit of the stream, or its disk; only the words say which. */
+const NOT_STORED = 10077;
+const LIMIT = /^maximum /;
 /** Codes that mean `say it again`: no quorum yet, resources, a full stream, a stream or consumer that is not back yet. */
-const AGAIN: ReadonlySet<number> = new Set([503, 10008, 10014, 10023, 10047, 10059, 10077]);
+const NO_RESOURCES = 10023;
 const NO_ROOM = 10047;
+const AGAIN: ReadonlySet<number> = new Set([503, 10008, 10014, NO_RESOURCES, NO_ROOM, 10059, NOT_STORED]);
 const OTHERWISE = 10058;
 /** Bytes of results that a server must have room for. */
 const LEAST_RESULT_BYTES = 2 ** 22;
-/** Codes of no room, in words. */
-const FULL: ReadonlyMap<number, string> = new Map([
-  [10023, 'max_file_store of its configuration is reached'],
-  [10047, 'max_file_store of its configuration is reached'],
-  [10077, 'as many results wait as it may hold, for a learner that takes none'],
-]);
 const NS_PER_MS = 1_000_000;
 
 type JetStream = typeof import('@nats-io/jetstream');
@@ -483,11 +486,9 @@ class NatsBroker implements Broker {
       if (code >= 10_000 && !AGAIN.has(code)) {
         throw new LongplayError('REMOTE_FAILED', `the NATS server refuses: ${messageOf(thrown)}`, { cause: thrown });
       }
-      const full = FULL.get(code);
-      if (full !== undefined) throw new BrokerAway(`the NATS server has no room: ${full}`, { cause: thrown });
-      throw new BrokerAway(`the NATS server does not answer: ${messageOf(thrown)} (busy, away, or its disk is full)`, {
-        cause: thrown,
-      });
+      const reason = reasonOf(code, messageOf(thrown));
+      const details = reason === 'silent' || reason === 'disk' ? ` (${messageOf(thrown)})` : '';
+      throw new BrokerAway(`the NATS server ${AWAY[reason]}${details}`, { cause: thrown, reason });
     }
   }
 }
@@ -541,6 +542,13 @@ class NatsSwitchboard implements Switchboard {
   async close(): Promise<void> {
     await this.#connection.close();
   }
+}
+
+/** Reason why a server takes nothing. @param words of its error */
+function reasonOf(code: number, words: string): AwayReason {
+  if (code === NO_RESOURCES || code === NO_ROOM) return 'quota';
+  if (code !== NOT_STORED) return 'silent';
+  return LIMIT.test(words) ? 'results' : 'disk';
 }
 
 /** Name at the end of a subject. */

@@ -9,7 +9,7 @@ import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, versionRuns } from '../core/trajectory.ts';
 import { WaitingTickets } from '../schedule/waiting-tickets.ts';
 import { Bell } from './bell.ts';
-import type { Broker, FetchedTicket } from './broker.ts';
+import type { AwayReason, Broker, FetchedTicket } from './broker.ts';
 import { decodeTicket, encodeResult, type GroupResult, MOST_RESULT_BYTES } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
 
@@ -59,6 +59,8 @@ export class TicketTaker {
   #stopped = false;
   /** Groups whose results were stored. */
   finished = 0;
+  /** Reason why results have found no place for a while; undefined once one has. */
+  stuck: AwayReason | undefined;
 
   constructor(options: TakerOptions) {
     this.#of = options;
@@ -125,12 +127,16 @@ export class TicketTaker {
         clock,
         () => this.#stopped,
         () => broker.putResult(fetched.name, bytes),
-        (text) => this.#of.onNotice(`the result of group ${group} cannot be stored: ${text}`),
+        (text, reason) => {
+          this.stuck = reason;
+          this.#of.onNotice(`the result of group ${group} cannot be stored: ${text}`);
+        },
       );
     } catch (thrown) {
       if (!(thrown instanceof Stopped)) this.#of.onError(thrown);
       return;
     }
+    this.stuck = undefined;
     held.fetched.done();
     if (this.#held.get(group) === held) this.#held.delete(group);
     this.finished++;

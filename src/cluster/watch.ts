@@ -1,5 +1,5 @@
 /** Watch over a cluster from its learner: what console and metrics show. For the eye only. */
-import type { BrokerLoad } from './broker.ts';
+import { AWAY, AWAY_REASONS, type AwayReason, type BrokerLoad } from './broker.ts';
 import type { IssuerCounts } from './issuer.ts';
 import { type WorkerRow, WorkerRows } from './worker-report.ts';
 
@@ -49,6 +49,10 @@ export function clusterWarnings(
   }
   const silent = workers.filter(({ state }) => state !== 'here');
   if (silent.length > 0) found.push(`${named(silent)}: nothing heard; what they held goes to others`);
+  for (const reason of AWAY_REASONS) {
+    const stuck = here.filter((one) => one.stuck === reason);
+    if (stuck.length > 0) found.push(`${named(stuck)}: ${stuckWords(reason)}`);
+  }
   const refused = workers.filter((one) => one.refused > 0);
   if (refused.length > 0) found.push(`${named(refused)}: results that cannot be believed`);
   if (load && load.roundTripMs > SLOW_SERVER_MS) {
@@ -56,6 +60,11 @@ export function clusterWarnings(
   }
   if (workers.length === 0) found.push('no worker has reported yet: longplay worker <url> --run <name>');
   return found;
+}
+
+/** Words for workers whose results find no place. */
+export function stuckWords(reason: AwayReason): string {
+  return `results cannot be stored: the NATS server ${AWAY[reason]}; they wait for it`;
 }
 
 /** Names shown at most. */

@@ -1,5 +1,6 @@
 /** Reports of workers: how each is, for the eye only. No decision is taken by them, and they may all be missing. */
 import { z } from 'zod';
+import { AWAY_REASONS, type AwayReason } from './broker.ts';
 
 /** Report of a worker, once a second. */
 export interface WorkerReport {
@@ -17,6 +18,8 @@ export interface WorkerReport {
   readonly version: number;
   /** Address at which it hands weights on, where it does. */
   readonly relay?: string | undefined;
+  /** Reason why its results have found no place at the broker for a while. */
+  readonly stuck?: AwayReason | undefined;
 }
 
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -30,6 +33,7 @@ const reportSchema = z.looseObject({
   tokensPerSecond: count,
   version: count,
   relay: z.string().max(200).optional(),
+  stuck: z.enum(AWAY_REASONS).optional(),
 });
 
 /** Most bytes of a report. */
@@ -72,10 +76,12 @@ export class WorkerRows {
   readonly #seen = new Map<string, { readonly report: WorkerReport; readonly at: number }>();
   readonly #refused = new Map<string, number>();
 
-  heard(name: string, bytes: Uint8Array, now: number): void {
+  /** Takes a report. @returns undefined where it is none */
+  heard(name: string, bytes: Uint8Array, now: number): WorkerReport | undefined {
     const report = decodeReport(bytes);
-    if (!report || (this.#seen.size >= MOST_WORKERS && !this.#seen.has(name))) return;
+    if (!report || (this.#seen.size >= MOST_WORKERS && !this.#seen.has(name))) return undefined;
     this.#seen.set(name, { report, at: now });
+    return report;
   }
 
   refused(name: string): void {

@@ -195,40 +195,45 @@ function parse(line: string): unknown {
   }
 }
 
+type Plain = Record<string, unknown>;
+
 /**
  * Plain form of a turn: typed arrays as plain ones, milliseconds to the microsecond, which is the resolution of clocks.
- * Built by hand: a replacer is called for every number and takes five times as long.
+ * Built by hand, a copy that is written over: a replacer is called for every number and takes seventy times as long, taking
+ * the turn apart and putting it together again fifteen times.
  */
-function plainTurn({ actions, decision, actMs, envMs, stages, ...turn }: Turn): object {
-  return {
-    ...turn,
-    actions: Array.from(actions),
-    ...(decision ? { decision: plainDecision(decision) } : {}),
-    actMs: micro(actMs),
-    envMs: micro(envMs),
-    ...(stages
-      ? {
-          stages: {
-            waitMs: micro(stages.waitMs),
-            prefillMs: micro(stages.prefillMs),
-            decodeMs: micro(stages.decodeMs),
-          },
-        }
-      : {}),
-  };
+function plainTurn(turn: Turn): object {
+  const { decision, stages } = turn;
+  const plain: Plain = { ...turn };
+  plain.actions = listOf(turn.actions);
+  plain.actMs = micro(turn.actMs);
+  plain.envMs = micro(turn.envMs);
+  if (decision) plain.decision = plainDecision(decision);
+  if (stages) {
+    const { waitMs, prefillMs, decodeMs } = stages;
+    plain.stages = { waitMs: micro(waitMs), prefillMs: micro(prefillMs), decodeMs: micro(decodeMs) };
+  }
+  return plain;
 }
 
 function plainDecision(decision: Decision): object {
-  const context = Array.from(decision.context);
-  return decision.kind === 'choice'
-    ? { ...decision, context, ...(decision.likeliest ? { likeliest: Array.from(decision.likeliest) } : {}) }
-    : {
-        ...decision,
-        context,
-        tokens: Array.from(decision.tokens),
-        logprobs: Array.from(decision.logprobs),
-        ...(decision.versions ? { versions: Array.from(decision.versions) } : {}),
-      };
+  const plain: Plain = { ...decision };
+  plain.context = listOf(decision.context);
+  if (decision.kind === 'choice') {
+    if (decision.likeliest) plain.likeliest = listOf(decision.likeliest);
+    return plain;
+  }
+  plain.tokens = listOf(decision.tokens);
+  plain.logprobs = listOf(decision.logprobs);
+  if (decision.versions) plain.versions = listOf(decision.versions);
+  return plain;
+}
+
+/** List of a typed array's values, several times as fast as `Array.from`. */
+function listOf(values: ArrayLike<number>): number[] {
+  const list = new Array<number>(values.length);
+  for (let i = 0; i < list.length; i++) list[i] = values[i]!;
+  return list;
 }
 
 function micro(ms: number): number {

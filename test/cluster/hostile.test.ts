@@ -4,6 +4,7 @@
  * times, counts of attempts, and the worker's name. Lies about the world are found by playing again (`--verify`).
  */
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { deflateRawSync, deflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,12 +14,14 @@ import { type EpisodeCheck, episodeCheck } from '../../src/cluster/episode-check
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { decodeResult, encodeResult, type GroupResult } from '../../src/cluster/result.ts';
+import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import type { Env } from '../../src/core/env.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
-import type { Trajectory } from '../../src/core/trajectory.ts';
+import type { TokensDecision, Trajectory } from '../../src/core/trajectory.ts';
+import { trainingFeeds, trainUnits } from '../../src/learner/training-batch.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { plainTrajectory } from '../../src/record/trace.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
@@ -32,15 +35,33 @@ interface Honest {
   readonly vocabSize: number;
   readonly check: EpisodeCheck;
   readonly env: Env;
+  /** Reads trajectories as the learner does. @throws what would end it */
+  readonly train: (trajectories: readonly Trajectory[]) => void;
 }
 let honest: Honest[];
 
+/** Decoders, and what an honest worker of each sends. */
+const POLICIES: readonly RunConfigInput['policy'][] = [
+  {},
+  { decoder: 'tokens', maxTokens: 12 },
+  { decoder: 'tokens', masked: false, maxTokens: 4 },
+];
+
 beforeAll(async () => {
-  const config = smallConfig({ rollout: { groupSize: 2, concurrentGroups: 4, maxBatch: 16 } });
+  honest = [];
+  for (const [n, policy] of POLICIES.entries()) honest.push(...(await playedBy(policy, join(folder, String(n)))));
+}, 120_000);
+
+async function playedBy(policy: RunConfigInput['policy'], dir: string): Promise<Honest[]> {
+  const { policy: small } = smallConfig({});
+  const config = smallConfig({
+    rollout: { groupSize: 2, concurrentGroups: 4, maxBatch: 16 },
+    policy: { ...small, ...policy },
+  });
   const groups = new Map<number, readonly Trajectory[]>();
   const run = await startRun({
     config,
-    dir: folder,
+    dir,
     mode: 'serial',
     envModule: textcraftUrl,
     learn: true,
@@ -51,16 +72,19 @@ beforeAll(async () => {
   const world = await loadWorld(textcraftUrl);
   const { codec, model } = setUpLocalPolicy(config, world.view, undefined);
   const env = world.createEnv!(config.env.options);
-  const check = episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder: 'choice' });
-  honest = [...groups.values()].slice(0, 6).map((trajectories) => {
+  const { decoder, masked } = config.policy;
+  const check = episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked });
+  return [...groups.values()].slice(0, 6).map((trajectories) => {
     const { group, task, horizon } = trajectories[0]!;
     const purpose = { name: 'train', temperature: 1, seed: 1 };
     const ticket: GroupTicket = { group, task, horizon, size: trajectories.length, purpose, version: 0 };
     const digests = Object.fromEntries([0, 1, 2, 3, 4, 5].map((version) => [version, 'd'.repeat(64)]));
     const result = { ticket, worker: 'w', delivery: 1, digests, failed: [], trajectories };
-    return { result, vocabSize: model.vocabSize, check, env };
+    const train: Honest['train'] = (own) =>
+      void trainingFeeds(model, codec, { decoder }, trainUnits(codec, own, 0).flat());
+    return { result, vocabSize: model.vocabSize, check, env, train };
   });
-}, 120_000);
+}
 
 /** Says why a result is refused, as the issuer does; undefined where it counts. @throws what would crash the learner */
 async function refusal({ result, vocabSize, check, env }: Honest, bytes: Uint8Array): Promise<string | undefined> {
@@ -77,7 +101,19 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /** Keys whose values nobody can check: the policy's own numbers, times and counts, and what the learner numbers anew. */
 const UNSEEN: ReadonlySet<string> = new Set([
-  ...['logprob', 'value', 'likeliest', 'actMs', 'envMs', 'stages', 'attempt', 'episode', 'view'],
+  ...[
+    'logprob',
+    'logprobs',
+    'value',
+    'likeliest',
+    'versions',
+    'actMs',
+    'envMs',
+    'stages',
+    'attempt',
+    'episode',
+    'view',
+  ],
   ...['worker', 'delivery', 'digests', 'failed', 'version'],
 ]);
 
@@ -150,11 +186,15 @@ function changeOf(before: string, after: string): string {
   return `${around(before)} >>> ${around(after)}`;
 }
 
-/** What of a result is trained on, or changes a book. The members of a group have no order, nor has the table of actions. */
+/**
+ * What of a result is trained on, or changes a book. The members of a group have no order, nor has the table of actions. Tokens that were
+ * sampled freely are the policy's own word where others spell the same action.
+ */
 function essence({ ticket, gaveUp, trajectories }: GroupResult): unknown {
   const episodes = trajectories.map(({ turns, actionTable, ...one }) => {
-    const read = turns.map(({ actions, ...turn }) => ({
+    const read = turns.map(({ actions, decision, ...turn }) => ({
       ...turn,
+      decision: decision?.kind === 'tokens' && !decision.masked ? { ...decision, tokens: undefined } : decision,
       texts: Array.from(actions, (at) => actionTable[at]),
     }));
     return JSON.stringify({ ...plainTrajectory({ ...one, actionTable: [], turns: [] }), read }, (key, value) =>
@@ -187,8 +227,9 @@ describe('a result from a stranger', () => {
       const bytes = text === undefined ? mutatedBytes(encoded[which]!, rng) : deflateSync(text, { level: 1 });
       const why = await refusal(one, bytes);
       if (why === undefined) {
-        // Nothing of what counts may differ.
+        // Nothing of what counts may differ, and the learner can read it.
         const decoded = decodeResult(bytes, one.result.ticket, one.vocabSize);
+        one.train(decoded.trajectories);
         if (!isDeepStrictEqual(essence(decoded), essence(one.result))) {
           throw new Error(`mutation ${n} counts: ${text === undefined ? 'bytes' : changeOf(texts[which]!, text)}`);
         }
@@ -232,6 +273,35 @@ describe('a result from a stranger', () => {
       const [first, ...rest] = one.result.trajectories;
       const bytes = encodeResult({ ...one.result, trajectories: [lie(first!), ...rest] });
       expect(await refusal(one, bytes)).toMatch(pattern);
+    });
+  }
+});
+
+describe('a run of tokens from a stranger', () => {
+  type Change = (turn: Trajectory['turns'][number], run: TokensDecision) => Partial<Trajectory['turns'][number]>;
+  const lies: readonly (readonly [string, Change, RegExp])[] = [
+    ['under another mask', (_, run) => ({ decision: { ...run, masked: !run.masked } }), /unlike this policy's/],
+    ['that says another action', ({ action }) => ({ action: `${action} more` }), /do not say/],
+    [
+      'of what is never sampled',
+      (_, run) => ({ decision: { ...run, tokens: run.tokens.map(() => 0) } }),
+      /never sampled|not possible/,
+    ],
+  ];
+  for (const [what, lie, pattern] of lies) {
+    it(`${what} is refused`, async () => {
+      const kinds = new Set<boolean>();
+      for (const one of honest) {
+        const [first, ...rest] = one.result.trajectories;
+        const changed = withLast(first!, (turn) =>
+          turn.decision?.kind === 'tokens' ? { ...turn, ...lie(turn, turn.decision) } : turn,
+        );
+        const { decision } = first!.turns.at(-1)!;
+        if (decision?.kind !== 'tokens') continue;
+        kinds.add(decision.masked);
+        expect(await refusal(one, encodeResult({ ...one.result, trajectories: [changed, ...rest] }))).toMatch(pattern);
+      }
+      expect(kinds.size).toBe(2);
     });
   }
 });

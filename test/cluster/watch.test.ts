@@ -1,7 +1,13 @@
 /** What is seen of a cluster: rows of workers by what they report, and the warnings. */
 import { describe, expect, it } from 'vitest';
+import { MemoryServer } from '../../src/cluster/memory-broker.ts';
+import { encodeTicket } from '../../src/cluster/result.ts';
+import { TicketTaker } from '../../src/cluster/taker.ts';
 import { type ClusterFacts, ClusterWatch, clusterWarnings } from '../../src/cluster/watch.ts';
 import { decodeReport, encodeReport, type WorkerReport, WorkerRows } from '../../src/cluster/worker-report.ts';
+import { SimulatedClock } from '../../src/core/clock.ts';
+import { Rng } from '../../src/core/rng.ts';
+import { Books, playedBy } from '../support/cluster-books.ts';
 
 const rates = { groupsPerSecond: 1, tokensPerSecond: 500 };
 const report = (over: Partial<WorkerReport> = {}): WorkerReport => {
@@ -36,6 +42,7 @@ describe('rows of workers', () => {
       '[]',
       '{"format":2}',
       JSON.stringify({ ...report(), held: -1 }),
+      JSON.stringify({ ...report(), stuck: 'a word of its own' }),
       JSON.stringify(report()).replace('"slots":8', '"slots":1e999'),
     ];
     for (const text of [...odd, JSON.stringify({ ...report(), relay: 'x'.repeat(5000) })]) {
@@ -43,6 +50,45 @@ describe('rows of workers', () => {
       rows.heard('a', Buffer.from(text), 0);
     }
     expect(rows.rows(0)).toEqual([]);
+  });
+});
+
+describe('a worker', () => {
+  it('says so while its results find no room, and no longer', async () => {
+    const clock = new SimulatedClock();
+    const server = new MemoryServer(clock, Rng.fromSeed(1), 60_000);
+    const learner = server.connect();
+    const ticket = new Books(1).launch()[0]!;
+    await learner.putTicket('0', encodeTicket(ticket));
+    const played: number[] = [];
+    const taker = new TicketTaker({
+      ...{ broker: server.connect(), clock, worker: 'w', slots: 1, leaseMs: 60_000, maxDeliveries: 5 },
+      play: ({ group }) => played.push(group),
+      onNotice() {},
+      onError(thrown) {
+        throw thrown;
+      },
+    });
+    const pass = async (ms: number) => {
+      for (const end = clock.now() + ms; clock.now() < end; ) {
+        for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+        clock.advance(50);
+      }
+    };
+    taker.loaded(0, 'digest');
+    taker.start();
+    await pass(100);
+    expect(played).toEqual([0]);
+    server.room = 0;
+    void taker.played(0, { trajectories: playedBy(ticket, 0) });
+    await pass(2000);
+    expect(taker.stuck).toBeUndefined(); // no need to worry anyone yet
+    await pass(8000);
+    expect(taker.stuck).toBe('results');
+    server.room = 1;
+    await pass(3000);
+    expect([taker.stuck, taker.finished]).toEqual([undefined, 1]);
+    taker.stop();
   });
 });
 
@@ -91,6 +137,15 @@ describe('warnings of a cluster', () => {
       ),
     ).toEqual(['a: weights lag more than learner.maxLag 2; what they decide comes too late']);
     expect(clusterWarnings(facts([['a', {}]], 5000), at)).toEqual(['a: nothing heard; what they held goes to others']);
+    const stuck = facts([
+      ['a', { stuck: 'disk' }],
+      ['b', { stuck: 'disk' }],
+      ['c', { stuck: 'results' }],
+    ]);
+    expect(clusterWarnings(stuck, at)).toEqual([
+      'a, b: results cannot be stored: the NATS server cannot write to its disk, which is full or fails; they wait for it',
+      'c: results cannot be stored: the NATS server has no room: as many results wait as it may hold, for a learner that takes none; they wait for it',
+    ]);
     expect(clusterWarnings(facts([]), at)).toEqual(['no worker has reported yet: longplay worker <url> --run <name>']);
     const watch = new ClusterWatch();
     watch.workers.heard('a', encodeReport(report()), 0);
