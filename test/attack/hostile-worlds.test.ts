@@ -128,9 +128,9 @@ const UPDATES = TASKS / 4 + 1;
 const LANES = 4;
 /** Deadlines, milliseconds of the host's own time: what is honest takes 30 at most. */
 const [STEP_MS, OPEN_MS] = LONG ? [1200, 2400] : [500, 1000];
-/** Episodes of a task at a time: each is struck, and costs a process its end, so that the short form has one there. */
+/** Episodes of a task at a time: each is struck, and ends a host where there is one, so that the short form has one there. */
 function groupSize(isolation: Isolation): number {
-  return LONG || isolation !== 'process' ? 2 : 1;
+  return LONG || isolation === 'inline' ? 2 : 1;
 }
 /** World that `LONGPLAY_ATTACK_WORLD` names: it alone is played. */
 const ONLY = process.env.LONGPLAY_ATTACK_WORLD;
