@@ -3,14 +3,27 @@
  * seventy times; all others have a process of their own each.
  */
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that start no thread, no server and no browser, and leave no state behind in a module. */
 const PURE = ['algo', 'core', 'evaluation', 'reading', 'schedule', 'envs/*'].map(
   (folder) => `**/test/${folder}/*.test.ts`,
 );
 
+/** Files that take longest: begun first, so that none is left to run alone at the end. */
+const SLOWEST = ['attack/hostile-worlds', 'cluster/chaos', 'actors/env-pool', 'policy/chat-laws', 'cli/own-world'];
+
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isSlow = ({ moduleId }: TestSpecification) => SLOWEST.some((file) => moduleId.endsWith(`${file}.test.ts`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: SlowestFirst },
     projects: [
       { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
       {

@@ -20,9 +20,11 @@ const CURRENT = 0;
 const BEGAN = 1;
 const CALLS = 2;
 const LENGTH = 3;
+/** Place of the thread's id in shared memory. */
+const THREAD = LENGTH;
 
 export function sharedBeacon(): Int32Array<SharedArrayBuffer> {
-  const shared = new Int32Array(new SharedArrayBuffer(4 * LENGTH));
+  const shared = new Int32Array(new SharedArrayBuffer(4 * (LENGTH + 1)));
   shared[CURRENT] = -1;
   return shared;
 }
@@ -37,6 +39,16 @@ export function writeShared(shared: Int32Array<SharedArrayBuffer>): Beacon {
     leave: () => void Atomics.store(shared, CURRENT, -1),
     began: () => void shared[BEGAN]!++,
   };
+}
+
+/** Tells the id that the system has for the calling thread. */
+export function tellThread(shared: Int32Array<SharedArrayBuffer>, id: number): void {
+  Atomics.store(shared, THREAD, id);
+}
+
+/** Id of the host's thread for the system; 0 until it is told, or where none is known. */
+export function threadOf(shared: Int32Array<SharedArrayBuffer>): number {
+  return Atomics.load(shared, THREAD);
 }
 
 export function readShared(shared: Int32Array<SharedArrayBuffer>): BeaconReading {

@@ -2,20 +2,16 @@
  * Dispatch of commands to hosts: with the others of one turn of the event loop, or, while it is unknown whose code ends a
  * slot's hosts, one at a time, so that the next end has one suspect.
  */
-import type { Clock } from '../../src/core/clock.ts';
 import type { Host } from './hosts.ts';
 import type { EnvCommand, Open, Step } from './protocol.ts';
 import type { OpenEpisode, Slot } from './slot.ts';
 
 /** Commands under way up to which a command leaves at once. */
 const FEW_ASKED = 8;
-/** Milliseconds that a host on trial gets to say that it lives; its deadlines go on beside. */
-const SETTLE_MS = 1000;
 
 export class Dispatch {
   readonly #slots: readonly Slot[];
   readonly #episodes: ReadonlyMap<number, OpenEpisode>;
-  readonly #clock: Clock;
   readonly #inline: boolean;
   #flushing = false;
   /** About how many commands wait for their answer. */
@@ -25,10 +21,9 @@ export class Dispatch {
    * @param episodes those that are open; a command that has waited for its turn is sent for them only
    * @param inline hosts run in this thread
    */
-  constructor(slots: readonly Slot[], episodes: ReadonlyMap<number, OpenEpisode>, clock: Clock, inline: boolean) {
+  constructor(slots: readonly Slot[], episodes: ReadonlyMap<number, OpenEpisode>, inline: boolean) {
     this.#slots = slots;
     this.#episodes = episodes;
-    this.#clock = clock;
     this.#inline = inline;
   }
 
@@ -90,19 +85,21 @@ export class Dispatch {
     }
   }
 
-  /** The command on trial was answered: when the host has outlived it, the next one may come. */
+  /**
+   * The command on trial was answered: when the host has outlived it, the next one may come. A host that does not say so, or
+   * that holds too much memory by now, is judged with this trial at one of the next looks.
+   */
   async #survived(slot: Slot, host: Host | undefined): Promise<void> {
     const { trial } = slot;
-    const alive = await Promise.race([
-      host?.settled?.().then(
-        () => true,
-        () => false,
-      ) ?? true,
-      new Promise<boolean>((resolve) => this.#clock.after(SETTLE_MS, () => resolve(false))),
-    ]);
+    try {
+      await host?.settled?.();
+    } catch {
+      return;
+    }
     if (slot.host !== host || slot.trial !== trial) return; // it ended meanwhile: `died` has seen to it
+    if ((host?.overweight?.() ?? 0) > 0) return;
     slot.trial = undefined;
-    slot.careful = alive ? slot.careful - 1 : slot.careful;
+    slot.careful--;
     if (slot.careful > 0) {
       this.#tryNext(slot);
       return;
@@ -119,7 +116,7 @@ export class Dispatch {
     this.#asked++;
     record.ordinal = record.slot.sent + 1;
     record.begunAt = undefined;
-    record.suspect = false;
+    record.lateSince = undefined;
     this.send(record.slot, command);
   }
 

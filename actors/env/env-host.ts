@@ -6,7 +6,7 @@ import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import * as Comlink from 'comlink';
 import { type StepFault, stepFault } from '../../src/chaos/injector.ts';
 import type { ChaosSpec } from '../../src/chaos/spec.ts';
-import type { Env } from '../../src/core/env.ts';
+import type { Env, MaybePromise } from '../../src/core/env.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import { comlinkEndpoint, type PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { loadWorld, type OpenWorld, openWorld } from '../../src/world/open-world.ts';
@@ -42,7 +42,7 @@ export interface HostControl {
   ready(): Promise<readonly EnvFacts[]>;
   /** Ends the showing of timers and promises in the beacon. */
   unwatch(): void;
-  health(): { readonly episodes: number; readonly calls: number };
+  health(): MaybePromise<{ readonly episodes: number; readonly calls: number }>;
   /** Closes all sessions, releases what the worlds started, and ends the host. */
   stop(): void;
 }
@@ -82,10 +82,13 @@ export async function runHost(
     track: (episode, call) => running.run(episode, call),
     ...faultsOf(task.chaos),
   });
+  let isDying = false;
   const floating = (thrown: unknown) => {
     const episode = running.getStore();
-    if (episode === undefined) die(messageOf(thrown));
-    else core.uncaught(episode, thrown);
+    if (episode === undefined) {
+      isDying = true;
+      die(messageOf(thrown));
+    } else core.uncaught(episode, thrown);
   };
   process.on('uncaughtException', floating);
   process.on('unhandledRejection', floating);
@@ -98,7 +101,8 @@ export async function runHost(
     const api: HostControl = {
       ready: () => loaded.then(({ facts }) => facts),
       unwatch: () => void watch.disable(),
-      health: () => ({ episodes: core.episodes, calls: core.calls }),
+      // A host that is about to end has not outlived the command that it is asked about.
+      health: () => (isDying ? new Promise<never>(() => {}) : { episodes: core.episodes, calls: core.calls }),
       stop,
     };
     Comlink.expose(api, comlinkEndpoint(control));

@@ -30,6 +30,7 @@ import {
   newSlot,
   type OpenEpisode,
   type Slot,
+  startSlot,
   suspects,
   type Verdict,
 } from './slot.ts';
@@ -94,6 +95,8 @@ export interface EnvPool {
 
 /** Starts that may fail in a row before the pool gives up. */
 const MAX_FAILED_STARTS = 3;
+/** Looks in time that one which comes late counts for at most: fewer than a deadline has. */
+const LATE_LOOKS = 3;
 /** Longest delay of an injected slow step, as a share of the deadline. */
 const SLOW_SHARE = 0.5;
 
@@ -126,7 +129,6 @@ class Pool implements EnvPool {
   #late = 0;
   #closed = false;
   #cancelPoll: (() => void) | undefined;
-  #polledAt = 0;
   /** Hosts replaced since an action was answered; and those that were lost with their machine, which says nothing about the env. */
   #replacedInRow = 0;
   #lostInRow = 0;
@@ -149,7 +151,7 @@ class Pool implements EnvPool {
     }
     this.#chaos = options.chaos;
     this.#slots = Array.from({ length: inline ? 1 : threads }, (_, i) => newSlot(`/env-hosts/${i}`));
-    this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#clock, this.#factory === undefined);
+    this.#dispatch = new Dispatch(this.#slots, this.#episodes, this.#factory === undefined);
     this.#pollMs = Math.min(250, Math.max(10, Math.min(options.stepDeadlineMs, options.openDeadlineMs) / 4));
   }
 
@@ -253,7 +255,7 @@ class Pool implements EnvPool {
           this.#replace(slot, { culprits: [], shown: true, cause, message });
           return;
         }
-        const found = suspects(slot, unknown ? undefined : host?.beacon(), this.#episodes);
+        const found = suspects(unknown ? undefined : host?.beacon(), this.#episodes);
         this.#replace(slot, { ...found, cause, message });
       },
     };
@@ -271,14 +273,11 @@ class Pool implements EnvPool {
       host.kill();
       return;
     }
-    slot.host = host;
+    startSlot(slot, host, this.#clock.now());
     for (const { id, replay, bounds } of host.facts) {
       if (replay === 'never') this.#unrepeatable.add(id);
       if (bounds) this.#bounds.set(id, bounds);
     }
-    slot.failedStarts = 0;
-    slot.calls = slot.began = slot.shown = -1;
-    slot.respondedAt = slot.movedAt = this.#clock.now();
     this.#dispatch.started(slot);
   }
 
@@ -305,7 +304,7 @@ class Pool implements EnvPool {
     const responded = () => {
       if (slot.host !== host) return;
       slot.calling = false;
-      slot.respondedAt = this.#clock.now();
+      slot.responses++;
     };
     if (host.settled) host.settled().then(responded, () => {});
     else responded();
@@ -445,12 +444,9 @@ class Pool implements EnvPool {
 
   #poll(): void {
     const now = this.#clock.now();
-    // This thread was busy itself: answers may be waiting unread, so no host is late yet.
-    const wasBusy = this.#polledAt > 0 && now - this.#polledAt > 3 * this.#pollMs;
-    this.#polledAt = now;
     this.#dispatch.recount();
     for (const slot of this.#slots) {
-      const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, wasBusy);
+      const found = slot.host && judge(slot, slot.host, this.#episodes, this.#options, now, LATE_LOOKS * this.#pollMs);
       if (found) this.#replace(slot, found);
       else if (slot.host && !slot.calling && awaits(slot)) this.#call(slot, slot.host);
     }

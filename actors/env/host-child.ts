@@ -16,6 +16,7 @@ import { type BeaconReading, FileBeacon } from './beacon.ts';
 import type { HostEnd, Residence } from './hosts.ts';
 import { CHANNEL_FD, MAX_MESSAGE_BYTES, ports, UNCAUGHT } from './process-channel.ts';
 import { endProcessTree, HAS_GROUPS, HOST_MARK } from './process-tree.ts';
+import { ProcessorWait, readThread } from './processor-wait.ts';
 
 /** Milliseconds after the end of a host's channel in which it exits by itself, and says why. */
 export const EXIT_MS = 1000;
@@ -48,6 +49,8 @@ export interface HostChild {
   beacon(): BeaconReading;
   /** Bytes of memory beyond its limit, where the system can tell. */
   overweight(): number;
+  /** Milliseconds in which its main thread was ready to run and had no processor. @param now milliseconds */
+  waitedMs(now: number): number;
   /** True while its beacon can be relied upon; absent where that is always so. */
   isHeard?(): boolean;
   kill(): void;
@@ -77,6 +80,7 @@ export function startHostChild({ heapMb, variables }: ChildOptions): HostChild {
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_KEPT);
   });
+  const wait = new ProcessorWait(() => (child.pid === undefined ? undefined : readThread(child.pid, child.pid)));
   const limitBytes = heapMb === undefined ? Number.POSITIVE_INFINITY : (heapMb + BESIDE_HEAP_MB) * 2 ** 20;
   return {
     channel: child.stdio[CHANNEL_FD] as Duplex,
@@ -87,6 +91,7 @@ export function startHostChild({ heapMb, variables }: ChildOptions): HostChild {
     }),
     beacon: () => beacon.read(),
     overweight: () => residentBytes(child.pid) - limitBytes,
+    waitedMs: (now) => wait.ms(now),
     kill: () => void child.kill('SIGKILL'),
   };
 }
@@ -130,6 +135,7 @@ export function residenceOf(child: HostChild): { readonly residence: Residence; 
     ended: child.ended.then((end) => (garbled ? GARBLED : 'cause' in end ? end : endOf(end, uncaught))),
     beacon: () => child.beacon(),
     overweight: () => child.overweight(),
+    waitedMs: (now: number) => child.waitedMs(now),
     isHeard: () => child.isHeard?.() ?? true,
     kill: () => child.kill(),
   };

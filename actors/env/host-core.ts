@@ -156,10 +156,11 @@ export class HostCore {
     this.#guard(episode, () => {
       const { opened, slow } = this.#enter(episode, () => {
         const opened = env.open(task);
-        return { opened, slow: isPromise(opened) };
+        const slow = isPromise(opened);
+        return { opened: slow ? Promise.resolve(opened) : opened, slow };
       });
       const replay = command.replay ?? [];
-      if (slow || replay.length > 0) return this.#openSlowly(episode, opened, replay, began);
+      if (slow || replay.length > 0) return this.#openSlowly(episode, opened, slow, replay, began);
       episode.session = opened as Session;
       this.#observe(
         episode,
@@ -173,13 +174,15 @@ export class HostCore {
   async #openSlowly(
     episode: Episode,
     opened: MaybePromise<Session>,
+    slow: boolean,
     replay: readonly string[],
     started: number,
   ): Promise<void> {
     let began = started;
-    const session = await opened;
+    if (!slow) await undefined;
+    const session = slow ? await opened : (opened as Session); // to await one that is there would run its `then` again
     if (episode.closed) {
-      await session.close();
+      this.#shut(episode, session);
       return;
     }
     episode.session = session;
@@ -333,17 +336,18 @@ export class HostCore {
     episode.closed = true;
     this.#episodes.delete(episode.number);
     const { session } = episode;
-    if (!session) return;
+    if (session) this.#shut(episode, session);
+  }
+
+  /** Closes a session. An error of an env that is let go changes nothing for anybody. */
+  #shut(episode: Episode, session: Session): void {
     try {
-      const { closing, slow } = this.#enter(episode, () => {
+      const closing = this.#enter(episode, () => {
         const closing = session.close();
-        return { closing, slow: isPromise(closing) };
+        return isPromise(closing) ? Promise.resolve(closing) : undefined;
       });
-      if (!slow) return;
-      // An error of an env that is let go changes nothing for anybody.
-      const closed: Promise<void> = Promise.resolve(closing)
-        .catch(() => {})
-        .then(() => void this.#closing.delete(closed));
+      if (!closing) return;
+      const closed: Promise<void> = closing.catch(() => {}).then(() => void this.#closing.delete(closed));
       this.#closing.add(closed);
     } catch {}
   }

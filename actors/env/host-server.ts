@@ -126,7 +126,12 @@ export class HostServer {
       clock,
       say: (bytes) => switchboard.say(to, bytes),
       mostBytes: switchboard.mostBytes,
-      sign: () => encodeSign({ beacon: child.beacon(), overweight: child.overweight() }),
+      sign: () =>
+        encodeSign({
+          beacon: child.beacon(),
+          overweight: child.overweight(),
+          waitedMs: child.waitedMs(clock.now()),
+        }),
       onEnd: () => child.kill(), // by its run, or it is not heard of any more
     });
     const host = { child, channel };

@@ -9,7 +9,7 @@ import { Piscina } from 'piscina';
 import { messageOf } from '../../src/core/errors.ts';
 import type { PortLike } from '../../src/runtime/comlink-endpoint.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
-import { readShared, sharedBeacon } from './beacon.ts';
+import { readShared, sharedBeacon, threadOf } from './beacon.ts';
 import type { ThreadTask } from './env-thread.ts';
 import {
   type Host,
@@ -21,6 +21,7 @@ import {
   startHostIn,
 } from './hosts.ts';
 import { endMarked } from './process-tree.ts';
+import { ProcessorWait, readThread } from './processor-wait.ts';
 
 export interface ThreadLimits {
   readonly maxOldGenerationSizeMb?: number;
@@ -61,6 +62,10 @@ export class HostThreads implements HostFactory {
     // The signal is the kill switch: it ends the thread, whatever runs there.
     const killer = new AbortController();
     const life = this.#piscina.run(task, { signal: killer.signal, transferList: [data.port2, control.port2] });
+    const wait = new ProcessorWait(() => {
+      const thread = threadOf(shared);
+      return thread === 0 ? undefined : readThread('self', thread);
+    });
     const residence = {
       data: data.port1 as unknown as PortLike,
       control: control.port1 as unknown as PortLike,
@@ -71,6 +76,7 @@ export class HostThreads implements HostFactory {
           return end;
         }),
       beacon: () => readShared(shared),
+      waitedMs: (now: number) => wait.ms(now),
       kill: () => killer.abort(),
     };
     return startHostIn(residence, listener, startMs);

@@ -36,6 +36,8 @@ export interface Host {
   close(): Promise<void>;
   /** Bytes of memory beyond its limit, where the system can tell. */
   overweight?(): number;
+  /** Milliseconds in which it was ready to run and the machine let others run, where the system can tell. @param now milliseconds */
+  waitedMs?(now: number): number;
 }
 
 export interface HostOptions {
@@ -69,6 +71,7 @@ export interface Residence {
   beacon(): BeaconReading;
   isHeard?(): boolean;
   overweight?(): number;
+  waitedMs?(now: number): number;
   /** Ends it, whatever runs there. */
   kill(): void;
 }
@@ -171,6 +174,10 @@ class ResidentHost implements Host {
 
   overweight(): number {
     return this.#residence.overweight?.() ?? 0;
+  }
+
+  waitedMs(now: number): number {
+    return this.#residence.waitedMs?.(now) ?? 0;
   }
 
   kill(): void {

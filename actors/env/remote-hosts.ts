@@ -189,6 +189,7 @@ class Line {
   #open: { readonly channel: Channel; readonly child: HostChild } | undefined;
   #beacon: BeaconReading = { current: -1, began: 0, calls: 0 };
   #overweight = 0;
+  #waitedMs = 0;
   #end: (end: ChildEnd | HostEnd) => void = () => {};
   /** Called when the host shows life, or will not. */
   #settle: (isThere: boolean) => void = () => {};
@@ -251,6 +252,7 @@ class Line {
       }),
       beacon: () => this.#beacon,
       overweight: () => this.#overweight,
+      waitedMs: () => this.#waitedMs,
       isHeard: () => channel.silentMs < UNHEARD_MS,
       kill: () => {
         channel.break('ended by its run');
@@ -272,6 +274,7 @@ class Line {
     }
     this.#beacon = sign.beacon;
     this.#overweight = sign.overweight;
+    this.#waitedMs = sign.waitedMs;
     this.#settle(true);
   }
 

@@ -16,14 +16,21 @@ export interface Slot {
   outbox: EnvCommand[];
   /** Commands sent to the present host. */
   sent: number;
-  /** Calls and commands that the beacon showed when it last moved, and the time at which the host last showed life. */
+  /** Host's time, milliseconds: as the clock goes, less the time in which the machine let others run in its place. */
+  time: number;
+  /** Clock at the last look; what the host had waited for a processor until then, and what of it `time` has yet to leave out. */
+  lookedAt: number;
+  waitedMs: number;
+  owedMs: number;
+  /** Calls, commands and responses at the look at which the host last showed life, and its time then. */
   calls: number;
   began: number;
+  responded: number;
   movedAt: number;
-  /** Episode whose code the beacon has shown since; −1 for none. */
+  /** Episode whose code the beacon has shown last since; −1 for none. */
   shown: number;
-  /** Time at which the host's thread last responded, and whether a response is awaited. */
-  respondedAt: number;
+  /** Times that the host's thread has responded when asked for a sign of life, and whether a response is awaited. */
+  responses: number;
   calling: boolean;
   replaced: number;
   failedStarts: number;
@@ -52,10 +59,10 @@ export interface OpenEpisode {
   step: Step | undefined;
   /** Place of the command in hand among those sent to the host. */
   ordinal: number;
-  /** Time at which it was seen to have begun. */
+  /** Host's time at which it was seen to have begun. */
   begunAt: number | undefined;
-  /** True when its deadline had passed at the last look; the answer may be in the queue. */
-  suspect: boolean;
+  /** Responses of the host when its deadline was first seen to have passed; the answer may be on its way. */
+  lateSince: number | undefined;
   /** True while it is being restored: the next answer is a repetition. */
   restoring: boolean;
 }
@@ -80,11 +87,16 @@ export function newSlot(where: string): Slot {
     host: undefined,
     outbox: [],
     sent: 0,
+    time: 0,
+    lookedAt: 0,
+    waitedMs: 0,
+    owedMs: 0,
     calls: -1,
     began: -1,
+    responded: 0,
     movedAt: 0,
     shown: -1,
-    respondedAt: 0,
+    responses: 0,
     calling: false,
     replaced: 0,
     failedStarts: 0,
@@ -105,7 +117,7 @@ export function newEpisode(open: Open, slot: Slot): OpenEpisode {
     step: undefined,
     ordinal: 0,
     begunAt: undefined,
-    suspect: false,
+    lateSince: undefined,
     restoring: false,
   };
 }
@@ -126,18 +138,20 @@ export interface Suspicion {
 }
 
 const UNKNOWN: Suspicion = { culprits: [], shown: false };
+/** Share of the clock that counts at least: a host that the machine never lets run is judged after ten deadlines. */
+const LEAST_SHARE = 0.1;
+/**
+ * Responses between an episode's deadline and its failure. The second one was asked for after the first: in between the
+ * host's thread went round once, and would have sent what was ready.
+ */
+const RESPONSES = 2;
 
 /**
- * Suspicion for the end of a host: the episode that its beacon shows, else the one that was begun and not answered. None
- * where there are several: a guess would blame an innocent, and one command at a time finds the culprit.
+ * Suspicion for the end of a host: the episode that its beacon shows. None where it shows none: one that was begun and not
+ * answered may be innocent, and one command at a time finds the culprit.
  */
-export function suspects(slot: Slot, seen: BeaconReading | undefined, episodes: Episodes): Suspicion {
-  if (!seen) return UNKNOWN;
-  if (seen.current >= 0) return shownBy(seen.current, episodes);
-  const begun = [...slot.episodes].filter(
-    (record) => (record.pending || record.restoring) && record.ordinal <= seen.began,
-  );
-  return begun.length === 1 ? { culprits: begun, shown: false } : UNKNOWN;
+export function suspects(seen: BeaconReading | undefined, episodes: Episodes): Suspicion {
+  return seen && seen.current >= 0 ? shownBy(seen.current, episodes) : UNKNOWN;
 }
 
 function shownBy(episode: number, episodes: Episodes): Suspicion {
@@ -145,11 +159,39 @@ function shownBy(episode: number, episodes: Episodes): Suspicion {
   return { culprits: record ? [record] : [], shown: true };
 }
 
+/** Notes that a host has started in a slot. @param now milliseconds */
+export function startSlot(slot: Slot, host: Host, now: number): void {
+  slot.host = host;
+  slot.failedStarts = 0;
+  slot.calls = slot.began = slot.shown = -1;
+  slot.lookedAt = now;
+  slot.waitedMs = host.waitedMs?.(now) ?? 0;
+  slot.owedMs = 0;
+  slot.movedAt = slot.time;
+}
+
+/**
+ * Moves the time of a slot's host on: deadlines leave out what the machine gave to others while the host was ready to run.
+ * @returns the milliseconds that count
+ */
+function moveTime(slot: Slot, host: Host, now: number, mostMs: number): number {
+  const waitedMs = host.waitedMs?.(now) ?? 0;
+  const passedMs = Math.min(mostMs, now - slot.lookedAt);
+  const owedMs = slot.owedMs + Math.max(0, waitedMs - slot.waitedMs);
+  const sparedMs = Math.min(owedMs, (1 - LEAST_SHARE) * passedMs);
+  const ownMs = passedMs - sparedMs;
+  slot.time += ownMs;
+  slot.lookedAt = now;
+  slot.waitedMs = waitedMs;
+  slot.owedMs = owedMs - sparedMs;
+  return ownMs;
+}
+
 /**
  * Judges a live host; notes in its slot and episodes what the next look must know.
  * @param now milliseconds
- * @param wasBusy the looking thread was away itself: answers may lie unread, so no episode is late yet; nor is one while nothing
- *   is heard of the host's machine
+ * @param mostMs milliseconds that pass from one look to the next at most: of a longer time the looking thread was away itself,
+ *   or the whole process stood still
  */
 export function judge(
   slot: Slot,
@@ -157,37 +199,45 @@ export function judge(
   episodes: Episodes,
   deadlines: Deadlines,
   now: number,
-  wasBusy: boolean,
+  mostMs: number,
 ): Verdict | undefined {
+  const ownMs = moveTime(slot, host, now, mostMs);
   const seen = host.beacon()!;
+  const stands = seen.calls === slot.calls && seen.began === slot.began && slot.responses === slot.responded;
+  // A call that returned and another episode's timer that runs since: it is another one's time that passes.
+  const sameCode = seen.current < 0 || slot.shown < 0 || seen.current === slot.shown;
   if ((host.overweight?.() ?? 0) > 0) {
+    // It is the memory of a call that has run since the last look, or nobody knows whose.
+    const ran = stands && seen.current === slot.shown;
     const message = 'the host holds more memory than it may';
-    return { ...suspects(slot, seen, episodes), cause: 'out-of-memory', message };
+    return { ...(ran ? suspects(seen, episodes) : UNKNOWN), cause: 'out-of-memory', message };
   }
-  const moved = seen.calls !== slot.calls || seen.began !== slot.began || slot.respondedAt > slot.movedAt;
-  const unknown = wasBusy || host.isHeard?.() === false;
-  if (moved || unknown || !awaits(slot)) {
+  const unknown = host.isHeard?.() === false; // its beacon is old then
+  if (!(stands && sameCode) || unknown || !awaits(slot)) {
     slot.calls = seen.calls;
     slot.began = seen.began;
-    slot.movedAt = now;
+    slot.responded = slot.responses;
+    slot.movedAt = slot.time;
     slot.shown = -1;
   }
-  if (seen.current >= 0) slot.shown = seen.current;
-  const heldMs = now - slot.movedAt;
-  if (slot.shown >= 0) {
-    // Inside one call, timer or promise since `movedAt`: the thread is blocked, and only this episode can be blamed.
+  const heldMs = slot.time - slot.movedAt;
+  if (seen.current >= 0) {
+    // Inside one call, timer or promise since `movedAt`: the thread is blocked, and only this episode can be blamed. One that
+    // was shown at an earlier look and is no more has returned, and is not.
+    slot.shown = seen.current;
     const { stepDeadlineMs, openDeadlineMs } = deadlines;
-    const record = episodes.get(slot.shown);
+    const record = episodes.get(seen.current);
     const deadlineMs = record?.pending === 'step' && !record.restoring ? stepDeadlineMs : openDeadlineMs;
     if (heldMs <= deadlineMs) return undefined;
-    return { ...shownBy(slot.shown, episodes), cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
+    return { ...shownBy(seen.current, episodes), cause: 'timeout', message: `no return for ${Math.round(heldMs)} ms` };
   }
-  // Something blocks the thread that nobody has been seen to start: a timer, an endless chain of promises, a stop.
-  if (heldMs > deadlines.openDeadlineMs + deadlines.stepDeadlineMs) {
+  // Something blocks the thread that nobody has been seen to start: a timer, an endless chain of promises, a stop. It did at
+  // the last look already, since when the looking thread has read whatever lay there.
+  if (heldMs - ownMs > deadlines.openDeadlineMs + deadlines.stepDeadlineMs) {
     const message = `the host has not responded for ${Math.round(heldMs)} ms`;
     return { ...UNKNOWN, cause: 'timeout', message };
   }
-  return late(slot, seen.began, deadlines, now, unknown);
+  return late(slot, seen.began, deadlines, unknown);
 }
 
 /** True while an episode of the slot waits for its answer. */
@@ -200,19 +250,19 @@ export function awaits(slot: Slot): boolean {
  * Judges late episodes. The thread has responded since their time was over, so every one of them is late by itself: they
  * fail together, not one deadline after the other.
  */
-function late(slot: Slot, began: number, deadlines: Deadlines, now: number, wasBusy: boolean): Verdict | undefined {
+function late(slot: Slot, began: number, deadlines: Deadlines, unknown: boolean): Verdict | undefined {
   const culprits: OpenEpisode[] = [];
   let lateMs = 0;
   for (const record of slot.episodes) {
     if (!(record.pending || record.restoring) || record.ordinal > began) continue;
-    const deadlineMs = deadlineOf(record, deadlines);
-    if (record.begunAt === undefined || wasBusy) record.begunAt = now;
-    else if (now - record.begunAt > deadlineMs && slot.respondedAt - record.begunAt > deadlineMs) {
-      if (record.suspect) {
-        culprits.push(record);
-        lateMs = Math.max(lateMs, now - record.begunAt);
-      }
-      record.suspect = true;
+    if (record.begunAt === undefined || unknown) {
+      record.begunAt = slot.time;
+      record.lateSince = undefined;
+    } else if (slot.time - record.begunAt > deadlineOf(record, deadlines)) {
+      record.lateSince ??= slot.responses;
+      if (slot.responses < record.lateSince + RESPONSES) continue;
+      culprits.push(record);
+      lateMs = Math.max(lateMs, slot.time - record.begunAt);
     }
   }
   if (culprits.length === 0) return undefined;

@@ -11,6 +11,13 @@
  * `of` goes from a sentence to the way its passage was come by: a passage that is titled by the query has the sentence
  * that the query's name was read in, and so on back to a name of the question (`asked`); `by` one that only mentions the
  * query, with the sentence that does; `far` one that does not. `both`: the passage names all that the question names.
+ *
+ * Where a question names two things, they are told apart (`asked one`, `asked two`), and of the passages that were
+ * searched for by their title the text restates each number, and whether it is more or less than the last one read
+ * as many steps from the question, and each name that stood in an earlier one, too:
+ *
+ *     Which was released first, Hollow Meadow or Dark Hill?
+ *     … search asked one search asked two read number releas of asked one read number releas of asked two less
  */
 import type { First } from '../../src/core/env.ts';
 import type { Rendered, SeenTurn, Track, WindowView } from '../../src/core/view.ts';
@@ -22,6 +29,8 @@ import { COMPARED, RELATIONS, SHARED } from './wiki/schema.ts';
 
 /** Searches that the text tells, newest kept. */
 const MAX_SEARCHES = 6;
+/** Numbers and names met again that the text tells, newest kept. */
+const MAX_NOTES = 6;
 /** Words of a candidate behind its first. */
 const MAX_WORDS = 24;
 /** Words of one sentence, and of a question. */
@@ -31,7 +40,10 @@ const MAX_QUESTION = 24;
 const MARKS = [
   ...['ask', 'asked', 'search', 'answer', 'number', 'word', 'yes', 'no', 'none', 'unread'],
   ...['of', 'by', 'far', 'both', 'title', 'bare', 'other'],
+  ...['one', 'two', 'read', 'more', 'less', 'same', 'again'],
 ];
+/** Marks that tell the names of a question apart that names several. */
+const ORDER = ['one', 'two'];
 /** Words of the embedded world's sentences that belong to no relation. */
 const FURTHER =
   'whose birth release founding opening came first that, paternal grandfather, also called, little else on record, letters ' +
@@ -50,18 +62,24 @@ const KNOWN: ReadonlySet<string> = new Set(
 interface Read {
   /** The question's words, its names as marks. */
   readonly ask: string;
-  /** Names of the question. */
-  readonly asked: ReadonlySet<string>;
+  /** Names of the question, each with its mark. */
+  readonly asked: ReadonlyMap<string, string>;
   /** Readings by name: the words of the sentence it was last read in, and the way there. */
   readonly readings: ReadonlyMap<string, string>;
   /** Ways of the names searched for, in order. */
   readonly searches: readonly string[];
+  /** Numbers and names met again, of a question that names several things. */
+  readonly notes: readonly string[];
+  /** Number that was read last, by the steps from the question to its passage. */
+  readonly numbers: ReadonlyMap<number, number>;
+  /** Ways of the searched-for passages that each name has stood in. */
+  readonly stood: ReadonlyMap<string, string>;
 }
 
 const track: Track<Read> = { begin, after };
 
 export const view: WindowView<Read> = {
-  id: 'searchqa/sentences@1',
+  id: 'searchqa/sentences@2',
   mode: 'window',
   lexicon: [],
   words: [...MARKS, ...KNOWN],
@@ -72,20 +90,26 @@ export const view: WindowView<Read> = {
 
 function begin({ observation }: First): Read {
   const pieces = cutAtMentions(readQuestion(observation));
-  const asked = new Set(pieces.filter((_, i) => i % 2 === 1));
-  const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? [markOf(piece)] : stemsOf(piece)));
-  return { ask: words.slice(0, MAX_QUESTION).join(' '), asked, readings: new Map(), searches: [] };
+  const asked = marksOf(pieces.filter((_, i) => i % 2 === 1));
+  const words = pieces.flatMap((piece, i) => (i % 2 === 1 ? asked.get(piece)!.split(' ') : stemsOf(piece)));
+  const ask = words.slice(0, MAX_QUESTION).join(' ');
+  return { ask, asked, readings: new Map(), searches: [], notes: [], numbers: new Map(), stood: new Map() };
 }
 
-function markOf(name: string): string {
-  return isName(name) ? 'asked' : 'word';
+/** Marks of a question's mentions: `asked`, with its place among them where there are several; `word`. */
+function marksOf(mentions: readonly string[]): ReadonlyMap<string, string> {
+  const names = new Set(mentions.filter(isName));
+  const marks = new Map(mentions.map((mention) => [mention, 'word']));
+  let place = 0;
+  for (const name of names) marks.set(name, names.size === 1 ? 'asked' : `asked ${ORDER[place++] ?? 'other'}`);
+  return marks;
 }
 
 function after(read: Read, { action, observation }: SeenTurn): Read {
   const command = parse(action);
   if (command?.type !== 'search') return read;
   const query = command.content;
-  const way = read.asked.has(query) ? 'asked' : (read.readings.get(query) ?? 'other');
+  const way = read.asked.get(query) ?? read.readings.get(query) ?? 'other';
   const found = new Map<string, string>();
   for (const passage of readPassages(observation)) {
     const from = wayOf(passage, query, way) + (isAboutAll(passage, read.asked) ? ' both' : '');
@@ -101,7 +125,43 @@ function after(read: Read, { action, observation }: SeenTurn): Read {
     // What stands far from the search says less than what is known already.
     if (!(readings.has(name) && FAR.test(reading))) readings.set(name, reading);
   }
-  return { ...read, readings, searches: [...read.searches, way].slice(-MAX_SEARCHES) };
+  const told = { ...read, readings, searches: [...read.searches, way].slice(-MAX_SEARCHES) };
+  if (!namesSeveral(read)) return told;
+  const own = readPassages(observation).filter(({ title }) => title === query);
+  return own.reduce<Read>((noted, passage) => withNotes(noted, passage, `of ${way}`), told);
+}
+
+function namesSeveral({ asked }: Read): boolean {
+  let names = 0;
+  for (const name of asked.keys()) if (isName(name)) names++;
+  return names > 1;
+}
+
+/** Notes what a passage that was searched for holds: its numbers, and the names that stood in an earlier one. */
+function withNotes(read: Read, passage: ReadPassage, way: string): Read {
+  const notes = [...read.notes];
+  const stood = new Map(read.stood);
+  const numbers = new Map(read.numbers);
+  const steps = way.split(' of ').length;
+  for (const { names, words } of sentencesOf(passage)) {
+    for (const name of names) {
+      if (/^\d+$/.test(name)) {
+        const number = Number(name);
+        notes.push(bounded(`read number ${words} ${way} ${comparedWith(numbers.get(steps), number)}`.trimEnd()));
+        numbers.set(steps, number);
+      } else if (isName(name) && name !== passage.title && !read.asked.has(name)) {
+        if (read.stood.has(name) && read.stood.get(name) !== way) notes.push(bounded(`read again ${words} ${way}`));
+        if (!stood.has(name)) stood.set(name, way);
+      }
+    }
+  }
+  return { ...read, notes: notes.slice(-MAX_NOTES), numbers, stood };
+}
+
+/** Mark of a number beside the one that was read before it. */
+function comparedWith(before: number | undefined, number: number): string {
+  if (before === undefined) return '';
+  return number === before ? 'same' : number > before ? 'more' : 'less';
 }
 
 const FAR = / far(?: both)?$/;
@@ -113,10 +173,10 @@ function wayOf(passage: ReadPassage, query: string, way: string): string {
   return link ? `by ${link.words} of ${way}` : 'far';
 }
 
-function isAboutAll(passage: ReadPassage, asked: ReadonlySet<string>): boolean {
+function isAboutAll(passage: ReadPassage, asked: ReadonlyMap<string, string>): boolean {
   if (asked.size < 2) return false;
   const sentences = sentencesOf(passage);
-  for (const name of asked) {
+  for (const name of asked.keys()) {
     if (name !== passage.title && !sentences.some(({ names }) => names.has(name))) return false;
   }
   return true;
@@ -161,7 +221,7 @@ function candidate(action: string, { asked, readings }: Read): string {
   if (!command) return 'none';
   const { type, content } = command;
   if (type === 'answer' && (content === 'yes' || content === 'no')) return `answer ${content}`;
-  const reading = readings.get(content) ?? (asked.has(content) ? 'asked' : 'unread');
+  const reading = readings.get(content) ?? asked.get(content) ?? 'unread';
   return `${type === 'search' ? type : formOf(content)} ${reading}`;
 }
 
@@ -176,7 +236,7 @@ function isName(content: string): boolean {
 }
 
 function render(first: First, _turns: readonly SeenTurn[], state?: Read): Rendered {
-  const { ask, searches } = state ?? begin(first);
-  const segments = [`ask ${ask}`, ...searches.map((way) => ` search ${way}`)];
+  const { ask, searches, notes } = state ?? begin(first);
+  const segments = [`ask ${ask}`, ...searches.map((way) => ` search ${way}`), ...notes.map((note) => ` ${note}`)];
   return { segments, focus: ask, mentions: () => [] };
 }

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
 /** Version of calls, offers and channels. */
-export const HOST_PROTOCOL = 1;
+export const HOST_PROTOCOL = 2;
 
 /** World of a call, and what both machines must have in common. */
 export interface HostIdentity {

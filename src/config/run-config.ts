@@ -388,7 +388,7 @@ export const runConfigSchema = z.strictObject({
     maxBatch: held.default(64),
     /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
     maxWaitMs: millisecondsFrom0.default(2),
-    /** Milliseconds that one action may take, from the call of the env. */
+    /** Milliseconds that one action may take, from the call of the env. What its host waits for a processor is left out: up to ten times as long. */
     stepDeadlineMs: milliseconds.default(10_000),
     /** Milliseconds that opening an episode may take; each action of a replay adds `stepDeadlineMs`. */
     openDeadlineMs: milliseconds.default(30_000),

@@ -11,7 +11,7 @@ import { RemoteError } from '../../src/remote/retry.ts';
 import { amount, campaign, tell } from './campaign.ts';
 import { type Json, mutatedJson, mutatedText } from './mutations.ts';
 
-const COUNT = amount(100_000, 4000);
+const COUNT = amount(100_000, 2000);
 
 const CHAT: Json = {
   id: 'c',

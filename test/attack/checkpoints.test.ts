@@ -18,8 +18,8 @@ import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { amount, campaign, expectMistake, orMistake, tell } from './campaign.ts';
 import { type Json, mutated, mutatedJson } from './mutations.ts';
 
-const COUNT = amount(100_000, 200);
-const RESUMED = amount(200, 3);
+const COUNT = amount(100_000, 100);
+const RESUMED = amount(200, 2);
 
 const config = toyConfig('chain', {
   horizon: { type: 'adaptive', rounds: [4, 8] },
@@ -117,6 +117,7 @@ it('what is known to make no sense is passed over, each with its reason', { time
           group: number;
           task: object;
           horizon: number;
+          finished: object[];
           running: { episode: number }[];
         }[];
         delivered: object[];
@@ -136,9 +137,9 @@ it('what is known to make no sense is passed over, each with its reason', { time
       return loadNewest('checkpoints', disk, checkRunContent).warnings.join();
     };
     /** A running group as if its episodes had finished, with these numbers. */
-    const delivery = ({ running }: State['rollout'], episodes: readonly number[]) => {
+    const delivery = ({ running }: State['rollout'], episodes: readonly number[], turns: readonly object[] = []) => {
       const { group, task, horizon } = running[0]!;
-      const over = { attempt: 1, actionTable: [], turns: [], finalObservation: '', end: 'truncated', success: false };
+      const over = { attempt: 1, actionTable: ['x'], turns, finalObservation: '', end: 'truncated', success: false };
       const trajectories = episodes.map((episode) => ({ episode, group, task, horizon, ...over }));
       return { group: { group, task, horizon, trajectories }, progress: 0 };
     };
@@ -166,6 +167,26 @@ it('what is known to make no sense is passed over, each with its reason', { time
           rollout.delivered.push(one);
         },
         /an episode is there twice/,
+      ],
+      [
+        ({ rollout }) => {
+          const one = delivery(rollout, [0]);
+          one.group.trajectories[0]!.group++;
+          rollout.running.shift();
+          rollout.delivered.push(one);
+        },
+        /holds another's episode/,
+      ],
+      [
+        ({ rollout }) => {
+          const { finished, running } = rollout.running[0]!;
+          const decision = { kind: 'choice', version: 0, context: [1, 1e6], value: 0, choice: 0, logprob: 0 };
+          const turn = { observation: '', actions: [0], action: 'x', decision, reward: 0, actMs: 0, envMs: 0 };
+          const episodes = [...finished, ...running].map((_, i) => i);
+          rollout.delivered = [delivery(rollout, episodes, [turn]), ...rollout.delivered];
+          rollout.running.shift();
+        },
+        /token 1000000 of a vocabulary of \d+/,
       ],
       [({ rollout }) => void (rollout.quarantined = [2, 1, 2]), /quarantined: a task is there twice/],
       [({ rollout }) => void (rollout.nextEpisode = 0), /an episode of number 0 or more/],

@@ -10,7 +10,7 @@ import { create } from '../../src/schedule/horizon-schedule.ts';
 import { amount, campaign, orMistake, tell } from './campaign.ts';
 import { type Json, mutated, mutatedText, oddValue } from './mutations.ts';
 
-const COUNT = amount(100_000, 1000);
+const COUNT = amount(100_000, 300);
 
 const files = ['quickstart', 'babyai', 'searchqa', 'llm', 'textcraft', 'serial'];
 const texts = files.map((name) => readFileSync(new URL(`experiments/${name}.yaml`, packageRoot), 'utf8'));

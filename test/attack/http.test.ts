@@ -20,7 +20,7 @@ import { trajectoryOf } from '../support/traces.ts';
 import { amount, rngOf, SEED, tell, usedMb } from './campaign.ts';
 import { type Json, mutated, mutatedJson, mutatedText } from './mutations.ts';
 
-const COUNT = amount(100_000, 1000);
+const COUNT = amount(100_000, 500);
 /** Connections at once. */
 const CLIENTS = 32;
 

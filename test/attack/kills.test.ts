@@ -21,7 +21,7 @@ import { packageRoot } from '../../src/runtime/thread.ts';
 import { smallConfig } from '../support/small-run.ts';
 import { amount, rngOf, tell } from './campaign.ts';
 
-const KILLS = amount(200, 5);
+const KILLS = amount(200, 3);
 /** Kills that one run suffers before it may end. */
 const KILLS_PER_RUN = 8;
 /** Kill before which a second process tries to resume the run as well. */
@@ -31,31 +31,27 @@ const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 const folder = mkdtempSync(join(tmpdir(), 'longplay-attack-kills-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Moments {
-  early: number;
-  writing: number;
-  later: number;
-}
+const MOMENTS = ['early', 'writing', 'later'] as const;
+type Moment = (typeof MOMENTS)[number];
 
-/** Waits for the moment of a kill. @returns what it was meant to hit */
-async function moment(rng: Rng, run: string, child: ChildProcess): Promise<keyof Moments> {
+/** Waits for the moment of a kill. */
+async function wait(moment: Moment, rng: Rng, run: string, child: ChildProcess): Promise<void> {
   const checkpoints = join(run, 'checkpoints');
   const over = () => child.exitCode !== null || child.signalCode !== null;
-  switch (rng.int(3)) {
-    case 0:
+  switch (moment) {
+    case 'early':
       await sleep(rng.int(1200));
-      return 'early';
-    case 1: {
+      return;
+    case 'writing': {
       const written = () => existsSync(checkpoints) && readdirSync(checkpoints).some((name) => name.startsWith('.'));
       for (let i = 0; i < 2000 && !written() && !over(); i++) await sleep(1);
-      return 'writing';
+      return;
     }
-    default: {
+    case 'later': {
       const rows = () => (existsSync(join(run, 'metrics.jsonl')) ? statSync(join(run, 'metrics.jsonl')).size : 0);
       const before = rows();
       for (let i = 0; i < 3000 && rows() <= before && !over(); i++) await sleep(10);
       await sleep(rng.int(1000));
-      return 'later';
     }
   }
 }
@@ -96,7 +92,7 @@ function readable(run: string): void {
 }
 
 it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeout: 3_600_000 }, async () => {
-  const moments: Moments = { early: 0, writing: 0, later: 0 };
+  const moments: Record<Moment, number> = { early: 0, writing: 0, later: 0 };
   let beforeFirst = 0;
   let resumes = 0;
   let kills = 0;
@@ -113,6 +109,7 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
     });
     const file = join(folder, `${name}.yaml`);
     writeFileSync(file, stringify(config));
+    let dealt: Moment[] = []; // each of them before any comes again
     for (let k = 0; k < KILLS_PER_RUN && kills < KILLS; k++) {
       const args = existsSync(run) ? ['--resume', run] : [file, '--runs', folder, '--name', name];
       if (existsSync(run)) resumes++;
@@ -131,7 +128,10 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
         expect(rival.stderr).toMatch(/one process trains a run at a time/);
         expect(rival.status).toBe(2);
       }
-      moments[await moment(rng, run, child)]++;
+      if (dealt.length === 0) dealt = rng.shuffle(MOMENTS);
+      const moment = dealt.pop()!;
+      await wait(moment, rng, run, child);
+      moments[moment]++;
       child.kill('SIGKILL');
       await gone;
       kills++;
@@ -148,6 +148,7 @@ it(`${KILLS} kills cost no run more than its last checkpoint interval`, { timeou
     if (existsSync(run) && listCheckpoints(join(run, 'checkpoints')).length > 0) finish(run);
     rmSync(run, { recursive: true, force: true });
   }
+  expect(Object.values(moments)).not.toContain(0);
   tell(
     `kills: ${kills} (${moments.early} early, ${moments.writing} while a checkpoint was written, ${moments.later} later), ${resumes} resumes, ${rivals} rivals refused, ${beforeFirst} found no checkpoint yet`,
   );

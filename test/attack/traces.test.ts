@@ -20,7 +20,7 @@ import { type Json, mutatedJson, mutatedText } from './mutations.ts';
 const dir = mkdtempSync(join(tmpdir(), 'longplay-attack-traces-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-const COUNT = amount(100_000, 500);
+const COUNT = amount(100_000, 250);
 const path = join(dir, '00001.jsonl');
 
 /** Lines of a good trace, and of its index. */

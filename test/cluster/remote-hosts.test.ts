@@ -184,10 +184,16 @@ describe('the world of a call', () => {
   });
 });
 
-it('a sign of life is four numbers, or none', () => {
-  const sign = { beacon: { current: -1, began: 3, calls: 7 }, overweight: -5e8 };
+it('a sign of life is five numbers, or none', () => {
+  const sign = { beacon: { current: -1, began: 3, calls: 7 }, overweight: -5e8, waitedMs: 12.5 };
   expect(decodeSign(encodeSign(sign))).toEqual(sign);
-  expect(decodeSign(new Uint8Array(31))).toBeUndefined();
-  expect(decodeSign(new Uint8Array(Float64Array.of(0.5, 0, 0, 0).buffer))).toBeUndefined();
+  expect(decodeSign(new Uint8Array(39))).toBeUndefined();
+  for (const odd of [
+    [0.5, 0, 0, 0, 0],
+    [0, 0, 0, 0, Number.NaN],
+    [0, 0, 0, 0, -1],
+  ]) {
+    expect(decodeSign(new Uint8Array(Float64Array.from(odd).buffer)), odd.join()).toBeUndefined();
+  }
   expect(decodeSign(encodeSign({ ...sign, overweight: Number.NEGATIVE_INFINITY }))?.overweight).toBe(0);
 });

@@ -79,10 +79,10 @@ describe('a configuration', () => {
   it.each([
     ['an alias without an anchor', 'tasks: *nothing\n'],
     ['an alias inside its own anchor', 'tasks: &a { labels: *a }\n'],
-    [
-      'an alias bomb',
-      `x0: &x0 [1, 1]\n${Array.from({ length: 30 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}, *x${i}]\n`).join('')}`,
-    ],
+    ...[8, 30].map((depth) => [
+      `an alias bomb of 3^${depth}`,
+      `x0: &x0 [1, 1]\n${Array.from({ length: depth }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}, *x${i}]\n`).join('')}`,
+    ]),
   ])('is refused with %s', (_, text) => {
     expect(refusal(text).length).toBeLessThan(400);
   });

@@ -49,6 +49,50 @@ describe('the view', () => {
     expect(candidate(search('Hollow Meadow of Dra'), begun)).toBe('search asked');
   });
 
+  it('tells two names of a question apart, and restates numbers and names met again on the way from both', () => {
+    const two = track.begin(first('Which was released first, Dark Hill or Hollow Meadow of Dra?'));
+    expect(textOf(two)).toBe('ask which releas first asked one asked two');
+    expect(candidate(search('Dark Hill'), two)).toBe('search asked one');
+    expect(candidate(search('Hollow Meadow of Dra'), two)).toBe('search asked two');
+    const of = (title: string, year: number, maker: string) => ({
+      action: search(title),
+      observation: information(
+        [title, `The maker of ${title} is ${maker}.`],
+        [title, `${title} was released in ${year}.`],
+        ['Other', `The birth of Ann Bel fell in 1700. The maker of ${title} is Ann Bel.`],
+      ),
+    });
+    const one = track.after(two, of('Dark Hill', 1843, 'Ann Bel'));
+    expect(textOf(one)).toBe(
+      'ask which releas first asked one asked two search asked one read number releas of asked one',
+    );
+    expect(candidate(answer('Dark Hill'), one)).toBe('answer title of asked one');
+    const notesOf = (year: number, maker: string) =>
+      textOf(track.after(one, of('Hollow Meadow of Dra', year, maker))).split(' search asked two ')[1];
+    expect(notesOf(1842, 'Jim Ko')).toBe('read number releas of asked one read number releas of asked two less');
+    expect(notesOf(1843, 'Jim Ko')).toBe('read number releas of asked one read number releas of asked two same');
+    expect(notesOf(1900, 'Ann Bel')).toBe(
+      'read number releas of asked one read again maker of asked two read number releas of asked two more',
+    );
+  });
+
+  it('compares a number with the last one as many steps from the question', () => {
+    const two = track.begin(first('Of the father of Ann Bel and the father of Tom Bel, whose birth came first?'));
+    const told = (
+      ['Ann Bel 1800 Jim Ko', 'Jim Ko 1770 Al Bo', 'Tom Bel 1790 Max Po', 'Max Po 1771 Ed Zu'] as const
+    ).reduce((read, line) => {
+      const [, title, year, father] = /^(.*) (\d+) (.*)$/.exec(line)!;
+      const text = `The father of ${title} is ${father}. The birth of ${title} fell in ${year}.`;
+      return track.after(read, { action: search(title!), observation: information([title!, text]) });
+    }, two);
+    expect(textOf(told).split(' read ').slice(1)).toEqual([
+      'number birth fell of asked one',
+      'number birth fell of father of asked one',
+      'number birth fell of asked two less',
+      'number birth fell of father of asked two more',
+    ]);
+  });
+
   it('restates of each name the sentence it stood in, and how its passage was come by', () => {
     expect(candidate(answer('Ann Bel'), once)).toBe('answer maker of asked');
     expect(candidate(answer('1843'), once)).toBe('number releas of asked');
@@ -166,6 +210,12 @@ const MARK_RULES: Readonly<Record<string, Rule>> = {
   'the shortest way': ({ texts }) => most(texts, (text) => -ways(text)),
   'what stands where all asked names stand': ({ texts }) =>
     most(texts, (text) => (text.endsWith(' both') && !text.startsWith('search') ? 1 : 0)),
+  'the thing asked about with the less number': ({ texts, read }) => {
+    const [, second] = / of asked two (more|less)\b/.exec(textOf(read)) ?? [];
+    if (second === undefined) return indicesOf(texts, (text) => /^search asked (?:one|two)$/.test(text));
+    const place = second === 'less' ? 'two' : 'one';
+    return indicesOf(texts, (text) => text === `answer title of asked ${place}`);
+  },
   numbers: ({ texts }) => indicesOf(texts, (text) => text.startsWith('number') && isOwn(text)),
 };
 

@@ -70,6 +70,12 @@ export function createEnv(options: { readonly id?: string } = {}): Env {
           throw new Error('thrown from a microtask');
         });
         return mid('ok');
+      case 'slow-microtask': // its answer and the sign of life asked for then have the time to cross
+        queueMicrotask(() => {
+          for (const until = performance.now() + 200; performance.now() < until; );
+          throw new Error('thrown from a microtask');
+        });
+        return mid('ok');
       case 'late-exit':
         setTimeout(() => process.exit(3), 5);
         return never;
