@@ -183,7 +183,7 @@ function moveTime(slot: Slot, host: Host, now: number, mostMs: number): number {
   slot.time += ownMs;
   slot.lookedAt = now;
   slot.waitedMs = waitedMs;
-  slot.owedMs = owedMs - sparedMs;
+  slot.owedMs = Math.min(owedMs - sparedMs, mostMs); // what a late look did not count is not left out later
   return ownMs;
 }
 

@@ -131,6 +131,12 @@ describe('a host whose thread does not respond', () => {
     expect(stopped).toMatchObject({ culprits: [1], atMs: 10_500 });
   });
 
+  it('is judged as ever once the machine lets it run again', () => {
+    const host = new Watched();
+    for (let look = 0; look < 5; look++) host.look(1, { afterMs: 10_000, waitedMs: 10_000 });
+    expect(host.looks(() => 1)!.atMs).toBeLessThanOrEqual(2000);
+  });
+
   it('is judged in the end, however late each look comes, and by no single one', () => {
     const verdict = new Watched().looks(() => 1, { afterMs: 60_000 });
     expect(verdict).toMatchObject({ culprits: [1], atMs: 3 * LOOK_MS }); // at the third look
