@@ -49,6 +49,8 @@ export interface FirstWeights {
 /** Milliseconds between two looks at the announcement, should a hint get lost; and at whether what is held is finished. */
 const LOOK_MS = 2000;
 const FINISHED_MS = 20;
+/** Milliseconds in which announced weights have to be had, before others play what waits for them. */
+const LACKING_MS = 60_000;
 /** Reports that rates are taken over. */
 const RATE_SAMPLES = 6;
 /** Deliveries of a ticket that is given up: it may be what ends the workers. */
@@ -80,6 +82,8 @@ class Worker {
   readonly #endHints: () => void;
   #announced: Announcement;
   #tokens = 0;
+  /** Clock since which announced weights could not be had. */
+  #lackingSince: number | undefined;
   #stopped = false;
   /** Wakes the loop that follows announcements. */
   #wake = () => {};
@@ -195,8 +199,22 @@ class Worker {
     }
     // A learner that was started again has its adapters under new names.
     const isNew = version > before.version || announcement.adapter?.name !== before.adapter?.name;
-    if (isNew && !(await this.#load(announcement))) return; // overtaken: the next is on its way
+    if (isNew && !(await this.#load(announcement))) {
+      this.#lack(); // or overtaken: the next is on its way
+      return;
+    }
+    this.#lackingSince = undefined;
     this.#announced = announcement;
+  }
+
+  /** Lets others play once weights have been lacking for a while: a worker that only waits would hold its tickets for ever. */
+  #lack(): void {
+    const now = this.#ctx.clock.now();
+    this.#lackingSince ??= now;
+    if (now - this.#lackingSince < LACKING_MS) return;
+    this.#lackingSince = now;
+    this.#taker.pause();
+    this.#init.onNotice('announced weights cannot be had for a minute: tickets that wait for them go to others');
   }
 
   async #load(announcement: Announcement): Promise<boolean> {

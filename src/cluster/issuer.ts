@@ -39,7 +39,7 @@ export interface IssuerCounts {
   readonly results: number;
   /** Results of groups that were not outstanding any more. */
   readonly duplicates: number;
-  /** Tickets that the broker had lost. */
+  /** Tickets that the broker had lost, or that were late. */
   readonly issuedAgain: number;
   /** Results that could not be believed. */
   readonly refused: number;
@@ -49,19 +49,26 @@ export interface IssuerCounts {
 
 interface Outstanding {
   readonly ticket: GroupTicket;
-  /** Name at the broker: the group's number, and which try it is after results that were refused. */
+  /** Name at the broker: the group's number, and which try it is after one that was refused or late. */
   readonly name: string;
   isSent: boolean;
   /** True when the last look found it nowhere. */
   isMissed: boolean;
   /** True while its result is verified; another one is a duplicate. */
   isVerified: boolean;
+  /** Clock of this machine when it was issued under this name. */
+  readonly since: number;
 }
 
 /** Milliseconds that a take waits, between two looks for lost tickets, and between two looks for tickets to send. */
 const TAKE_MS = 1000;
 const LOOK_MS = 2000;
 const SEND_MS = 1000;
+/** Milliseconds, and times the 99th percentile of groups, after which a ticket that somebody should be playing is issued once more. */
+const LATE_MS = 60_000;
+const LATE_FACTOR = 10;
+/** Groups whose times are remembered. */
+const TIMED = 200;
 /** Results in a row that cannot be believed, after which nothing of a worker is taken. Names come from outside, hence a bound. */
 const MOST_REFUSED = 3;
 const MOST_WORKERS = 10_000;
@@ -74,6 +81,8 @@ export class TicketIssuer {
   readonly #refusedInARow = new Map<string, number>();
   /** Rings when there is something to send. */
   readonly #bell: Bell;
+  /** Milliseconds from ticket to result of the last groups, oldest first. */
+  readonly #times: number[] = [];
   #tries = 0;
   #isClearing = false;
   #stopped = false;
@@ -121,7 +130,8 @@ export class TicketIssuer {
   }
 
   #put(ticket: GroupTicket, name: string): void {
-    this.#outstanding.set(ticket.group, { ticket, name, isSent: false, isMissed: false, isVerified: false });
+    const since = this.#of.clock.now();
+    this.#outstanding.set(ticket.group, { ticket, name, isSent: false, isMissed: false, isVerified: false, since });
     this.#bell.ring();
   }
 
@@ -172,6 +182,26 @@ export class TicketIssuer {
         }
         one.isMissed = isMissing && !one.isMissed;
       }
+      await this.#issueLate();
+    }
+  }
+
+  /**
+   * Issues what is late once more, under another name: a server that was killed may keep a ticket and give it to nobody, and a worker may
+   * hold one, alive, and never finish it. As long as tickets wait to be fetched, time says nothing.
+   */
+  async #issueLate(): Promise<void> {
+    const { clock, broker } = this.#of;
+    const times = [...this.#times].sort((a, b) => a - b);
+    const bound = Math.max(LATE_MS, LATE_FACTOR * (times[Math.floor(0.99 * times.length)] ?? 0));
+    const late = [...this.#outstanding.values()].filter(
+      (one) => one.isSent && !one.isVerified && clock.now() - one.since > bound,
+    );
+    if (late.length === 0 || (await this.#say(() => broker.load())).queued > 0) return;
+    for (const one of late) {
+      if (this.#outstanding.get(one.ticket.group) !== one) continue;
+      this.#counts.issuedAgain++;
+      this.#put(one.ticket, `${one.ticket.group}-${++this.#tries}`);
     }
   }
 
@@ -199,8 +229,11 @@ export class TicketIssuer {
   }
 
   #accept(result: GroupResult): void {
+    const { group } = result.ticket;
     this.#refusedInARow.delete(result.worker);
-    this.#outstanding.delete(result.ticket.group);
+    this.#times.push(this.#of.clock.now() - this.#outstanding.get(group)!.since);
+    if (this.#times.length > TIMED) this.#times.shift();
+    this.#outstanding.delete(group);
     this.#counts.results++;
     this.#of.onResult(result);
   }

@@ -55,6 +55,8 @@ export class TicketTaker {
   /** Rings when a slot is free. */
   readonly #bell: Bell;
   #version = -1;
+  /** True while weights that are announced cannot be had. */
+  #paused = false;
   #leaving = false;
   #stopped = false;
   /** Groups whose results were stored. */
@@ -91,6 +93,15 @@ export class TicketTaker {
     this.#bell.ring();
   }
 
+  /** Gives back what waits for weights, and fetches nothing until some have come: others may have them. */
+  pause(): void {
+    this.#paused = true;
+    for (const { group } of this.#waiting.take(Number.POSITIVE_INFINITY)) {
+      this.#held.get(group)?.fetched.giveBack();
+      this.#held.delete(group);
+    }
+  }
+
   /** Stops at once, and gives back what is held. */
   stop(): void {
     this.#stopped = true;
@@ -102,6 +113,8 @@ export class TicketTaker {
   /** Takes note of weights that the policy now has: tickets that waited for them are played. */
   loaded(version: number, digest: string): void {
     this.#version = version;
+    this.#paused = false;
+    this.#bell.ring();
     this.#digests.delete(version);
     this.#digests.set(version, digest);
     if (this.#digests.size > REMEMBERED) this.#digests.delete(this.#digests.keys().next().value!);
@@ -158,7 +171,7 @@ export class TicketTaker {
     const { broker, clock, slots } = this.#of;
     while (!this.#stopped && !this.#leaving) {
       const free = slots - this.#held.size;
-      if (free === 0) {
+      if (free === 0 || this.#paused) {
         await this.#bell.wait(FETCH_MS);
         continue;
       }
@@ -180,7 +193,7 @@ export class TicketTaker {
   }
 
   #take(fetched: FetchedTicket): void {
-    if (this.#stopped || this.#leaving) {
+    if (this.#stopped || this.#leaving || this.#paused) {
       fetched.giveBack();
       return;
     }

@@ -149,7 +149,7 @@ export const metricTable = [
     name: 'clusterIssuedAgain',
     unit: 'groups',
     total: true,
-    meaning: 'tickets that the server had lost, issued again by this process',
+    meaning: 'tickets that the server had lost or that were late, issued again by this process',
   },
   { name: 'clusterRefused', unit: 'results', total: true, meaning: 'results that could not be believed' },
   { name: 'clusterVerified', unit: 'results', total: true, meaning: 'results played again here (`--verify`)' },

@@ -165,6 +165,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         const before = rss();
         await arena.learner.stop(long ? 60_000 : 6500);
         const after = rss();
+        for (const [n, megabytes] of after.entries()) expect(megabytes - before[n]!).toBeLessThanOrEqual(60);
         const outcome = await arena.end();
         exact(arena, outcome, 2);
         console.log(`memory of learner and workers before, after: ${before} MB, ${after} MB`);

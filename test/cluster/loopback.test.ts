@@ -147,6 +147,8 @@ describe.skipIf(noServer)('a learner and workers', () => {
         expect(ended.status.version).toBe(4);
         expect(evaluations[0]!.all.episodes).toBe(1);
         expect(second.stderr()).toMatch(/plays up to 4 groups of run 'pair' \(update \d+\)/);
+        const replayed = longplay('replay-learner', run);
+        expect(replayed.stdout, replayed.stderr).toMatch(/^4 updates made again .*: each has the recorded weights\n$/);
         // The run has ended, and says so to whoever comes too late.
         const late = longplay('worker', server.url, '--run', 'pair', ...creds('worker'));
         expect(late.status).toBe(2);
