@@ -38,9 +38,9 @@ export class ChatTemplate {
     try {
       this.#template = new Template(text);
     } catch (thrown) {
-      throw new UserError('BAD_CHECKPOINT', `${source}: the chat template cannot be read: ${messageOf(thrown)}`, {
-        cause: thrown,
-      });
+      // The parser runs off the end of a template that is cut off, into a TypeError of its own.
+      const why = thrown instanceof TypeError ? 'it ends in the middle of an expression or block' : messageOf(thrown);
+      throw new UserError('BAD_CHECKPOINT', `${source}: the chat template cannot be read: ${why}`, { cause: thrown });
     }
   }
 

@@ -88,7 +88,9 @@ export function readShard(file: string): {
   };
   const fd = openSync(file, 'r');
   try {
-    const { size } = fstatSync(fd);
+    const stat = fstatSync(fd);
+    const { size } = stat;
+    if (!stat.isFile()) bad('expected a file of weights');
     const head = new Uint8Array(8);
     if (size < 8 || readSync(fd, head, 0, 8, 0) < 8) bad(`cut short: ${size} bytes, the header length alone takes 8`);
     const length = Number(new DataView(head.buffer).getBigUint64(0, true));

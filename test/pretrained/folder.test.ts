@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -94,6 +94,7 @@ describe('a model folder', () => {
     ['a weight too many', () => configure({ num_hidden_layers: 1 }), /layers\.1\..* is no part of the model/],
     ['a missing shard', () => index('model-2.safetensors'), /shard model-2\.safetensors is missing/],
     ['a shard outside', () => index('../model.safetensors'), /is no shard's name/],
+    ['a folder for weights', () => folderFor('model.safetensors'), /model\.safetensors: expected a file of weights/],
   ])('with %s is refused in one line', (_what, harm, message) => {
     writeTinyChatModel(folder);
     harm();
@@ -113,6 +114,16 @@ describe('a model folder', () => {
     expect(() => openText(folder)).toThrow(/tokenizer\.json is missing/);
   });
 
+  it('with a template that is cut off says so, and not what the parser ran into', () => {
+    writeTinyChatModel(folder);
+    writeFileSync(join(folder, 'chat_template.jinja'), '{% for message in messages %}{{ message.');
+    expect(() => openText(folder)).toThrow(/the chat template cannot be read: it ends in the middle of/);
+  });
+
+  function folderFor(name: string): void {
+    rmSync(join(folder, name));
+    mkdirSync(join(folder, name));
+  }
   function truncate(by: number): void {
     const file = join(folder, 'model.safetensors');
     const bytes = readFileSync(file);
