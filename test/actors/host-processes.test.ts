@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createEnvPool } from '../../actors/env/env-pool.ts';
 import { hostEnvironment } from '../../actors/env/host-environment.ts';
-import type { EnvEvent, Observed } from '../../actors/env/protocol.ts';
+import { HostThreads } from '../../actors/env/host-threads.ts';
+import type { EnvCommand, EnvEvent, Observed } from '../../actors/env/protocol.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'longplay-hosts-'));
@@ -118,6 +119,28 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
   it('end with a host that was killed', async () => {
     const pids = (await played('process', ['sleep-inherits', 'pid'])).map(Number);
     expect(await survivors(pids)).toEqual([]);
+  });
+
+  it('end with a thread that was ended while the run goes on', async () => {
+    const hosts = new HostThreads(1, {}, hostEnvironment(process.env));
+    try {
+      let heard: (event: EnvEvent) => void = () => {};
+      const listener = { events: ([event]: readonly EnvEvent[]) => heard(event!), died() {} };
+      const host = await hosts.start({ envs: [curious], listActions: false, where: '/host' }, listener, 30_000);
+      const ask = (command: EnvCommand) =>
+        new Promise<EnvEvent>((resolve) => {
+          heard = resolve;
+          host.send([command]);
+        });
+      await ask({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
+      const said = (await ask({ type: 'step', episode: 0, turn: 1, action: 'sleep-detached' })) as Observed;
+      const pid = Number(said.step.observation);
+      expect(lives(pid)).toBe(true);
+      host.kill();
+      expect(await survivors([pid])).toEqual([]);
+    } finally {
+      await hosts.close();
+    }
   });
 
   it('do not keep the end of their host waiting where they got away with its pipes', async () => {
