@@ -1,7 +1,7 @@
 /** Mutated configurations and overrides: each is a configuration, or one line for each mistake. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { capacities } from '../../actors/actor-inits.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
@@ -15,6 +15,8 @@ const COUNT = amount(100_000, 300);
 const files = ['quickstart', 'babyai', 'searchqa', 'llm', 'textcraft', 'serial'];
 const texts = files.map((name) => readFileSync(new URL(`experiments/${name}.yaml`, packageRoot), 'utf8'));
 const whole = texts.map((text) => JSON.parse(JSON.stringify(loadRunConfig(text, 'whole'))) as Json);
+/** What is mutated: the configurations as they are written, and with every default. */
+const bases = [...texts.map((text) => parse(text) as Json), ...whole];
 
 /** Pieces of YAML that mean something. */
 const PIECES = [
@@ -85,8 +87,8 @@ it(`${COUNT} mutated configurations are taken, or refused in one line each`, { t
       way === 0
         ? mutatedText(rng.pick(texts), rng, PIECES)
         : way === 1
-          ? stringify(mutated(rng.pick(whole), rng))
-          : JSON.stringify(mutated(rng.pick(whole), rng));
+          ? stringify(mutated(rng.pick(bases), rng))
+          : JSON.stringify(mutated(rng.pick(bases), rng));
     const overrides = Array.from({ length: rng.int(3) }, () => {
       const way = rng.int(10);
       const path = way === 0 ? rng.pick(BEHIND) : way < 3 ? mutatedText(rng.pick(paths), rng) : rng.pick(paths);
