@@ -132,9 +132,7 @@ function after(read: Read, { action, observation }: SeenTurn): Read {
 }
 
 function namesSeveral({ asked }: Read): boolean {
-  let names = 0;
-  for (const name of asked.keys()) if (isName(name)) names++;
-  return names > 1;
+  return [...asked.values()].includes(`asked ${ORDER[0]}`);
 }
 
 /** Notes what a passage that was searched for holds: its numbers, and the names that stood in an earlier one. */

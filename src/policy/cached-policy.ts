@@ -35,7 +35,7 @@ import { follow } from '../reading/follow.ts';
 import { OutsideTranscript } from '../reading/outside.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import { choose, sample } from './decide.ts';
-import { cachedCandidates, decisionFeeds, keepPast, readingsOf, tokensWorthReading } from './decision-feeds.ts';
+import { cachedCandidates, decisionFeeds, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
 import { type Acted, type ActRequest, nothingListed, type Policy, tooLong, type Unanswered } from './policy.ts';
@@ -416,10 +416,7 @@ export class CachedPolicy implements Policy {
    */
   async #decideFor(cache: KvCache, ready: readonly MemberState[]): Promise<readonly Acted[]> {
     const { config, decoder } = this.#options;
-    const whole = readingsOf(ready, cache, Number.POSITIVE_INFINITY).map(({ fresh }) => fresh);
-    const rows = (ready.at(-1)!.group.slot + 1) * cache.members;
-    const most = decoder === 'choice' ? tokensWorthReading(whole, rows, cache.prompt + cache.past) : undefined;
-    const readings = readingsOf(ready, cache, most);
+    const readings = readingsOf(ready, cache, decoder === 'choice' ? worthReading(ready, cache) : undefined);
     const { feeds, tokens } = decisionFeeds(config, cache, readings);
     if (decoder === 'choice') Object.assign(feeds, cachedCandidates(config, cache, ready.at(-1)!.group.slot + 1));
     this.#tokens += tokens;

@@ -52,9 +52,20 @@ export function readingsOf(
 ): readonly Reading<MemberState>[] {
   return members.map((member) => {
     const cached = cache.pastOf(member.row);
-    const left = member.transcript.tokens.length - cached;
+    const left = unreadOf(member, cache);
     return { member, cached, fresh: Math.min(left, most), decides: left <= most };
   });
+}
+
+function unreadOf({ transcript, row }: MemberState, cache: KvCache): number {
+  return transcript.tokens.length - cache.pastOf(row);
+}
+
+/** Tokens worth reading (below) for these members of a cache, which are in the order of their rows. */
+export function worthReading(members: readonly MemberState[], cache: KvCache): number {
+  const unread = members.map((member) => unreadOf(member, cache));
+  const rows = (members.at(-1)!.group.slot + 1) * cache.members;
+  return tokensWorthReading(unread, rows, cache.prompt + cache.past);
 }
 
 /**

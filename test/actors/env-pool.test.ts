@@ -6,6 +6,7 @@ import { RemoteMachines } from '../support/remote-hosts.ts';
 
 /** Remote hosts are processes over another way: what they do inside is tried over it in the long form alone. */
 const isShort = (isolation: string) => isolation === 'remote' && process.env.LONGPLAY_LONG !== '1';
+if (isShort('remote')) console.log('remote hosts: what goes on inside a host is skipped, it needs LONGPLAY_LONG=1');
 const within = (isolation: string) => (isShort(isolation) ? it.skip : it);
 const inside = <T>(isolation: string, rows: readonly T[]): readonly T[] => (isShort(isolation) ? [] : rows);
 
