@@ -52,6 +52,14 @@ const forgetful: Schedule = {
   strikes: [{ at: 1000, type: 'forget' }],
 };
 
+/** A server that comes back with nothing while tickets are under way, behind a net that says things twice: what is counted, happens. */
+const emptied: Schedule = {
+  seed: 0,
+  maxLag: 1,
+  faults: { lost: 0, lostAnswer: 0, delayMs: 200, duplicate: 0.3, reorder: 0, again: 0, ghost: 0 },
+  strikes: [{ at: 2000, type: 'forget' }],
+};
+
 /** Bar: the faults of one kind, and what must hold beside the books. */
 interface Bar {
   readonly title: string;
@@ -136,7 +144,7 @@ describe('tickets and results', () => {
         const { counts } = await holds(of);
         for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += counts[key];
       }),
-      { numRuns: runs, examples: [[forgetful]] },
+      { numRuns: runs, examples: [[forgetful], [emptied]] },
     );
     console.log(`${runs} schedules: ${JSON.stringify(sums)}`);
     expect(sums.deaths).toBeGreaterThan(10);
