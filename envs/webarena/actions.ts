@@ -1,11 +1,14 @@
 /**
  * Actions as lists, for a policy that chooses: at most 64 texts a stage. First what can be clicked, what a field may be
- * given (the objective's slots, and links followed on another site), scrolling and ending; `more` lists what is left: long
- * navigations, going back, home, tabs. An objective that asks something has its answers in a stage of their own: the texts
- * in view that are of the type it asks for.
+ * given (the objective's slots, and links followed on another site), scrolling and ending. Stages hold the rest: `rows`
+ * the links of a long table whose rows name nothing of the objective, `more` what is seldom needed (long navigations,
+ * texts in fields that the objective calls otherwise, going back, home, tabs). An objective that asks something has its
+ * answers in a stage of their own: the texts in view that are of the type it asks for. Nothing is left out that can be
+ * done; words are compared for equality, and nothing else.
  */
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
 import type { Snapshot } from './drivers/driver.ts';
+import { isCalled, slotsOf } from './objective.ts';
 import { type AxNode, type PrintedTree, placeOf, type Rect } from './tree.ts';
 import { PUBLIC } from './urls.ts';
 
@@ -13,13 +16,13 @@ const CLICKABLE = new Set(['link', 'button', 'checkbox', 'radio', 'combobox', 'o
 const TYPABLE = new Set(['textbox', 'searchbox', 'spinbutton']);
 /** Stage texts that are no actions of the grammar. */
 const ANSWER = 'answer';
+const ROWS = 'rows';
 const MORE = 'more';
 const CANCEL = 'cancel';
 const FIELD = /^type \[(\d+)\]$/;
 /** Typings listed beside the clicks; with more of them each field is a stage. */
 const MAX_TYPINGS = 32;
 const HOME = `goto [${PUBLIC.homepage}]`;
-const NUMBER = /\b\d+(?:[-.:]\d+)*\b/g;
 
 /** All that the lists are made of: the objective and the page as it is. */
 export interface Choices {
@@ -66,55 +69,127 @@ export class Stage {
     if (this.#chosen === ANSWER) return [...answers(choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
     const field = FIELD.exec(this.#chosen ?? '')?.[1];
     if (field !== undefined) return [...typings(field, choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
-    const { near, far } = onPage(choices);
-    const rest = [...scrolls(choices), ...ends(choices, mayStage)];
-    const room = mayStage ? ACTIONS_PER_STAGE - rest.length - 1 : ACTIONS_PER_STAGE;
-    const later = [...near.slice(room), ...far, ...others(choices)];
-    if (this.#chosen === MORE) return [...later.slice(0, ACTIONS_PER_STAGE - 1), ...back];
-    const first = [...near.slice(0, room), ...(mayStage ? [MORE] : others(choices)), ...rest];
-    return mayStage ? first : first.filter((text) => !FIELD.test(text));
+    const { near, rows, far } = onPage(choices);
+    const ending = [...scrolls(choices), ...ends(choices, mayStage)];
+    const rest = isOpened(choices) ? [] : ending;
+    const room = mayStage ? ACTIONS_PER_STAGE - rest.length - 2 : ACTIONS_PER_STAGE;
+    if (!mayStage) return [...near, ...far, ...others(choices), ...ending].filter((text) => !FIELD.test(text));
+    if (this.#chosen === ROWS) return [...rows.slice(0, ACTIONS_PER_STAGE - 1), ...back];
+    if (this.#chosen === MORE) {
+      const later = [...(rest === ending ? [] : ending), ...others(choices), ...near.slice(room), ...far];
+      return [...later.slice(0, ACTIONS_PER_STAGE - 1), ...back];
+    }
+    return [...near.slice(0, room), ...(rows.length > 0 ? [ROWS] : []), MORE, ...rest];
   }
 }
 
 function isStage(text: string): boolean {
-  return text === ANSWER || text === MORE || text === CANCEL || FIELD.test(text);
+  return text === ANSWER || text === ROWS || text === MORE || text === CANCEL || FIELD.test(text);
 }
 
 /** A navigation with more links than this is listed under `more`. */
 const LONG_NAVIGATION = 8;
+/** A table or list with more links than this has those in `rows` whose row names nothing of the objective. */
+const LONG_TABLE = 6;
 
-/** Clicks and typings in the page's order; of an opened select its options, and the select that closes it. */
-function onPage(choices: Choices): { near: string[]; far: string[] } {
-  const { tree, expanded } = choices;
-  const { ids, nodes } = tree;
-  if (expanded !== undefined && nodes.some(({ role }) => role === 'option')) {
-    const listed = ids.filter((_, i) => nodes[i]!.role === 'option' || nodes[i]!.id === expanded);
-    return { near: listed.map((id) => `click [${id}]`), far: [] };
-  }
-  const typable = nodes.reduce((sum, { role = '' }) => sum + Number(TYPABLE.has(role)), 0);
-  const given = typable === 0 ? [] : typed(choices);
-  const inStages = typable * given.length > MAX_TYPINGS;
-  const long = longNavigations(nodes);
-  const [near, far]: [string[], string[]] = [[], []];
-  for (let i = 0; i < nodes.length; i++) {
-    const role = nodes[i]!.role ?? '';
-    if (CLICKABLE.has(role))
-      (long.some((place) => isInside(nodes[i]!.rect, place)) ? far : near).push(`click [${ids[i]}]`);
-    else if (!TYPABLE.has(role)) continue;
-    else if (inStages) near.push(`type [${ids[i]}]`);
-    else {
-      const enter = role === 'searchbox' || isBeforeButton(nodes, i) ? 1 : 0;
-      for (const text of given) near.push(`type [${ids[i]}] [${text}] [${enter}]`);
-    }
-  }
-  return { near, far };
+/** Clicks and typings of a page, in its order: those of the first stage, of `rows`, and of `more`. */
+interface OnPage {
+  readonly near: string[];
+  readonly rows: string[];
+  readonly far: string[];
 }
 
-/** Places of navigations with many links. */
-function longNavigations(nodes: readonly AxNode[]): Rect[] {
-  const places = nodes.flatMap(({ role, rect }) => (role === 'navigation' && rect ? [rect] : []));
+/** True while a select shows its options. */
+function isOpened({ tree, expanded }: Choices): boolean {
+  return expanded !== undefined && tree.nodes.some(({ role }) => role === 'option');
+}
+
+function onPage(choices: Choices): OnPage {
+  if (isOpened(choices)) return options(choices);
+  const { tree, intent } = choices;
+  const { ids, nodes } = tree;
+  const navigations = longPlaces(nodes, NAVIGATION, LONG_NAVIGATION);
+  const tables = longPlaces(nodes, TABLE, LONG_TABLE);
+  const named = tables.length === 0 ? new Set<number>() : namedRows(nodes, intent);
+  const fields = typingsOf(choices);
+  const page: OnPage = { near: [], rows: [], far: [] };
+  for (let i = 0; i < nodes.length; i++) {
+    const { role = '', rect } = nodes[i]!;
+    if (CLICKABLE.has(role)) {
+      const isIn = (places: readonly Rect[]) => places.some((place) => isInside(rect, place));
+      const isLater =
+        isIn(navigations) || (role === 'button' ? isAfterField(nodes, i) : leadsHere(nodes[i]!, choices.snapshot.url));
+      const inRows = !isLater && role === 'link' && isIn(tables) && !named.has(rect![1]);
+      (isLater ? page.far : inRows ? page.rows : page.near).push(`click [${ids[i]}]`);
+    } else if (TYPABLE.has(role)) {
+      const { first, later } = fields.get(i)!;
+      page.near.push(...first);
+      page.far.push(...later);
+    }
+  }
+  return page;
+}
+
+/** Options of an opened select: those that the objective quotes first, where it quotes one. */
+function options({ tree: { ids, nodes }, expanded, intent }: Choices): OnPage {
+  const clicks = (fits: (node: AxNode) => boolean) =>
+    ids.filter((_, i) => fits(nodes[i]!)).map((id) => `click [${id}]`);
+  const quoted = new Set(slotsOf(intent).map(({ text }) => text.toLowerCase()));
+  const isQuoted = ({ name = '' }: AxNode) => quoted.has(name.toLowerCase());
+  const first = clicks((node) => node.role === 'option' && isQuoted(node));
+  const others = clicks((node) => node.role === 'option' && !isQuoted(node));
+  const box = clicks(({ id }) => id === expanded);
+  return first.length > 0 ? { near: first, rows: [], far: [...others, ...box] } : { near: others, rows: [], far: box };
+}
+
+/** Typings of each field by its place among the nodes: those listed at once, and those under `more`. */
+function typingsOf(choices: Choices): Map<number, { first: string[]; later: string[] }> {
+  const { intent, tree } = choices;
+  const { ids, nodes } = tree;
+  const fields = [...nodes.keys()].filter((i) => TYPABLE.has(nodes[i]!.role ?? ''));
+  const given = fields.length === 0 ? [] : typed(choices);
+  const slots = slotsOf(intent);
+  const bearers = nodes.filter(({ role = '' }) => TYPABLE.has(role) || role === 'combobox');
+  const held = new Set(fields.map((i) => nodes[i]!.value ?? ''));
+  const calls = (node: AxNode, text: string) =>
+    slots.some((slot) => slot.text === text && isCalled(slot, node.name ?? ''));
+  // What the objective calls by a label on this page belongs there, and there belongs nothing else.
+  const claimed = new Set(given.filter((text) => bearers.some((node) => calls(node, text))));
+  const fits = (node: AxNode, text: string) =>
+    !held.has(text) && (calls(node, text) || (!claimed.has(text) && !given.some((other) => calls(node, other))));
+  const inStages =
+    fields.reduce((sum, i) => sum + given.filter((text) => fits(nodes[i]!, text)).length, 0) > MAX_TYPINGS;
+  return new Map(
+    fields.map((i) => {
+      if (inStages) return [i, { first: [`type [${ids[i]}]`], later: [] }];
+      const enter = nodes[i]!.role === 'searchbox' || isBeforeButton(nodes, i) ? 1 : 0;
+      const typing = (text: string) => `type [${ids[i]}] [${text}] [${enter}]`;
+      const first = given.filter((text) => fits(nodes[i]!, text));
+      return [i, { first: first.map(typing), later: given.filter((text) => !first.includes(text)).map(typing) }];
+    }),
+  );
+}
+
+/** Tops of the lines in which a text has one of the objective's slots, in CSS pixels. */
+function namedRows(nodes: readonly AxNode[], intent: string): Set<number> {
+  const slots = slotsOf(intent).map(({ text }) => text.toLowerCase());
+  const tops = new Set<number>();
+  for (const { rect, name = '', role } of nodes) {
+    if (rect === null || role === 'table' || role === 'list') continue;
+    const lower = name.toLowerCase();
+    if (slots.some((slot) => lower === slot || (slot.length > 2 && lower.includes(slot)))) tops.add(rect[1]);
+  }
+  return tops;
+}
+
+const NAVIGATION = new Set(['navigation']);
+const TABLE = new Set(['table', 'list']);
+
+/** Places of what has one of these roles and more links than `most`. */
+function longPlaces(nodes: readonly AxNode[], roles: ReadonlySet<string>, most: number): Rect[] {
+  const places = nodes.flatMap(({ role = '', rect }) => (roles.has(role) && rect ? [rect] : []));
   return places.filter(
-    (place) => nodes.filter(({ role, rect }) => role === 'link' && isInside(rect, place)).length > LONG_NAVIGATION,
+    (place) => nodes.filter(({ role, rect }) => role === 'link' && isInside(rect, place)).length > most,
   );
 }
 
@@ -133,6 +208,18 @@ function isBeforeButton(nodes: readonly AxNode[], at: number): boolean {
   const { rect } = nodes[at]!;
   const next = nodes.find(({ role = '' }, i) => i > at && (CLICKABLE.has(role) || TYPABLE.has(role)));
   return next?.role === 'button' && rect !== null && next.rect?.[1] === rect[1];
+}
+
+/** True for a link to the page that it stands on. */
+function leadsHere({ role, properties }: AxNode, url: string): boolean {
+  return role === 'link' && properties.some(([name, value]) => name === 'url' && value === url);
+}
+
+/** True for a button whose line has one field and nothing else to fill in: Enter in that field presses it. */
+function isAfterField(nodes: readonly AxNode[], at: number): boolean {
+  const top = nodes[at]!.rect?.[1];
+  const line = nodes.filter(({ role = '', rect }) => rect?.[1] === top && (CLICKABLE.has(role) || TYPABLE.has(role)));
+  return line.length === 2 && TYPABLE.has(line[0]!.role ?? '') && line[1] === nodes[at];
 }
 
 function scrolls({ snapshot, screen }: Choices): string[] {
@@ -176,15 +263,10 @@ function ends({ intent }: Choices, mayStage: boolean): string[] {
   return mayStage ? [ANSWER] : ['stop [N/A]'];
 }
 
-/** Texts of the intent that fill a slot: what stands in quotes, then numbers. */
-function slotsOf(intent: string): string[] {
-  const quoted = Array.from(intent.matchAll(/"([^"]+)"/g), ([, text]) => text!);
-  return [...new Set([...quoted, ...(intent.replace(/"[^"]*"/g, ' ').match(NUMBER) ?? [])])];
-}
-
 /** Texts that a field may be given. */
 function typed({ intent, followed }: Choices): string[] {
-  return [...new Set([...slotsOf(intent), ...followed])].filter((text) => !/[[\]`\n]/.test(text));
+  const slots = slotsOf(intent).map(({ text }) => text);
+  return [...new Set([...slots, ...followed])].filter((text) => !/[[\]`\n]/.test(text));
 }
 
 /** Texts that one field may be given, each with and without Enter. */
@@ -207,7 +289,9 @@ function answers(choices: Choices): string[] {
   if (asked === 'yesno') return ['stop [Yes]', 'stop [No]', 'stop [N/A]'];
   const part = PARTS[asked];
   const shown = part ? values(choices).flatMap((text) => text.match(part) ?? []) : values(choices);
-  return [...new Set(['stop [N/A]', ...shown.map((text) => `stop [${text}]`)])];
+  // What the objective says itself is no answer to it.
+  const said = new Set(slotsOf(choices.intent).map(({ text }) => text));
+  return [...new Set(['stop [N/A]', ...shown.filter((text) => !said.has(text)).map((text) => `stop [${text}]`)])];
 }
 
 /** Short texts of the page's main part, in order. */

@@ -1,6 +1,6 @@
 /**
- * Table of tasks on the sites of our own, in the paper's columns: 372 to train on, 50 to test with, and held-out ones
- * for intervals. An index names a template, (index, seed) its slots and world; the worlds of held-out tasks are never
+ * Table of tasks on the sites of our own, in the paper's columns: 372 to train on, 50 to test with, held-out ones
+ * for intervals, and short ones to practise with. An index names a template, (index, seed) its slots and world; the worlds of held-out tasks are never
  * those of training.
  */
 import { Rng, seedFrom } from '../../src/core/rng.ts';
@@ -13,6 +13,7 @@ import { code } from './templates/code.ts';
 import { forum } from './templates/forum.ts';
 import { map } from './templates/map.ts';
 import { pairs } from './templates/pairs.ts';
+import { practice } from './templates/practice.ts';
 import { shopping } from './templates/shopping.ts';
 import { type Instance, LABELS, type Label, type Template } from './templates/template.ts';
 import { type Embedded, worldOf } from './worlds/embedded.ts';
@@ -60,6 +61,9 @@ const HELD_OUT = 200;
 /** Labels of the held-out tasks' sets, then the set of templates that training lacks. */
 const SETS = [...LABELS, 'unseen'] as const;
 
+/** Practice tasks of each template. */
+const PRACTISED = 2;
+
 const byId = new Map(templates.map((template) => [template.id, template]));
 
 function named(label: Label, name: string): Template {
@@ -91,6 +95,7 @@ function makeTable(): Template[] {
       table.push(set === 'unseen' ? unseen[i % unseen.length]! : named(set, TEST[set][i % TEST[set].length]!));
     }
   }
+  for (const template of practice) for (let i = 0; i < PRACTISED; i++) table.push(template);
   return table;
 }
 
@@ -101,6 +106,9 @@ const train = range(0, TRAIN_COUNT);
 const test = range(TRAIN_COUNT, TEST_COUNT);
 /** Templates that training has. */
 const trained = new Set(train.map((index) => TABLE[index]!.id));
+/** First index of the practice tasks; they end the table. */
+const PRACTICE = TRAIN_COUNT + TEST_COUNT + SETS.length * HELD_OUT;
+const practised = range(PRACTICE, practice.length * PRACTISED);
 const heldOut = Object.fromEntries(
   SETS.map((set, i) => [
     set === 'unseen' ? 'unseen' : `more_${set}`,
@@ -122,6 +130,8 @@ export const tasks: TaskTable = {
   split: (split: Split) => (split === 'train' ? train : test),
   sets: {
     ...heldOut,
+    practice: practised,
+    'train-and-practice': [...train, ...practised],
     test_seen: test.filter((index) => trained.has(TABLE[index]!.id)),
     test_unseen: test.filter((index) => !trained.has(TABLE[index]!.id)),
   },
@@ -156,7 +166,7 @@ export function drawTask({ index, seed }: Pick<Task, 'index' | 'seed'>): Drawn {
 
 function draw(index: number, seed: number): Drawn {
   const template = templateOf(index);
-  const held = index >= TRAIN_COUNT ? WORLDS : 0;
+  const held = index >= TRAIN_COUNT && index < PRACTICE ? WORLDS : 0;
   const first = seedFrom('world', index, seed);
   for (let attempt = 0; attempt < WORLDS * DRAWS_PER_WORLD; attempt++) {
     // Some worlds have nothing for a template (every bestseller shares its place): the next one may.

@@ -1,11 +1,13 @@
 /**
  * Text that the local policy reads. Names of things are left out: what the objective quotes is `q1`, `q2`, … wherever it
  * stands, words of the sites' own labels stay, everything else is `other`, `number`, `money`, … So nothing is learnt of a
- * world by heart. The prompt tells the objective, the page's title, what its fields hold and the last actions; each
- * listed action says what it acts on, where that stands, and how often the same was done before.
+ * world by heart. The prompt tells the objective, with `used` behind what was typed, chosen or followed already, the
+ * page's title, what its fields hold and the last actions; each listed action says what it acts on, where that stands, what
+ * the objective calls the text that it gives (`as to`), and how often the same was done before. `named` is what bears a
+ * word of the objective: a field the word that its text is called by, a link or button any but the commonest.
  *
- *     goal add q1 to my wish list | at q1 store | holds quantity number | did type search q1 enter | did link q1
- *     candidates: press add to wish list · link reviews number · type quantity q1 · scroll down · stop
+ *     goal add q1 used to my wish list | at q1 store | holds quantity number | did type search q1 enter | did link q1
+ *     candidates: press add to wish list named · link reviews number · type quantity q1 as add · stop
  *
  * It restates what was read and counts it; nothing is compared with what the task needs, but names for equality.
  */
@@ -14,6 +16,7 @@ import type { First } from '../../src/core/env.ts';
 import { append } from '../../src/core/extremes.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { readTurn } from './describe.ts';
+import { isCalled, type Slot, slotsOf, stem } from './objective.ts';
 
 /** Actions of the past that are shown, fields of a page, words of a name, rows that are told apart. */
 const REMEMBERED = 4;
@@ -32,25 +35,36 @@ interface Memory {
   readonly trail: readonly string[];
   /** Times that an action in words was done. */
   readonly done: Readonly<Record<string, number>>;
+  /** Slots that were typed, chosen or followed, by their place. */
+  readonly used: readonly number[];
   /** A stage is chosen. */
   readonly inStage: boolean;
 }
 
 function begin({ observation }: First): Memory {
   const turn = readTurn(observation);
-  return { objective: turn?.objective ?? '', page: turn?.observation ?? '', trail: [], done: {}, inStage: false };
+  return {
+    objective: turn?.objective ?? '',
+    page: turn?.observation ?? '',
+    trail: [],
+    done: {},
+    used: [],
+    inStage: false,
+  };
 }
 
 function after(memory: Memory, { action, observation, partial }: SeenTurn): Memory {
   if (partial) return { ...memory, inStage: action !== 'cancel' };
   const turn = readTurn(observation);
-  const did = actOf(action, readingOf(memory)).words.join(' ');
+  const { words } = actOf(action, readingOf(memory));
+  const did = words.join(' ');
   const failed = turn === undefined || turn.error !== '';
   return {
     ...memory,
     page: turn?.observation ?? memory.page,
     trail: [...memory.trail, failed ? `${did} fail` : did].slice(-REMEMBERED),
     done: { ...memory.done, [did]: (memory.done[did] ?? 0) + 1 },
+    used: failed ? memory.used : [...new Set([...memory.used, ...words.map(slotOf).filter((at) => at >= 0)])],
     inStage: false,
   };
 }
@@ -70,7 +84,11 @@ interface Element {
 /** Objective and page of a turn. */
 interface Reading {
   readonly goal: readonly string[];
+  /** Words of the goal that say something, as stems. */
+  readonly stems: ReadonlySet<string>;
+  /** Texts of the slots in lower case, and what they are called. */
   readonly slots: readonly string[];
+  readonly called: readonly Slot[];
   readonly elements: ReadonlyMap<string, Element>;
   readonly title: readonly string[];
   readonly notices: readonly string[];
@@ -94,18 +112,21 @@ function read(objective: string, page: string): Reading {
   const key = `${objective}\n${page}`;
   const known = recent.get(key);
   if (known) return known;
-  const { goal, slots } = readObjective(objective);
-  const reading = { goal, slots, ...readPage(page, slots) };
+  const called = slotsOf(objective).slice(0, MAX_SLOTS);
+  const slots = called.map(({ text }) => text.toLowerCase());
+  const goal = sayObjective(objective, slots);
+  const said = new Set(goal.filter((word) => !COMMON.has(word) && slotOf(word) < 0).map(stem));
+  const reading = { goal, stems: said, slots, called, ...readPage(page, slots) };
   if (recent.size >= MAX_RECENT) recent.delete(recent.keys().next().value!);
   recent.set(key, reading);
   return reading;
 }
 
-/** Slots: what stands in quotes, and numbers. */
+/** What stands in quotes, and numbers. */
 const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
 
-function readObjective(objective: string): { goal: string[]; slots: string[] } {
-  const slots: string[] = [];
+/** An objective in words, its slots as `q1`, `q2`, … */
+function sayObjective(objective: string, slots: readonly string[]): string[] {
   const goal: string[] = [];
   const say = (text: string) => {
     for (const word of text.toLowerCase().match(/[a-z]+/g) ?? []) goal.push(WORDS.has(word) ? word : 'other');
@@ -114,12 +135,11 @@ function readObjective(objective: string): { goal: string[]; slots: string[] } {
   for (const found of objective.matchAll(SLOT)) {
     say(objective.slice(from, found.index));
     from = found.index + found[0].length;
-    const text = (found[1] ?? found[0]).toLowerCase();
-    if (!slots.includes(text) && slots.length < MAX_SLOTS) slots.push(text);
-    goal.push(slots.includes(text) ? slotWord(slots.indexOf(text)) : 'other');
+    const at = slots.indexOf((found[1] ?? found[0]).toLowerCase());
+    goal.push(at >= 0 ? slotWord(at) : 'other');
   }
   say(objective.slice(from));
-  return { goal, slots };
+  return goal;
 }
 
 function slotWord(at: number): string {
@@ -177,12 +197,13 @@ function inWords(lower: string, slots: readonly string[]): readonly string[] {
 const LINE = /^(\t*)\[(\d+)\] (\S+) (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")(.*)$/;
 const FIELDS = new Set(['textbox', 'searchbox', 'spinbutton']);
 
-function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' | 'slots'> {
+function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' | 'stems' | 'slots' | 'called'> {
   const elements = new Map<string, Element>();
   const table = new TableReader();
   const notices: string[] = [];
   let title: readonly string[] = [];
   let before: Element | undefined;
+  let depth = 0;
   for (const line of page.split('\n')) {
     const [, tabs, id, role, single, double, rest = ''] = LINE.exec(line) ?? [];
     if (id === undefined || role === undefined) continue;
@@ -192,13 +213,15 @@ function readPage(page: string, slots: readonly string[]): Omit<Reading, 'goal' 
     const element: Element = { role, name, said, place: [], holds: heldIn(role, rest, slots) };
     // A text of the site's own words is the label of what follows it.
     if (before?.role === 'StaticText' && isLabel(before.said)) element.place = ['by', ...before.said.slice(0, 3)];
-    if (role === 'StaticText' && before) {
+    // Only what stands inside is a field's text: after an empty one comes the label of the next.
+    if (role === 'StaticText' && before && tabs!.length > depth) {
       if (FIELDS.has(before.role)) before.holds = said;
       if (before.role === 'status' || before.role === 'alert') append(notices, said);
     }
     table.take(tabs!.length, element);
     elements.set(id, element);
     before = element;
+    depth = tabs!.length;
   }
   table.end();
   return { elements, title, notices: notices.slice(0, MAX_WORDS) };
@@ -284,16 +307,35 @@ const ACTION = /^(click|type|hover) \[(\d+)\](?: \[([\s\S]*)\] \[([01])\])?$/;
 
 function actOf(action: string, reading: Reading): Act {
   const [, verb, id, text, enter] = ACTION.exec(action) ?? [];
-  if (id === undefined) return { words: otherWords(action, reading), about: placeOfAnswer(action, reading) };
+  if (id === undefined) {
+    const about = placeOfAnswer(action, reading);
+    return { words: otherWords(action, reading), about: [...about, ...namedIn(about, reading)] };
+  }
   const on = reading.elements.get(id);
   if (!on) return { words: ['click', 'other'], about: [] };
+  const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
   if (verb === 'type') {
     const typed = text === undefined ? [] : sayName(text, reading.slots);
-    const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
-    return { words: ['type', ...on.said, ...typed, ...(enter === '1' ? ['enter'] : [])], about: holds };
+    const words = ['type', ...on.said, ...typed, ...(enter === '1' ? ['enter'] : [])];
+    return { words, about: [...calledBy(text, on, reading), ...holds] };
   }
-  const holds = on.holds.length > 0 ? ['holds', ...on.holds] : [];
-  return { words: [VERBS[on.role] ?? 'link', ...on.said], about: [...on.place, ...holds] };
+  return {
+    words: [VERBS[on.role] ?? 'link', ...on.said],
+    about: [...on.place, ...namedIn(on.said, reading), ...holds],
+  };
+}
+
+/** `named` for words of which the objective has one, the commonest apart. */
+function namedIn(words: readonly string[], { stems }: Reading): readonly string[] {
+  return words.some((word) => stems.has(stem(word))) ? ['named'] : [];
+}
+
+/** What the objective calls a text that a field is given: `named` where the field is called so, else its words. */
+function calledBy(text: string | undefined, on: Element, { called, slots }: Reading): readonly string[] {
+  const slot = called[slots.indexOf((text ?? '').toLowerCase())];
+  if (!slot) return [];
+  if (isCalled(slot, on.name)) return ['named'];
+  return ['as', ...slot.called.slice(0, 2).map((word) => (WORDS.has(word) ? word : 'other'))];
 }
 
 function otherWords(action: string, { slots }: Reading): string[] {
@@ -336,7 +378,13 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
   const memory = state ?? begin(first);
   const reading = readingOf(memory);
   const { goal, title, notices, elements } = reading;
-  const segments = ['goal', ...goal.map((word) => ` ${word}`)];
+  const segments = ['goal'];
+  const wordAt = goal.map((word) => {
+    segments.push(` ${word}`);
+    const at = segments.length - 1;
+    if (memory.used.includes(slotOf(word))) segments.push(' used');
+    return at;
+  });
   const put = (words: readonly string[]) => segments.push(` | ${words.join(' ')}`);
   put(['at', ...title]);
   if (notices.length > 0) put(['note', ...notices]);
@@ -349,8 +397,12 @@ function render(first: First, _turns: readonly SeenTurn[], state?: Memory): Rend
     focus: goal.join(' '),
     mentions(action) {
       const { words, about } = actOf(action, reading);
-      const slots = new Set([...words, ...about].filter((word) => slotOf(word) >= 0));
-      return goal.flatMap((word, i) => (slots.has(word) ? [i + 1] : []));
+      // What a field holds already is not what the action is about.
+      const held = about.indexOf('holds');
+      const told = [...words, ...(held < 0 ? about : about.slice(0, held))];
+      const slots = new Set(told.filter((word) => slotOf(word) >= 0));
+      const said = new Set(told.map(stem).filter((word) => reading.stems.has(word)));
+      return goal.flatMap((word, i) => (slots.has(word) || said.has(stem(word)) ? [wordAt[i]!] : []));
     },
   };
 }
@@ -364,7 +416,7 @@ const WORDS: ReadonlySet<string> = new Set(
   ascending descending name product products order orders date status total customer customers option quantity add to
   sku category back write a review stars your submit waiting for approval author text shipping standard express pick up
   place proceed checkout shopping empty is there nothing address street city postcode save newsletter general subscription
-  you are subscribed email phone number reason message draft saved question refund damage delivery was the items item
+  you are subscribed email phone number reason message draft saved added needs question refund damage delivery was the items item
   dashboard choose section above in all menu filter month comment approve delete pending approved any keyword stock
   view shop bestsellers search terms term uses from show report yyyy mm dd sold give both months
   posts post title body forums forum settings sort hot new top upvote downvote retract vote votes comments subscribe
@@ -382,14 +434,20 @@ const WORDS: ReadonlySet<string> = new Set(
     .filter((word) => word !== ''),
 );
 
+/** Words of objectives that name nothing by themselves. */
+const COMMON = new Set(
+  `other number the a an of to in on with and or for from by at is are was it its my your i me what who which how many much
+  long often has have got did does do can get not yes no than most first last between up about one all`.split(/\s+/),
+);
+
 /** Words that the view itself says. */
 const OWN =
-  'goal | at note holds did choose other with number money date distance minutes by in row of link press open option check type enter click hover answer none stop home fail again heading on off cancel more scroll down go back forward tab focus new close'.split(
+  'goal | at note holds did choose other with number money date distance minutes by in row of link press open option check type enter click hover answer none stop home fail again heading on off cancel more scroll down go back forward tab focus new close rows named as used'.split(
     ' ',
   );
 
 export const view: WindowView<Memory> = {
-  id: 'webarena/page@2',
+  id: 'webarena/page@3',
   mode: 'window',
   lexicon: [],
   words: [...new Set([...OWN, ...Array.from({ length: MAX_SLOTS }, (_, i) => slotWord(i)), ...WORDS])],

@@ -22,6 +22,7 @@ const env = createEnv();
 const main = [...tasks.split('train'), ...tasks.split('test')];
 /** Every seventh task of the table in a short run, other ones each time the table changes. */
 const sampled = long ? main : main.filter((_, i) => i % 7 === 0);
+const practice = tasks.sets!.practice!;
 
 async function play(
   session: Session,
@@ -83,11 +84,21 @@ describe('tasks', () => {
       expect(templates.filter((one) => one.label === label && one.unseen).length).toBeGreaterThanOrEqual(2);
   });
 
+  it('to practise with are of the training worlds, and of templates that no test has', () => {
+    const tested = new Set(main.slice(372).map((index) => templateOf(index).id));
+    const worlds = new Set(sampled.slice(0, sampled.length - 8).map((index) => drawTask({ index, seed: 0 }).world));
+    for (const index of practice) {
+      const { template, world } = drawTask({ index, seed: 0 });
+      expect([template.id, tested.has(template.id), worlds.has(world)]).toEqual([template.id, false, true]);
+    }
+    expect(new Set(practice.map((index) => tasks.label(index))).size).toBe(tasks.labels.length);
+  });
+
   it('are solved by their oracle', { timeout: 3_600_000 }, async () => {
     const failed: number[] = [];
     const seeds = long ? Array.from({ length: 21 }, (_, seed) => seed) : [0, 7];
     for (const seed of seeds) {
-      for (const index of sampled) {
+      for (const index of [...sampled, ...practice]) {
         const task = { env: 'webarena', index, seed };
         const { success } = await play(await env.open(task), createOracle()(task));
         if (!success) failed.push(index);

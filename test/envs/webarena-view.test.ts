@@ -25,13 +25,21 @@ const most = (texts: readonly string[], points: (text: string) => number) => {
 const wordsIn = (text: string, goal: ReadonlySet<string>) => text.split(' ').filter((word) => goal.has(word)).length;
 const isNew = (text: string) => !text.includes(' again ');
 
-/** Rules on the view's fields: slots of the objective first, its words first, each also without doing a thing twice. */
+const isNamed = (text: string) => / (?:named|q\d)\b/.test(text);
+
+/** Rules on the view's fields: slots of the objective first, its words first, what it names first, also without doing a thing twice. */
 const RULES: Readonly<Record<string, Rule>> = {
   'slots first': (texts) => keep(texts, (text) => / q\d/.test(text)),
   'slots first, never twice': (texts) => keep(texts, (text) => / q\d/.test(text) && isNew(text)),
   'most words of the objective': (texts, _, goal) => most(texts, (text) => wordsIn(text, goal)),
   'most words of the objective, never twice': (texts, _, goal) =>
     most(texts, (text) => (isNew(text) ? wordsIn(text, goal) : -1)),
+  'what is named first': (texts) => keep(texts, isNamed),
+  'what is named first, never twice': (texts) => keep(texts, (text) => isNamed(text) && isNew(text)),
+  'what is named first, never twice, then an end': (texts) => {
+    const named = keep(texts, (text) => isNamed(text) && isNew(text));
+    return named.length > 0 ? named : keep(texts, (text) => /^(?:stop|answer)/.test(text));
+  },
 };
 
 const random: Rule = (texts) => keep(texts, () => true);
@@ -126,6 +134,10 @@ async function throughLists(index: number): Promise<{ listed: boolean; toldApart
     } else if (action.startsWith('stop')) wanted = (text) => text === 'stop []';
     else if (action.startsWith('goto')) wanted = (text) => text.startsWith('goto');
     else if (action.startsWith('type')) wanted = (text) => text.slice(0, -3) === action.slice(0, -3); // with Enter or without
+    if (!listed.some(wanted) && listed.includes('rows')) {
+      listed = await stage('rows');
+      if (!listed.some(wanted)) listed = await stage('cancel');
+    }
     if (!listed.some(wanted) && listed.includes('more')) listed = await stage('more');
     const own = listed.filter(wanted);
     if (own.length === 0) return { listed: false, toldApart: false };
