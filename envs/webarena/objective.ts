@@ -9,6 +9,8 @@ export interface Slot {
   readonly text: string;
   /** Words that stand beside it, as stems: the one before it, and before `to` and `on` the one before that. */
   readonly called: readonly string[];
+  /** True where the word is the objective's first, which tells what to do: `Review "Lamp" …`. */
+  readonly isOrder: boolean;
 }
 
 const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
@@ -28,13 +30,15 @@ export function slotsOf(objective: string): readonly Slot[] {
   let from = 0;
   for (const found of objective.matchAll(SLOT)) {
     const text = found[1] ?? found[0];
-    const before = stems(objective.slice(from, found.index)).filter((word) => !ARTICLES.has(word));
+    const words = stems(objective.slice(from, found.index));
+    const before = words.filter((word) => !ARTICLES.has(word));
+    const isOrder = from === 0 && words.length === 1;
     from = found.index + found[0].length;
     if (slots.some((slot) => slot.text === text)) continue;
     const called = before.slice(BRIDGES.has(before.at(-1) ?? '') ? -2 : -1);
     // A number is as often called by the word after it: `3 stars`.
     if (found[1] === undefined) called.push(...stems(objective.slice(from)).slice(0, 1));
-    slots.push({ text, called });
+    slots.push({ text, called, isOrder });
   }
   if (kept.size >= MAX_KEPT) kept.clear();
   kept.set(objective, slots);
@@ -51,7 +55,8 @@ export function stem(word: string): string {
   return word.length > 3 && word.endsWith('s') && !word.endsWith('ss') ? word.slice(0, -1) : word;
 }
 
-/** True if a label has a word by which the objective calls the slot. */
-export function isCalled(slot: Slot, label: string): boolean {
-  return stems(label).some((word) => slot.called.includes(word));
+/** True if a label has a word by which the objective calls the slot; after a first word alone, if it has no other. */
+export function isCalled({ called, isOrder }: Slot, label: string): boolean {
+  const words = stems(label);
+  return isOrder ? words.join() === called.join() : words.some((word) => called.includes(word));
 }
