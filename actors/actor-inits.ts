@@ -374,7 +374,8 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
     engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
     envModule: workerUrl(envModule).href,
     chat,
-    trainer: trainerOptions(config, model),
+    // Threads of their own would change nothing in a serial run but its speed, and one thread is what it promises.
+    trainer: { ...trainerOptions(config, model), ...(mode === 'serial' ? { replicas: 1 } : {}) },
     start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
     breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,

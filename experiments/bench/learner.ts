@@ -2,7 +2,8 @@
  * Learner bench: the cost of an update under every algorithm, and the gain of asynchronous training.
  *
  * Updates: one batch of 8 groups of 8 recorded TextCraft episodes, the quickstart's model, two epochs; the limit it is
- * compared with is the engine alone, i.e. the time inside its programs. Groups without a signal are not left out, so
+ * compared with is the engine alone, i.e. the time inside its programs (where there are replicas, that of one engine: an
+ * update may be faster than it). Groups without a signal are not left out, so
  * that every algorithm does the same work.
  *
  * Asynchrony: the quickstart's configuration to the same number of updates, synchronous (`maxLag` 0) and up to two or
@@ -80,6 +81,8 @@ const updates: Readonly<Record<string, readonly string[]>> = {
   'dapo (grpo, clip-higher, 4 minibatches)': ['learner.clipHigh=0.28', 'learner.minibatches=4'],
   'grpo, KL to a reference': ['learner.kl={in: loss}'],
   'grpo, truncated importance weights': ['learner.offPolicy={type: truncated}'],
+  'grpo, in passes of 1,500 tokens': ['learner.maxTokens=1500'],
+  'grpo, the same by two replicas': ['learner.maxTokens=1500', 'engine.learnerReplicas=2'],
 };
 
 function quickstart(...overrides: readonly string[]): RunConfig {

@@ -136,6 +136,12 @@ export function checkRunConfig(given: unknown, source: string, onNotice?: (line:
       `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
     );
   }
+  if (config.engine.learnerReplicas > 1 && learner.maxTokens === undefined) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `${source}: engine.learnerReplicas: replicas share the passes of a minibatch, and without learner.maxTokens there is one; set it, e.g. 1000`,
+    );
+  }
   if (config.policy.kind === 'server') {
     if (learner.offPolicy.type !== 'truncated') {
       throw new UserError(

@@ -471,6 +471,11 @@ export const runConfigSchema = z.strictObject({
     inferenceThreads: threads.default(1),
     /** Threads of the engine that learns. */
     learnerThreads: threads.default(1),
+    /**
+     * Engines that learn at once, each in a thread with a copy of the weights, sharing the passes of a minibatch (`learner.maxTokens`). What is
+     * learnt is the same to the bit for any number of them.
+     */
+    learnerReplicas: threads.default(1),
   }),
   /** The run ends at the first of these. */
   stop: section({

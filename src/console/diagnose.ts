@@ -69,17 +69,29 @@ const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) =>
   batchWait: (config, cores) => batchWait(config, cores),
   prefill: (config, cores) => moreInference(config, cores, 'prompts are read slowly'),
   decode: (config, cores) => moreInference(config, cores, 'calls are slow'),
-  learner: ({ learner: { maxLag, epochs }, engine }, cores) =>
-    engine.learnerThreads < cores - engine.inferenceThreads
+  learner: ({ learner: { maxLag, epochs, maxTokens }, engine }, cores) =>
+    maxTokens !== undefined && engine.learnerReplicas < cores
       ? {
-          key: 'engine.learnerThreads',
-          from: engine.learnerThreads,
-          to: engine.learnerThreads + 1,
+          key: 'engine.learnerReplicas',
+          from: engine.learnerReplicas,
+          to: engine.learnerReplicas + 1,
           why: 'slots are empty until the learner is through',
         }
-      : epochs > 1
-        ? { key: 'learner.epochs', from: epochs, to: epochs - 1, why: 'slots are empty until the learner is through' }
-        : { key: 'learner.maxLag', from: maxLag, to: maxLag + 1, why: 'slots are empty until the learner is through' },
+      : engine.learnerThreads < cores - engine.inferenceThreads
+        ? {
+            key: 'engine.learnerThreads',
+            from: engine.learnerThreads,
+            to: engine.learnerThreads + 1,
+            why: 'slots are empty until the learner is through',
+          }
+        : epochs > 1
+          ? { key: 'learner.epochs', from: epochs, to: epochs - 1, why: 'slots are empty until the learner is through' }
+          : {
+              key: 'learner.maxLag',
+              from: maxLag,
+              to: maxLag + 1,
+              why: 'slots are empty until the learner is through',
+            },
   group: ({ rollout: { concurrentGroups } }) => ({
     key: 'rollout.concurrentGroups',
     from: concurrentGroups,

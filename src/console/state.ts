@@ -25,9 +25,18 @@ export interface ConsoleConfig {
     readonly maxBatch: number;
     readonly maxWaitMs: number;
   };
-  readonly learner: { readonly maxLag: number; readonly epochs: number; readonly groupsPerUpdate: number };
+  readonly learner: {
+    readonly maxLag: number;
+    readonly epochs: number;
+    readonly groupsPerUpdate: number;
+    readonly maxTokens?: number;
+  };
   readonly policy?: { readonly kind: string; readonly openai: { readonly concurrency: number } };
-  readonly engine: { readonly inferenceThreads: number; readonly learnerThreads: number };
+  readonly engine: {
+    readonly inferenceThreads: number;
+    readonly learnerThreads: number;
+    readonly learnerReplicas: number;
+  };
 }
 
 /** State of the run between updates. */

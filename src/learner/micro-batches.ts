@@ -2,8 +2,10 @@
  * Micro-batches: a minibatch that is too large for one pass is cut into passes of bounded size, whose gradients add up to
  * the minibatch's. Weights of decisions refer to the whole minibatch, so sums need no correction.
  */
+import { setImmediate } from 'node:timers/promises';
 import { largestOf } from '../core/extremes.ts';
-import type { HostTensor, Program } from '../engine/engine.ts';
+import type { HostTensor, Program, RunTensor } from '../engine/engine.ts';
+import type { Replica } from './replica.ts';
 import type { TrainGroup } from './training-batch.ts';
 
 /**
@@ -64,24 +66,84 @@ function paddedTokens(groups: readonly TrainGroup[]): number {
 }
 
 /**
- * Runs a gradient program over several passes.
- * @param program a compiled `gradientGraph`
- * @param passes  makes each pass's feeds when its turn comes
+ * Runs that a replica has before it, the one under way among them, so that it need not wait for the next; where there are
+ * but a few passes, one: a replica must not have two while another engine has none.
+ */
+const ahead = (passes: number, engines: number) => (passes >= 2 * engines ? 2 : 1);
+
+type Feeds = Readonly<Record<string, HostTensor>>;
+
+/** Gradient program, and replicas of it in other threads. */
+export interface GradientProgram {
+  /** A compiled `gradientGraph`. */
+  readonly program: Program;
+  readonly replicas: readonly Pick<Replica, 'hold' | 'run'>[];
+}
+
+/**
+ * Runs a gradient program over several passes, shared with its replicas: each takes the next pass when it has time. Outputs
+ * are added up in the order of the passes, whoever ran them, so the sums are the same to the bit for any number of replicas.
+ * @param weights feeds of every pass
+ * @param passes makes each pass's other feeds when its turn comes
  * @returns its outputs, each added up over the passes: `d/<name>`, `loss` and statistics
  */
 export async function summed(
-  program: Program,
-  passes: readonly (() => Readonly<Record<string, HostTensor>>)[],
+  { program, replicas }: GradientProgram,
+  weights: Feeds,
+  passes: readonly (() => Feeds)[],
 ): Promise<Record<string, HostTensor>> {
-  const sums: Record<string, HostTensor> = {};
-  for (const feeds of passes) {
-    for (const [name, tensor] of Object.entries(await program.run(feeds()))) {
-      const { dtype, shape, data } = tensor;
-      const sum = sums[name]?.data as Float32Array | undefined;
-      if (!sum) sums[name] = { dtype, shape, data: (data as Float32Array).slice() };
-      else for (let i = 0; i < sum.length; i++) sum[i]! += data[i]!;
-      tensor.dispose();
+  const sums = new Sums();
+  let next = 0;
+  let failed = false;
+  const work = async (run: (feeds: Feeds) => Promise<Feeds>) => {
+    try {
+      while (next < passes.length && !failed) {
+        const pass = next++;
+        sums.add(pass, await run(passes[pass]!()));
+      }
+    } catch (error) {
+      failed = true;
+      throw error;
+    }
+  };
+  const others = passes.length > 1 ? replicas : [];
+  for (const replica of others) replica.hold(weights);
+  const lanes = Array.from({ length: ahead(passes.length, others.length + 1) }, () =>
+    others.map((replica) => work((feeds) => replica.run(feeds))),
+  ).flat();
+  const own = work(async (feeds) => {
+    const out = await program.run({ ...feeds, ...weights });
+    // The run may have blocked this thread: let in what the replicas answered meanwhile, before the next pass is taken.
+    if (lanes.length > 0) await setImmediate();
+    return out;
+  });
+  // All of them, also when one fails: nothing may still run when the caller goes on.
+  const outcomes = await Promise.allSettled([...lanes, own]);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  return sums.tensors;
+}
+
+/** Sums of outputs, added up in the order of their passes. */
+class Sums {
+  readonly tensors: Record<string, HostTensor> = {};
+  readonly #early = new Map<number, Feeds>();
+  #next = 0;
+
+  add(pass: number, outputs: Feeds): void {
+    this.#early.set(pass, outputs);
+    for (let own = this.#early.get(this.#next); own; own = this.#early.get(this.#next)) {
+      this.#early.delete(this.#next++);
+      this.#addNext(own);
     }
   }
-  return sums;
+
+  #addNext(outputs: Feeds): void {
+    for (const [name, tensor] of Object.entries(outputs)) {
+      const { dtype, shape, data } = tensor;
+      const sum = this.tensors[name]?.data as Float32Array | undefined;
+      if (!sum) this.tensors[name] = { dtype, shape, data: (data as Float32Array).slice() };
+      else for (let i = 0; i < sum.length; i++) sum[i]! += data[i]!;
+      if ('dispose' in tensor) (tensor as RunTensor).dispose();
+    }
+  }
 }

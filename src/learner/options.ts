@@ -47,6 +47,8 @@ export interface TrainerOptions {
   readonly recompute?: boolean | undefined;
   /** Tokens of one pass, padding included; a minibatch that is larger is summed up over several passes. */
   readonly maxTokens?: number | undefined;
+  /** Engines that share the passes of a minibatch, this one among them; 1 by default. Without `maxTokens` there is but one pass. */
+  readonly replicas?: number | undefined;
   readonly estimator: EstimatorConfig;
   /** Passes over an update's groups, ≥ 1. */
   readonly epochs: number;
@@ -75,15 +77,15 @@ const DECISIONS_PER_CHUNK = 512;
 
 /** Options of a run's configuration for how much is computed at once. */
 export function passOptions(
-  { learner, policy }: RunConfig,
+  { learner, policy, engine }: RunConfig,
   model: ModelConfig,
-): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
+): Pick<TrainerOptions, 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens' | 'replicas'> {
   const { decoder } = policy;
   const masked = decoder === 'choice' || policy.kind === 'local' || policy.masked;
   const { maxTokens, recompute } = learner;
   // A table that is trained needs its own gradient, which the parts do not have.
   const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
-  return { decoder, masked, chunks, recompute, maxTokens };
+  return { decoder, masked, chunks, recompute, maxTokens, replicas: engine.learnerReplicas };
 }
 
 /** Trainer options of a run's configuration. */

@@ -18,9 +18,10 @@ import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../model/programs.ts';
 import { type Breakage, brokenRecord } from './finite.ts';
 import { cut, type Measuring } from './measure.ts';
-import { microBatches, summed } from './micro-batches.ts';
+import { type GradientProgram, microBatches, summed } from './micro-batches.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
+import { openReplicas, type Replica } from './replica.ts';
 import { type DecisionFeed, type TrainDecision, type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
@@ -69,6 +70,8 @@ export class Trainer {
   readonly #options: TrainerOptions;
   /** Forward, backward and AdamW; or forward and backward alone, where passes are summed up. */
   readonly #program: Program;
+  /** Replicas that passes are shared with. */
+  readonly #replicas: readonly Replica[];
   /** AdamW over summed gradients. */
   readonly #optimizer: Program | undefined;
   readonly #measuring: Measuring | undefined;
@@ -80,12 +83,17 @@ export class Trainer {
 
   private constructor(
     options: TrainerOptions,
-    { program, step }: { readonly program: Program; readonly step: Program | undefined },
+    {
+      program,
+      replicas,
+      step,
+    }: GradientProgram & { readonly replicas: readonly Replica[]; readonly step: Program | undefined },
     measuring: Measuring | undefined,
     start: TrainerStart,
   ) {
     this.#options = options;
     this.#program = program;
+    this.#replicas = replicas;
     this.#optimizer = step;
     this.#measuring = measuring;
     this.#params = start.params;
@@ -119,9 +127,11 @@ export class Trainer {
         : gradientGraph(model, { ...decoding, objective }),
     );
     const step = maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW));
+    const more = maxTokens === undefined ? 0 : (options.replicas ?? 1) - 1;
+    const replicas = await openReplicas(more, engine, { model, options: { ...decoding, objective } });
     const looks = kl || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
     const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoding)) };
-    return new Trainer(options, { program, step }, measuring || undefined, start);
+    return new Trainer(options, { program, replicas, step }, measuring || undefined, start);
   }
 
   get params(): ParamSet {
@@ -165,6 +175,7 @@ export class Trainer {
   }
 
   async dispose(): Promise<void> {
+    for (const replica of this.#replicas) await replica.dispose();
     await this.#program.dispose();
     await this.#optimizer?.dispose();
     await this.#measuring?.program.dispose();
@@ -265,13 +276,10 @@ export class Trainer {
     rates: Readonly<Record<string, HostTensor>>,
   ): Promise<Readonly<Record<string, HostTensor>>> {
     const { model, codec, maxTokens } = this.#options;
-    const pass = (part: readonly TrainGroup[]) => ({
-      ...trainingFeeds(model, codec, this.#options, part, feeds).feeds,
-      ...weights,
-    });
-    if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...rates });
+    const pass = (part: readonly TrainGroup[]) => trainingFeeds(model, codec, this.#options, part, feeds).feeds;
+    if (!this.#optimizer) return this.#program.run({ ...pass(groups), ...weights, ...rates });
     const parts = microBatches(groups, maxTokens!).map((part) => () => pass(part));
-    const sums = await summed(this.#program, parts);
+    const sums = await summed({ program: this.#program, replicas: this.#replicas }, weights, parts);
     const step = await this.#optimizer.run({ ...sums, ...weights, ...rates });
     return { ...Object.fromEntries(Object.entries(sums).filter(([, { shape }]) => shape.length === 0)), ...step };
   }

@@ -9,6 +9,7 @@ import type { Breakage } from '../learner/finite.ts';
 import { cut, type Measuring, measure } from '../learner/measure.ts';
 import { summed, unitBatches } from '../learner/micro-batches.ts';
 import type { TrainerOptions } from '../learner/options.ts';
+import { openReplicas, type Replica } from '../learner/replica.ts';
 import { decisionsOf, type TrainGroup, trainingFeeds, trainUnits } from '../learner/training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, scalars, zeroMoments } from '../learner/weights.ts';
 import type { ModelConfig } from '../model/config.ts';
@@ -24,7 +25,7 @@ export interface Pair {
 }
 
 export interface PreferenceOptions
-  extends Pick<TrainerOptions, 'codec' | 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens'> {
+  extends Pick<TrainerOptions, 'codec' | 'decoder' | 'masked' | 'chunks' | 'recompute' | 'maxTokens' | 'replicas'> {
   readonly model: ModelConfig;
   /** Strength of the pull to the starting weights, > 0; smaller lets the policy move farther. */
   readonly beta: number;
@@ -86,22 +87,27 @@ export async function trainOnPairs(
     }
     return { params: { version: start.version + epochs * steps, values: params.values }, moments };
   } finally {
-    for (const program of Object.values(programs)) await program?.dispose();
+    for (const program of [...programs.replicas, programs.step, programs.optimizer, programs.logprobs]) {
+      await program?.dispose();
+    }
   }
 }
 
 /** Programs of the training: of a step in one pass, or of passes that are summed up and of AdamW over their sums. */
 interface Programs {
   readonly step: Program;
+  readonly replicas: readonly Replica[];
   readonly optimizer: Program | undefined;
   readonly logprobs: Program;
 }
 
 async function compile(engine: Engine, options: PreferenceOptions): Promise<Programs> {
-  const { model, decoder, masked, chunks, recompute, maxTokens, adamW } = options;
+  const { model, decoder, masked, chunks, recompute, maxTokens, replicas = 1, adamW } = options;
   const decoding = { decoder, masked, chunks, recompute };
   const graph = { ...decoding, objective: 'preference', adamW } as const;
+  const more = maxTokens === undefined ? 0 : replicas - 1;
   return {
+    replicas: await openReplicas(more, engine, { model, options: { ...decoding, objective: 'preference' } }),
     step: await engine.compile(maxTokens === undefined ? trainGraph(model, graph) : gradientGraph(model, graph)),
     optimizer: maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW)),
     logprobs: await engine.compile(logprobsGraph(model, decoding)),
@@ -136,7 +142,7 @@ interface ReadPair {
 }
 
 async function pairStep(
-  { step, optimizer }: Programs,
+  { step, replicas, optimizer }: Programs,
   options: PreferenceOptions,
   params: ParamSet,
   moments: Moments,
@@ -155,11 +161,11 @@ async function pairStep(
   const pass = (part: readonly ReadPair[]) => ({
     ...pairFeeds(options, part),
     ...scalars('loss', { beta, pairs: pairs.length }),
-    ...weights,
   });
-  if (!optimizer) return readStep(model, params.version, t, await step.run({ ...pass(pairs), ...rates }));
+  if (!optimizer) return readStep(model, params.version, t, await step.run({ ...pass(pairs), ...weights, ...rates }));
   const sums = await summed(
-    step,
+    { program: step, replicas },
+    weights,
     unitBatches(pairs, maxTokens!).map((part) => () => pass(part)),
   );
   const out = await optimizer.run({ ...sums, ...weights, ...rates });

@@ -175,8 +175,15 @@ describe('the knob', () => {
 
   it('is the next one where the first cannot be turned further', () => {
     expect(advise({ ...none, decode: 0.6, learner: 0.4 }, sceneConfig, 2)?.key).toBe('engine.inferenceThreads');
-    const full = { ...sceneConfig, engine: { inferenceThreads: 2, learnerThreads: 2 } };
+    const full = { ...sceneConfig, engine: { ...sceneConfig.engine, inferenceThreads: 2, learnerThreads: 2 } };
     expect(advise({ ...none, decode: 0.6, learner: 0.4 }, full, 2)?.key).toBe('learner.epochs');
+  });
+
+  it('for the learner is its replicas, where a minibatch has passes to share', () => {
+    const passes = { ...sceneConfig, learner: { ...sceneConfig.learner, maxTokens: 1000 } };
+    expect(advise({ ...none, learner: 1 }, passes, 2)).toMatchObject({ key: 'engine.learnerReplicas', from: 1, to: 2 });
+    const full = { ...passes, engine: { ...passes.engine, learnerReplicas: 2 } };
+    expect(advise({ ...none, learner: 1 }, full, 2)?.key).toBe('learner.epochs');
   });
 });
 
