@@ -40,6 +40,7 @@ export async function clusterBench({ seconds = 30, rounds = 5, json, parts }: Be
   const found: Record<string, unknown> = {};
   const measures: Record<string, () => Promise<unknown>> = {
     broker: () => measuredBroker(lab, rounds, say),
+    calls: () => callCosts(lab, say),
     weights: () => measuredWeights(lab, say),
     seam: () => seamCost(lab, rounds, say),
     scaling: () => scale(lab, say),
@@ -102,6 +103,11 @@ class Lab {
 
   close(): Promise<void> {
     return this.#server.close();
+  }
+
+  /** Processor seconds of the server. */
+  get serverSeconds(): number {
+    return processorSeconds(this.#server.pid);
   }
 
   /** The quickstart's policy and groups, steady: one horizon, uniform tasks. */
@@ -179,7 +185,7 @@ class Lab {
     return {
       learner: of(learner),
       workers: workers.reduce((sum, one) => sum + of(one), 0),
-      server: processorSeconds(this.#server.pid),
+      server: this.serverSeconds,
     };
   }
 
@@ -256,6 +262,55 @@ async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
   }
   await Promise.all([worker.close(), learner.close()]);
   return median(rates);
+}
+
+/**
+ * Processor milliseconds of what a group and an update say to the broker: of this process, which is both ends of it, and of the server.
+ */
+async function callCosts(lab: Lab, say: (line: string) => void) {
+  const at = { url: lab.url, run: 'calls' };
+  const [learner, worker] = await Promise.all([connectNats(at), connectNats(at)]);
+  await learner.prepare();
+  const [ticket, result, weights] = [new Uint8Array(150), new Uint8Array(5300), new Uint8Array(1_000_000)];
+  let n = 0;
+  const put = () => worker.putResult(String(n++), result);
+  const take = async () => (await learner.takeResults(1000)).at(-1)!.position;
+  const ticketRound = async () => {
+    await learner.putTicket(String(n++), ticket);
+    for (const one of await worker.fetchTickets(1, 1000)) one.done();
+  };
+  const weightsRound = async () => {
+    const name = `w${n++}`;
+    await learner.putWeights(name, weights);
+    await worker.weights(name, weights.length);
+    await learner.removeWeights(name);
+  };
+  const calls: readonly (readonly [string, number, () => Promise<unknown>])[] = [
+    ['ticket put, fetched, done', 200, ticketRound],
+    ['result put', 200, put],
+    ['result put, taken', 200, () => put().then(take)],
+    [
+      'result put, taken, removed',
+      200,
+      () =>
+        put()
+          .then(take)
+          .then((position) => learner.removeResults(position)),
+    ],
+    ['1 MB of weights put, read, removed', 40, weightsRound],
+  ];
+  const costs: Record<string, { readonly here: number; readonly server: number }> = {};
+  for (const [name, times, call] of calls) {
+    for (let warm = 0; warm < 10; warm++) await call();
+    const [before, own] = [lab.serverSeconds, process.cpuUsage()];
+    for (let i = 0; i < times; i++) await call();
+    const { user, system } = process.cpuUsage(own);
+    const cost = { here: (user + system) / 1000 / times, server: (1000 * (lab.serverSeconds - before)) / times };
+    costs[name] = cost;
+    say(`${name}: ${cost.here.toFixed(2)} ms of a core at its ends, ${cost.server.toFixed(2)} in the server`);
+  }
+  await Promise.all([learner.close(), worker.close()]);
+  return costs;
 }
 
 /** Versions announced. */

@@ -101,7 +101,7 @@ function refuseIdleFlags(wanted: readonly string[], program: Command): void {
 }
 
 /** Parts of the bench of clusters. */
-const CLUSTER_PARTS = ['broker', 'weights', 'seam', 'scaling', 'churn'] as const;
+const CLUSTER_PARTS = ['broker', 'calls', 'weights', 'seam', 'scaling', 'churn'] as const;
 
 /** Parses them. @throws {InvalidArgumentError} */
 function clusterParts(text: string): readonly string[] {

@@ -53,12 +53,12 @@ const forgetful: Schedule = {
   strikes: [{ at: 1000, type: 'forget' }],
 };
 
-/** A server that comes back with nothing while tickets are under way, behind a net that says things twice: what is counted, happens. */
+/** A server that comes back with nothing while tickets are queued, behind a net that says things twice: what is counted, happens. */
 const emptied: Schedule = {
   seed: 0,
-  maxLag: 1,
+  maxLag: 4,
   faults: { lost: 0, lostAnswer: 0, delayMs: 200, duplicate: 0.3, reorder: 0, again: 0, ghost: 0 },
-  strikes: [{ at: 2000, type: 'forget' }],
+  strikes: [{ at: 200, type: 'forget' }],
 };
 
 /** Bar: the faults of one kind, and what must hold beside the books. */
