@@ -7,6 +7,7 @@ import { UserError } from '../src/core/errors.ts';
 
 export interface StartedServer {
   readonly url: string;
+  readonly pid: number;
   close(): Promise<void>;
 }
 
@@ -29,6 +30,7 @@ export async function startNatsServer(store: string): Promise<StartedServer> {
   });
   return {
     url: `nats://127.0.0.1:${port}`,
+    pid: server.pid!,
     async close() {
       const gone = new Promise((resolve) => server.once('exit', resolve));
       server.kill();

@@ -32,32 +32,43 @@ const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 /** Seconds of a run after its second update that are left out: processes start, programs are compiled. */
 const WARM_SECONDS = 10;
 
-/** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5). */
-export async function clusterBench({ seconds = 30, rounds = 5, json }: BenchFlags): Promise<void> {
+/** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5), `--parts` of it (all). */
+export async function clusterBench({ seconds = 30, rounds = 5, json, parts }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   const say = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
   const lab = await Lab.open(folder, seconds);
+  const found: Record<string, unknown> = {};
+  const measures: Record<string, () => Promise<unknown>> = {
+    broker: () => measuredBroker(lab, rounds, say),
+    calls: () => callCosts(lab, say),
+    weights: () => measuredWeights(lab, say),
+    seam: () => seamCost(lab, rounds, say),
+    scaling: () => scale(lab, say),
+    churn: () => comeAndGo(lab, say),
+  };
   try {
-    const broker = await brokerRate(lab, rounds);
-    say(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
-    const weights = await weightsToDecision(lab);
-    say(
-      `announcement to the result of a one-turn episode under new weights: p50 ${weights.p50.toFixed(0)} ms, p95 ${weights.p95.toFixed(0)} ms (bar for the decision: 100 ms), weights ${(weights.bytes / 1e6).toFixed(2)} MB`,
-    );
-    const seam = await seamCost(lab, rounds, say);
-    say(
-      `learner + 1 worker + server against one process, median of ${rounds} pairs: env steps/s ${seam.steps.toFixed(3)}, updates/s ${seam.updates.toFixed(3)} (bar 0.90)`,
-    );
-    const scaling = await scale(lab, say);
-    const churn = await comeAndGo(lab);
-    say(
-      `2 workers, one of which leaves every 5 s as another joins, against 2 that stay: ${churn.toFixed(3)} of the updates/s (bar 0.85)`,
-    );
-    if (json) process.stdout.write(`${JSON.stringify({ broker, weights, seam, scaling, churn })}\n`);
+    for (const [name, measure] of Object.entries(measures)) {
+      if (!parts || parts.includes(name)) found[name] = await measure();
+    }
+    if (json) process.stdout.write(`${JSON.stringify(found)}\n`);
   } finally {
     await lab.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function measuredBroker(lab: Lab, rounds: number, say: (line: string) => void) {
+  const broker = await brokerRate(lab, rounds);
+  say(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
+  return broker;
+}
+
+async function measuredWeights(lab: Lab, say: (line: string) => void) {
+  const weights = await weightsToDecision(lab);
+  say(
+    `announcement to the result of a one-turn episode under new weights: p50 ${weights.p50.toFixed(0)} ms, p95 ${weights.p95.toFixed(0)} ms (bar for the decision: 100 ms), weights ${(weights.bytes / 1e6).toFixed(2)} MB`,
+  );
+  return weights;
 }
 
 /** Rates of a run, and processor seconds of its processes. */
@@ -67,8 +78,8 @@ interface Rates {
   /** Processor seconds per update of the learner's process, and per group of all workers. */
   readonly updateSeconds: number;
   readonly groupSeconds: number;
-  /** Processor seconds per update of all processes but the server. */
-  readonly coreSeconds: number;
+  /** Processor milliseconds per env step of the learner's process, of all workers and of the server. */
+  readonly stepMs: { readonly learner: number; readonly workers: number; readonly server: number };
 }
 
 class Lab {
@@ -92,6 +103,11 @@ class Lab {
 
   close(): Promise<void> {
     return this.#server.close();
+  }
+
+  /** Processor seconds of the server. */
+  get serverSeconds(): number {
+    return processorSeconds(this.#server.pid);
   }
 
   /** The quickstart's policy and groups, steady: one horizon, uniform tasks. */
@@ -120,8 +136,8 @@ class Lab {
     }
     while (rowsOf(this.folder, name).length < 2 && learner.child.exitCode === null) await sleep(200);
     await sleep(WARM_SECONDS * 1000);
-    const before = processorSeconds(learner, played);
-    const rowsBefore = rowsOf(this.folder, name).length;
+    const first = await this.#nextRow(name, learner);
+    const before = this.#processorSeconds(learner, played);
     if (churn) {
       for (let at = 0; at < this.seconds; at += CHURN_SECONDS) {
         await sleep(CHURN_SECONDS * 1000);
@@ -129,22 +145,47 @@ class Lab {
         played.shift()!.child.kill('SIGTERM');
       }
     } else await sleep(this.seconds * 1000);
-    const after = processorSeconds(learner, played);
-    const rows = rowsOf(this.folder, name).slice(rowsBefore - 1);
+    const last = await this.#nextRow(name, learner);
+    const after = this.#processorSeconds(learner, played);
     learner.child.kill('SIGTERM');
-    const [first, last] = [rows[0]!, rows.at(-1)!];
     await learner.ended;
     // One that came as the run was ending has found none.
     for (const one of played) await (churn ? one.ended.catch(() => {}) : one.ended);
     const seconds = last.elapsed! - first.elapsed!;
     const updates = last.update! - first.update!;
     const groups = updates * this.config().learner.groupsPerUpdate;
+    const steps = last.envSteps! - first.envSteps!;
+    const used = (of: keyof typeof after) => after[of] - before[of];
     return {
-      steps: (last.envSteps! - first.envSteps!) / seconds,
+      steps: steps / seconds,
       updates: updates / seconds,
-      updateSeconds: (after.learner - before.learner) / updates,
-      groupSeconds: (after.workers - before.workers) / groups,
-      coreSeconds: (after.learner - before.learner + after.workers - before.workers) / updates,
+      updateSeconds: used('learner') / updates,
+      groupSeconds: used('workers') / groups,
+      stepMs: {
+        learner: (1000 * used('learner')) / steps,
+        workers: (1000 * used('workers')) / steps,
+        server: workers === 0 ? 0 : (1000 * used('server')) / steps,
+      },
+    };
+  }
+
+  /** Row of the update that is made next: what is counted is whole updates. */
+  async #nextRow(name: string, learner: Played): Promise<MetricsRow> {
+    const before = rowsOf(this.folder, name).length;
+    for (;;) {
+      const rows = rowsOf(this.folder, name);
+      if (rows.length > before) return rows.at(-1)!;
+      if (learner.child.exitCode !== null) throw await learner.ended.then(() => new Error('the learner ended early'));
+      await sleep(50);
+    }
+  }
+
+  #processorSeconds(learner: Played, workers: readonly Played[]) {
+    const of = ({ child }: Played) => processorSeconds(child.pid!);
+    return {
+      learner: of(learner),
+      workers: workers.reduce((sum, one) => sum + of(one), 0),
+      server: this.serverSeconds,
     };
   }
 
@@ -185,18 +226,15 @@ function rowsOf(folder: string, name: string): MetricsRow[] {
   return lines.map((line) => JSON.parse(line) as MetricsRow);
 }
 
-/** Processor seconds that processes have used; Linux only, 0 elsewhere. */
-function processorSeconds(learner: Played, workers: readonly Played[]) {
-  const of = ({ child }: Played) => {
-    try {
-      const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
-      const [utime, stime] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14).map(Number);
-      return (utime! + stime!) / 100;
-    } catch {
-      return 0;
-    }
-  };
-  return { learner: of(learner), workers: workers.reduce((sum, one) => sum + of(one), 0) };
+/** Processor seconds that a process has used, with all of its threads; Linux only, 0 elsewhere. */
+function processorSeconds(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [utime, stime] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14).map(Number);
+    return (utime! + stime!) / 100;
+  } catch {
+    return 0;
+  }
 }
 
 /** Groups of 20 KB through the broker, per second: stored, taken and removed, 64 under way. */
@@ -224,6 +262,55 @@ async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
   }
   await Promise.all([worker.close(), learner.close()]);
   return median(rates);
+}
+
+/**
+ * Processor milliseconds of what a group and an update say to the broker: of this process, which is both ends of it, and of the server.
+ */
+async function callCosts(lab: Lab, say: (line: string) => void) {
+  const at = { url: lab.url, run: 'calls' };
+  const [learner, worker] = await Promise.all([connectNats(at), connectNats(at)]);
+  await learner.prepare();
+  const [ticket, result, weights] = [new Uint8Array(150), new Uint8Array(5300), new Uint8Array(1_000_000)];
+  let n = 0;
+  const put = () => worker.putResult(String(n++), result);
+  const take = async () => (await learner.takeResults(1000)).at(-1)!.position;
+  const ticketRound = async () => {
+    await learner.putTicket(String(n++), ticket);
+    for (const one of await worker.fetchTickets(1, 1000)) one.done();
+  };
+  const weightsRound = async () => {
+    const name = `w${n++}`;
+    await learner.putWeights(name, weights);
+    await worker.weights(name, weights.length);
+    await learner.removeWeights(name);
+  };
+  const calls: readonly (readonly [string, number, () => Promise<unknown>])[] = [
+    ['ticket put, fetched, done', 200, ticketRound],
+    ['result put', 200, put],
+    ['result put, taken', 200, () => put().then(take)],
+    [
+      'result put, taken, removed',
+      200,
+      () =>
+        put()
+          .then(take)
+          .then((position) => learner.removeResults(position)),
+    ],
+    ['1 MB of weights put, read, removed', 40, weightsRound],
+  ];
+  const costs: Record<string, { readonly here: number; readonly server: number }> = {};
+  for (const [name, times, call] of calls) {
+    for (let warm = 0; warm < 10; warm++) await call();
+    const [before, own] = [lab.serverSeconds, process.cpuUsage()];
+    for (let i = 0; i < times; i++) await call();
+    const { user, system } = process.cpuUsage(own);
+    const cost = { here: (user + system) / 1000 / times, server: (1000 * (lab.serverSeconds - before)) / times };
+    costs[name] = cost;
+    say(`${name}: ${cost.here.toFixed(2)} ms of a core at its ends, ${cost.server.toFixed(2)} in the server`);
+  }
+  await Promise.all([learner.close(), worker.close()]);
+  return costs;
 }
 
 /** Versions announced. */
@@ -290,6 +377,7 @@ async function resultOf(broker: Broker): Promise<void> {
 async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
   const steps: number[] = [];
   const updates: number[] = [];
+  const cores: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const measure = { one: () => lab.train(0), three: () => lab.train(1) };
     const [first, second] = round % 2 === 0 ? (['one', 'three'] as const) : (['three', 'one'] as const);
@@ -298,23 +386,34 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
       Rates
     >;
     const { one, three } = found;
+    const [oneMs, { learner, workers, server }] = [one.stepMs.learner, three.stepMs];
+    const threeMs = learner + workers + server;
     say(
-      `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s, ${one.coreSeconds.toFixed(2)} s of a core an update; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}, ${three.coreSeconds.toFixed(2)} s`,
+      `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s, ${oneMs.toFixed(3)} ms of a core a step; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}, ${threeMs.toFixed(3)} ms (learner ${learner.toFixed(3)}, worker ${workers.toFixed(3)}, server ${server.toFixed(3)})`,
     );
     steps.push(three.steps / one.steps);
     updates.push(three.updates / one.updates);
+    cores.push(oneMs / threeMs);
   }
-  return { steps: median(steps), updates: median(updates) };
+  const seam = { steps: median(steps), updates: median(updates), cores: median(cores) };
+  say(
+    `learner + 1 worker + server against one process, median of ${rounds} pairs: env steps/s ${seam.steps.toFixed(3)}, updates/s ${seam.updates.toFixed(3)} (bar 0.90), processor time of a step, one over three, ${seam.cores.toFixed(3)}`,
+  );
+  return seam;
 }
 
 /** Seconds after which a worker leaves and another joins. */
 const CHURN_SECONDS = 5;
 
 /** Workers that come and go against those that stay. @returns ratio of updates per second */
-async function comeAndGo(lab: Lab): Promise<number> {
+async function comeAndGo(lab: Lab, say: (line: string) => void): Promise<number> {
   const stays = await lab.train(2);
   const goes = await lab.train(2, undefined, true);
-  return goes.updates / stays.updates;
+  const churn = goes.updates / stays.updates;
+  say(
+    `2 workers, one of which leaves every 5 s as another joins, against 2 that stay: ${churn.toFixed(3)} of the updates/s (bar 0.85)`,
+  );
+  return churn;
 }
 
 /** Spread that groups are simulated with. */

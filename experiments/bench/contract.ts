@@ -31,6 +31,8 @@ export interface BenchFlags {
   readonly device?: EngineDevice;
   readonly qwen: boolean;
   readonly passages?: number;
+  /** Parts of the bench of clusters. */
+  readonly parts?: readonly string[];
 }
 
 /** Bench that prints its own tables, by the flags it takes beside `--json`. */

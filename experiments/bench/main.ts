@@ -20,7 +20,7 @@ interface Entry {
 /** Benches: each gives figures, or prints tables of its own. */
 const benches: Readonly<Record<string, Entry>> = {
   cluster: {
-    flags: ['seconds', 'rounds'],
+    flags: ['seconds', 'rounds', 'parts'],
     load: async () => ({ print: (await import('./cluster.ts')).clusterBench }),
   },
   envs: { load: () => import('./envs.ts') },
@@ -71,6 +71,7 @@ export function benchProgram(): Command {
     )
     .addOption(new Option('--device <name>', 'tensor: device').choices(['cpu', 'webgpu', 'cuda']))
     .option('--no-qwen', "tensor: leave out the language model's shapes")
+    .option('--parts <names>', `cluster: of ${CLUSTER_PARTS.join(', ')}, between commas (default: all)`, clusterParts)
     .option('--passages <n>', 'retrieval: also an index of so many made-up passages', wholeNumber(1, 100_000_000))
     .action((names: readonly string[], flags: BenchFlags, program: Command) =>
       runCommand(async () => {
@@ -97,6 +98,17 @@ function refuseIdleFlags(wanted: readonly string[], program: Command): void {
       `${option.long} is a flag of ${takers.join(' and ')}, not of ${wanted.join(', ')}`,
     );
   }
+}
+
+/** Parts of the bench of clusters. */
+const CLUSTER_PARTS = ['broker', 'calls', 'weights', 'seam', 'scaling', 'churn'] as const;
+
+/** Parses them. @throws {InvalidArgumentError} */
+function clusterParts(text: string): readonly string[] {
+  const list = text.split(',');
+  const wrong = list.find((one) => !CLUSTER_PARTS.some((part) => part === one));
+  if (wrong === undefined) return list;
+  throw new InvalidArgumentError(`Expected some of ${CLUSTER_PARTS.join(', ')}, got '${wrong}'.`);
 }
 
 /** Parses kinds of base. @throws {InvalidArgumentError} */

@@ -64,6 +64,12 @@ interface Outstanding {
 const TAKE_MS = 1000;
 const LOOK_MS = 2000;
 const SEND_MS = 1000;
+/** Tickets sent at once. */
+const SENT_AT_ONCE = 64;
+/** Results that were taken, their bytes, and milliseconds, before they are removed together. */
+export const KEPT_RESULTS = 16;
+const KEPT_BYTES = 2 ** 20;
+const KEPT_MS = 500;
 /** Milliseconds, and times the 99th percentile of groups, after which a ticket that somebody should be playing is issued once more. */
 const LATE_MS = 60_000;
 const LATE_FACTOR = 10;
@@ -142,27 +148,46 @@ export class TicketIssuer {
         await this.#say(() => this.#of.broker.removeTickets());
         for (const one of this.#outstanding.values()) one.isSent = false;
       }
-      for (const [group, one] of this.#outstanding) {
-        if (one.isSent) continue;
-        one.isSent = true;
-        await this.#say(() =>
-          this.#outstanding.get(group) === one ? this.#of.broker.putTicket(one.name, encodeTicket(one.ticket)) : DONE,
-        );
-      }
+      const unsent = [...this.#outstanding.values()].filter((one) => !one.isSent);
+      for (let at = 0; at < unsent.length; at += SENT_AT_ONCE) await this.#sendAll(unsent.slice(at, at + SENT_AT_ONCE));
       await this.#bell.wait(SEND_MS);
     }
   }
 
+  /** Sends tickets together, in their order: an answer for each is waited for, and one after the other that takes a trip each. */
+  async #sendAll(some: readonly Outstanding[]): Promise<void> {
+    for (const one of some) one.isSent = true;
+    await this.#say(async () => {
+      const wanted = some.filter((one) => this.#outstanding.get(one.ticket.group) === one);
+      const sent = wanted.map((one) => this.#of.broker.putTicket(one.name, encodeTicket(one.ticket)));
+      for (const done of await Promise.allSettled(sent)) if (done.status === 'rejected') throw done.reason;
+    });
+  }
+
   async #take(): Promise<void> {
-    const { broker } = this.#of;
+    const { broker, clock } = this.#of;
+    // Last position that was taken; results up to there that are still stored, their bytes, and the clock since which they are.
+    let [last, kept, bytes, since] = [0, 0, 0, 0];
     while (!this.#stopped) {
-      const results = await this.#say(() => broker.takeResults(TAKE_MS));
-      let last = 0;
+      const results = await this.#say(() => {
+        return broker.takeResults(TAKE_MS).catch((thrown) => {
+          [last, kept, bytes] = [0, 0, 0]; // they come again, and a server that is back may give their positions to others
+          throw thrown;
+        });
+      });
+      if (kept === 0) since = clock.now();
       for (const result of results) {
         this.#taken(result);
         last = Math.max(last, result.position);
+        kept++;
+        bytes += result.bytes.length;
       }
-      if (last > 0) await this.#say(() => broker.removeResults(last));
+      // Before a reader that found nothing begins anew with what is left; else some together.
+      const isDue = results.length === 0 || clock.now() - since >= KEPT_MS;
+      if (kept === 0 || !(isDue || kept >= KEPT_RESULTS || bytes >= KEPT_BYTES)) continue;
+      const position = last;
+      await this.#say(() => broker.removeResults(position));
+      [last, kept, bytes] = [0, 0, 0];
     }
   }
 
@@ -290,5 +315,3 @@ export class TicketIssuer {
     return new Promise((resolve) => this.#of.clock.after(ms, resolve));
   }
 }
-
-const DONE: Promise<void> = Promise.resolve();

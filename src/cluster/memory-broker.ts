@@ -152,11 +152,15 @@ export class MemoryBroker implements Broker {
     });
   }
 
-  takeResults(waitMs: number): Promise<readonly StoredResult[]> {
-    return this.#call(() => this.#first(waitMs, () => this.#take())).catch((thrown) => {
-      this.#taken = 0; // from what is left: a restarted server may give a position twice
-      throw thrown;
-    });
+  async takeResults(waitMs: number): Promise<readonly StoredResult[]> {
+    let found: readonly StoredResult[] = [];
+    try {
+      found = await this.#call(() => this.#first(waitMs, () => this.#take()));
+      return found;
+    } finally {
+      // As NATS, with what is left: a server that was restarted or forgot everything gives positions again.
+      if (found.length === 0) this.#taken = 0;
+    }
   }
 
   removeResults(position: number): Promise<void> {
@@ -293,7 +297,6 @@ export class MemoryBroker implements Broker {
     const server = this.#server;
     const { faults } = server;
     const found = server.results.filter(({ position }) => position > this.#taken || server.chance(faults.again));
-    if (found.length === 0) this.#taken = 0; // as NATS: a server that forgot everything counts from 1 again
     for (const { position } of found) this.#taken = Math.max(this.#taken, position);
     return server.chance(faults.reorder) ? server.rng.shuffle(found) : found;
   }

@@ -1,11 +1,11 @@
 /**
- * NATS JetStream as a broker. The only file that knows it; the packages are loaded when it is used.
+ * NATS JetStream as a broker. The only file, with `pull.ts`, that knows it; the packages are loaded when it is used.
  *
  * Written for servers from 2.9.10 on: a work queue for tickets, a log for results, a store of one message a subject for
  * the announcement and the weights (in parts, fetched directly). Nothing relies on the server's disk (it acknowledges
  * before it syncs), on its windows for duplicates, or on its clock.
  *
- * - Results are fetched, not consumed: a fetch ends and begins anew, where an endless consumer may fall silent for good
+ * - Results are pulled, not consumed: a pull ends and another begins, where an endless consumer may fall silent for good
  *   after the server was restarted.
  * - A call that is under way when the connection breaks waits for its whole timeout: hence a short one, and callers that
  *   say it again.
@@ -29,6 +29,7 @@ import {
   type StoredResult,
 } from './broker.ts';
 import type { Credentials } from './credentials.ts';
+import { Pull } from './pull.ts';
 import { inboxOf, placeSubject, type RunNames, runNames, WORKERS } from './roles.ts';
 import type { Place, Switchboard } from './switchboard.ts';
 
@@ -113,8 +114,11 @@ export function isLoopback({ hostname }: URL): boolean {
  */
 export async function connectNats(options: NatsOptions): Promise<Broker> {
   checkRunName(options.run);
+  const { createInbox } = await import('@nats-io/transport-node');
   const { connection, js, admin } = await connectServer(options);
-  return new NatsBroker(connection, js, js.jetstream(connection, { timeout: CALL_MS }), admin, options);
+  const { credentials } = options;
+  const newInbox = () => createInbox(credentials && inboxOf(credentials.role));
+  return new NatsBroker(connection, js, admin, newInbox, options);
 }
 
 /**
@@ -220,6 +224,14 @@ function refusal(host: string, credentials: Credentials | undefined, thrown: unk
   return new LongplayError('REMOTE_FAILED', `no NATS server answers at ${host}: ${words}; start one: nats-server -js`);
 }
 
+/** Reader of results. */
+interface ResultLog {
+  readonly consumer: Consumer;
+  readonly pull: Pull;
+  /** Number of its last message: another one than the next means that something was lost. */
+  number: number;
+}
+
 class NatsBroker implements Broker {
   readonly #connection: NatsConnection;
   readonly #js: JetStream;
@@ -229,21 +241,34 @@ class NatsBroker implements Broker {
   readonly #names: RunNames;
   readonly #leaseMs: number;
   readonly #maxResultBytes: number;
-  #workers: Consumer | undefined;
-  #log: Consumer | undefined;
+  readonly #newInbox: () => string;
+  #workers: Pull | undefined;
+  #log: ResultLog | undefined;
   /** Position of the last result taken; 0 to begin with what is there. */
   #taken = 0;
 
-  constructor(connection: NatsConnection, js: JetStream, client: Client, admin: Admin, options: NatsOptions) {
+  /** @param newInbox names an inbox that the connection may hear */
+  constructor(connection: NatsConnection, js: JetStream, admin: Admin, newInbox: () => string, options: NatsOptions) {
     const { run, leaseMs = 10_000, maxResultBytes = 2 ** 30 } = options;
     this.#connection = connection;
     this.#js = js;
-    this.#client = client;
+    this.#client = js.jetstream(connection, { timeout: CALL_MS });
     this.#admin = admin;
+    this.#newInbox = newInbox;
     this.#run = run;
     this.#names = runNames(run);
     this.#leaseMs = leaseMs;
     this.#maxResultBytes = maxResultBytes;
+    void this.#watch();
+  }
+
+  /** Gives up what is being pulled when the connection breaks: its answer would come to nobody. */
+  async #watch(): Promise<void> {
+    for await (const { type } of this.#connection.status()) if (type === 'disconnect') this.#giveUp();
+  }
+
+  #giveUp(): void {
+    for (const pull of [this.#workers, this.#log?.pull]) pull?.giveUp('the connection broke');
   }
 
   async prepare(): Promise<void> {
@@ -296,26 +321,20 @@ class NatsBroker implements Broker {
   async fetchTickets(most: number, waitMs: number): Promise<readonly FetchedTicket[]> {
     try {
       return await this.#said(async () => {
-        this.#workers ??= await this.#client.consumers.get(this.#names.tickets, WORKERS);
-        const found: FetchedTicket[] = [];
-        // One at first: a fetch of many waits for all of them.
-        const first = await this.#workers.next({ expires: Math.max(CALL_MS, waitMs) });
-        if (!first) return found;
-        const take = (message: typeof first) => {
-          found.push({
-            name: nameIn(message.subject),
-            bytes: message.data,
-            delivery: message.info.deliveryCount,
-            working: () => message.working(),
-            done: () => message.ack(),
-            giveBack: () => message.nak(),
-          });
-        };
-        take(first);
-        const more = Math.min(most - 1, first.info.pending);
-        if (more > 0)
-          for await (const one of await this.#workers.fetch({ max_messages: more, expires: CALL_MS })) take(one);
-        return found;
+        const { tickets } = this.#names;
+        // Asked for by name first: a pull from a consumer that is not there gets no answer.
+        if (!this.#workers) {
+          await this.#client.consumers.get(tickets, WORKERS);
+          this.#workers = this.#pullOf(tickets, WORKERS);
+        }
+        return (await this.#workers.take(most, waitMs)).map((one) => ({
+          name: nameIn(one.subject),
+          bytes: one.data,
+          delivery: one.delivery,
+          working: one.working,
+          done: one.ack,
+          giveBack: one.giveBack,
+        }));
       });
     } catch (thrown) {
       this.#workers = undefined;
@@ -330,28 +349,16 @@ class NatsBroker implements Broker {
   async takeResults(waitMs: number): Promise<readonly StoredResult[]> {
     try {
       return await this.#said(async () => {
-        const { DeliverPolicy } = this.#js;
-        this.#log ??= await this.#client.consumers.get(
-          this.#names.results,
-          this.#taken > 0
-            ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#taken + 1 }
-            : { deliver_policy: DeliverPolicy.All },
-        );
-        const found: StoredResult[] = [];
-        const take = ({ seq, subject, data }: { seq: number; subject: string; data: Uint8Array }) => {
-          found.push({ position: seq, name: nameIn(subject), bytes: data });
-          this.#taken = seq;
-        };
-        const first = await this.#log.next({ expires: Math.max(CALL_MS, waitMs) });
-        if (!first) {
-          this.#beginAnew(); // a server that forgot everything counts from 1 again, and does not say so
-          return found;
+        this.#log ??= await this.#openLog();
+        const log = this.#log;
+        const found = await log.pull.take(RESULTS, waitMs);
+        for (const { number, position } of found) {
+          if (number !== ++log.number) throw new Error('results were lost on the way');
+          this.#taken = position;
         }
-        take(first);
-        const more = Math.min(RESULTS, first.info.pending);
-        if (more > 0)
-          for await (const one of await this.#log.fetch({ max_messages: more, expires: CALL_MS })) take(one);
-        return found;
+        // A server that forgot everything counts from 1 again, and does not say so.
+        if (found.length === 0) this.#beginAnew();
+        return found.map(({ position, subject, data }) => ({ position, name: nameIn(subject), bytes: data }));
       });
     } catch (thrown) {
       this.#beginAnew();
@@ -359,10 +366,31 @@ class NatsBroker implements Broker {
     }
   }
 
+  /** Opens a reader of the results that were not taken yet. */
+  async #openLog(): Promise<ResultLog> {
+    const { DeliverPolicy } = this.#js;
+    const { results } = this.#names;
+    const consumer = await this.#client.consumers.get(
+      results,
+      this.#taken > 0
+        ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#taken + 1 }
+        : { deliver_policy: DeliverPolicy.All },
+    );
+    const { name } = await consumer.info(true);
+    return { consumer, pull: this.#pullOf(results, name), number: 0 };
+  }
+
+  #pullOf(stream: string, consumer: string): Pull {
+    return new Pull({ connection: this.#connection, stream, consumer, newInbox: this.#newInbox, silenceMs: CALL_MS });
+  }
+
   /** Takes results from what is left: those taken are removed, and a restarted server may give a position twice. */
   #beginAnew(): void {
+    const log = this.#log;
     this.#log = undefined;
     this.#taken = 0;
+    log?.pull.giveUp('it begins anew');
+    log?.consumer.delete().catch(() => {}); // the server forgets it by itself, in minutes
   }
 
   removeResults(position: number): Promise<void> {
@@ -449,6 +477,7 @@ class NatsBroker implements Broker {
   }
 
   async close(): Promise<void> {
+    this.#giveUp();
     await this.#connection.close();
   }
 

@@ -160,7 +160,10 @@ class GroupBuilder implements TrainGroup {
     const at = tokens.length - 1;
     const { value } = decision;
     if (decision.kind === 'choice') {
-      const allowed = Array.from(actions, (action) => this.#row(transcript, trajectory.actionTable[action]!));
+      const allowed = new Array<number>(actions.length);
+      for (let i = 0; i < actions.length; i++) {
+        allowed[i] = this.#row(transcript, trajectory.actionTable[actions[i]!]!);
+      }
       const chosen = allowed[decision.choice]!;
       decisions.push({ ...place, token: 0, at, allowed, chosen, logprob: decision.logprob, value });
       return;

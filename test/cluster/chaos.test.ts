@@ -161,14 +161,15 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
       inArena(async () => {
         await arena.open({ updates: 12, maxResultBytes: 1000 }, [{ groupMs: 20 }, { groupMs: 400 }]);
         await arena.reach(2);
-        const rss = () => [arena.learner, ...arena.workers].map((one) => megabytesOf(one.child.pid!));
+        const pids = [arena.server.pid!, ...[arena.learner, ...arena.workers].map((one) => one.child.pid!)];
+        const rss = () => pids.map(megabytesOf);
         const before = rss();
         await arena.learner.stop(long ? 60_000 : 6500);
         const after = rss();
         for (const [n, megabytes] of after.entries()) expect(megabytes - before[n]!).toBeLessThanOrEqual(60);
         const outcome = await arena.end();
         exact(arena, outcome, 2);
-        console.log(`memory of learner and workers before, after: ${before} MB, ${after} MB`);
+        console.log(`memory of server, learner and workers before, after: ${before} MB, ${after} MB`);
         const told = arena.workers.map((one) => one.words).join('');
         expect(told).toMatch(
           /the result of group \d+ cannot be stored: the NATS server has no room: as many results wait/,

@@ -35,8 +35,14 @@ function start(...args: string[]): Command {
   return { child, stderr: () => stderr, ended: new Promise((resolve) => child.once('close', resolve)) };
 }
 
-async function until(what: string, holds: () => boolean): Promise<void> {
+/** Waits for something that the commands of `by` bring about; fails at once when one of them has ended before. */
+async function until(what: string, by: readonly Command[], holds: () => boolean): Promise<void> {
   for (let n = 0; !holds(); n++) {
+    for (const { child, stderr } of by) {
+      const { exitCode, signalCode, spawnargs } = child;
+      if ((exitCode ?? signalCode) === null || holds()) continue;
+      throw new Error(`${spawnargs[2]} ended (${exitCode ?? signalCode}) before ${what}: ${stderr()}`);
+    }
     if (n > 15_000) throw new Error(`it never came: ${what}`);
     await sleep(20);
   }
@@ -132,11 +138,11 @@ describe.skipIf(noServer)('a learner and workers', () => {
           server.url,
           ...creds('learner'),
         );
-        await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+        await until('checkpoint 0', [learner], () => existsSync(join(run, 'journal')));
         await sleep(1000);
         const first = begin('worker', server.url, '--run', 'pair', '--slots', '4', ...creds('worker'));
         const look = () => patient('cluster', 'status', server.url, '--json', ...creds('observer'));
-        await until('two updates', () => updatesOf(run) >= 2);
+        await until('two updates', [learner, first], () => updatesOf(run) >= 2);
         learner.child.kill('SIGSTOP'); // or it would be through before it was looked at
         const seen = look();
         expect(seen.status, seen.stderr).toBe(0);
@@ -181,7 +187,7 @@ describe.skipIf(noServer)('a learner and workers', () => {
         writeFileSync(join(folder, 'both.yaml'), stringify(config));
         const host = async () => {
           const command = begin('worker', server.url, '--run', 'both', '--envs', '2');
-          await until('a machine with env hosts', () => /has up to 2 env hosts/.test(command.stderr()));
+          await until('a machine with env hosts', [command], () => /has up to 2 env hosts/.test(command.stderr()));
           return command;
         };
         const machine = await host();
@@ -196,13 +202,13 @@ describe.skipIf(noServer)('a learner and workers', () => {
           '0.5',
         ];
         const first = begin('train', join(folder, 'both.yaml'), '--runs', join(folder, 'runs'), ...cluster);
-        await until('checkpoint 0', () => existsSync(join(run, 'journal')));
+        await until('checkpoint 0', [first], () => existsSync(join(run, 'journal')));
         await sleep(1000);
-        begin('worker', server.url, '--run', 'both', '--slots', '2');
-        await until('an update', () => updatesOf(run) >= 1);
+        const worker = begin('worker', server.url, '--run', 'both', '--slots', '2');
+        await until('an update', [first, worker, machine], () => updatesOf(run) >= 1);
         const other = await host();
         machine.child.kill('SIGKILL'); // whatever runs there goes on elsewhere
-        await until('three updates', () => updatesOf(run) >= 3);
+        await until('three updates', [first, worker, other], () => updatesOf(run) >= 3);
         first.child.kill('SIGKILL');
         await first.ended;
         const made = digestsOf(readJournal(join(run, 'journal'), 0).entries);

@@ -11,6 +11,8 @@ if (noServer) console.log(noServer);
 export interface NatsServer {
   readonly url: string;
   readonly port: number;
+  /** Its process; undefined while there is none. */
+  readonly pid: number | undefined;
   kill(): Promise<void>;
   /** Starts it again on its files and its port. */
   start(): Promise<void>;
@@ -44,6 +46,9 @@ export async function startNats(
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
+    get pid() {
+      return child?.pid;
+    },
     start,
     async kill() {
       const running = child;
