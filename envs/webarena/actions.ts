@@ -7,6 +7,7 @@
  * done; words are compared for equality, and nothing else.
  */
 import { ACTIONS_PER_STAGE, MAX_PARTIAL_STEPS } from '../../src/core/env.ts';
+import { append } from '../../src/core/extremes.ts';
 import type { Snapshot } from './drivers/driver.ts';
 import { isCalled, slotsOf } from './objective.ts';
 import { type AxNode, type PrintedTree, placeOf, type Rect } from './tree.ts';
@@ -36,6 +37,8 @@ export interface Choices {
   readonly followed: readonly string[];
   /** There is a home page, with links to all sites. */
   readonly hasHome: boolean;
+  /** The page is the one that the episode began with: one ends elsewhere. */
+  readonly isStart: boolean;
 }
 
 /** Position of an episode in the stages. */
@@ -70,13 +73,15 @@ export class Stage {
     const field = FIELD.exec(this.#chosen ?? '')?.[1];
     if (field !== undefined) return [...typings(field, choices).slice(0, ACTIONS_PER_STAGE - 1), ...back];
     const { near, rows, far } = onPage(choices);
-    const ending = [...scrolls(choices), ...ends(choices, mayStage)];
-    const rest = isOpened(choices) ? [] : ending;
+    const [scrolling, ending] = [scrolls(choices), ends(choices, mayStage)];
+    const rest = isOpened(choices) ? [] : choices.isStart ? scrolling : [...scrolling, ...ending];
+    const seldom = [...scrolling, ...ending].filter((text) => !rest.includes(text));
     const room = mayStage ? ACTIONS_PER_STAGE - rest.length - 2 : ACTIONS_PER_STAGE;
-    if (!mayStage) return [...near, ...far, ...others(choices), ...ending].filter((text) => !FIELD.test(text));
+    if (!mayStage)
+      return [...near, ...far, ...others(choices), ...scrolling, ...ending].filter((text) => !FIELD.test(text));
     if (this.#chosen === ROWS) return [...rows.slice(0, ACTIONS_PER_STAGE - 1), ...back];
     if (this.#chosen === MORE) {
-      const later = [...(rest === ending ? [] : ending), ...others(choices), ...near.slice(room), ...far];
+      const later = [...seldom, ...others(choices), ...near.slice(room), ...far];
       return [...later.slice(0, ACTIONS_PER_STAGE - 1), ...back];
     }
     return [...near.slice(0, room), ...(rows.length > 0 ? [ROWS] : []), MORE, ...rest];
@@ -123,8 +128,8 @@ function onPage(choices: Choices): OnPage {
       (isLater ? page.far : inRows ? page.rows : page.near).push(`click [${ids[i]}]`);
     } else if (TYPABLE.has(role)) {
       const { first, later } = fields.get(i)!;
-      page.near.push(...first);
-      page.far.push(...later);
+      append(page.near, first);
+      append(page.far, later);
     }
   }
   return page;

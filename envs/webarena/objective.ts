@@ -35,9 +35,9 @@ export function slotsOf(objective: string): readonly Slot[] {
     const isOrder = from === 0 && words.length === 1;
     from = found.index + found[0].length;
     if (slots.some((slot) => slot.text === text)) continue;
-    const called = before.slice(BRIDGES.has(before.at(-1) ?? '') ? -2 : -1);
     // A number is as often called by the word after it: `3 stars`.
-    if (found[1] === undefined) called.push(...stems(objective.slice(from)).slice(0, 1));
+    const after = found[1] === undefined ? stems(objective.slice(from)).slice(0, 1) : [];
+    const called = [...before.slice(BRIDGES.has(before.at(-1) ?? '') ? -2 : -1), ...after];
     slots.push({ text, called, isOrder });
   }
   if (kept.size >= MAX_KEPT) kept.clear();

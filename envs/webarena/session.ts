@@ -87,6 +87,8 @@ export class WebSession implements Session {
   #expanded: string | undefined;
   /** Links followed last, with the host they stood on. */
   readonly #followed: { readonly name: string; readonly host: string }[] = [];
+  /** Address of the page that the episode began with. */
+  #startUrl = '';
   #end: EnvStep | undefined;
 
   private constructor(driver: Driver, options: BrowseOptions, objective: Objective) {
@@ -105,6 +107,7 @@ export class WebSession implements Session {
       }
       if (objective.startUrls.length > 1) await driver.focusTab(0);
       session.#first = { kind: 'first', observation: await session.#look('') };
+      session.#startUrl = session.url;
       return session;
     } catch (thrown) {
       await driver.close();
@@ -156,6 +159,7 @@ export class WebSession implements Session {
       expanded: this.#expanded,
       followed: this.#followed.filter(({ host }) => host !== here).map(({ name }) => name),
       hasHome: this.#options.bases.homepage !== undefined,
+      isStart: this.url === this.#startUrl,
     };
   }
 

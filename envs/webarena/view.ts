@@ -122,7 +122,7 @@ function read(objective: string, page: string): Reading {
   return reading;
 }
 
-/** What stands in quotes, and numbers. */
+/** Slots of an objective's text: quotes and numbers. */
 const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
 
 /** An objective in words, its slots as `q1`, `q2`, … */
@@ -330,7 +330,7 @@ function namedIn(words: readonly string[], { stems }: Reading): readonly string[
   return words.some((word) => stems.has(stem(word))) ? ['named'] : [];
 }
 
-/** What the objective calls a text that a field is given: `named` where the field is called so, else its words. */
+/** Words by which the objective calls a text that a field is given: `named` where the field is called so, else its words. */
 function calledBy(text: string | undefined, on: Element, { called, slots }: Reading): readonly string[] {
   const slot = called[slots.indexOf((text ?? '').toLowerCase())];
   if (!slot) return [];

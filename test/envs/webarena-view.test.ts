@@ -140,6 +140,7 @@ async function throughLists(index: number): Promise<Way> {
     let listed = session.actions();
     let wanted: (text: string) => boolean = (text) => text === action;
     if (action.startsWith('stop') && answer) {
+      if (!listed.includes('answer')) listed = await stage('more');
       if (listed.includes('answer')) listed = await stage('answer');
       wanted = (text) => isRight(text, answer);
     } else if (action.startsWith('stop')) wanted = (text) => text === 'stop []';

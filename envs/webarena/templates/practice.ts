@@ -134,7 +134,7 @@ function customer(world: Embedded, rng: Rng) {
 }
 
 /** Back office's list, filtered by one thing. */
-function filtered(intent: string, url: string, section: string, ...steps: Instance['plan']): Instance {
+function filtered(intent: string, url: string, section: string, steps: Instance['plan']): Instance {
   return { intent, url, plan: [click(section), ...steps] };
 }
 
@@ -154,19 +154,19 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
       `Show me the orders with the status "${status}".`,
       `/admin/orders?status=${status}`,
       'Orders',
-      ...steps,
+      steps,
     );
   },
   'practice-customer'(world, rng) {
     const { name } = customer(world, rng);
     const url = `/admin/orders?${new URLSearchParams({ customer: name })}`;
     const steps = [fill('Customer', name), press('Filter')];
-    return filtered(`Show me the orders of the customer "${name}".`, url, 'Orders', ...steps);
+    return filtered(`Show me the orders of the customer "${name}".`, url, 'Orders', steps);
   },
   'practice-month'(_world, rng) {
     const month = rng.pick(MONTHS);
     const steps = [fill('Month (YYYY-MM)', month), press('Filter')];
-    return filtered(`Show me the orders of "${month}".`, `/admin/orders?month=${month}`, 'Orders', ...steps);
+    return filtered(`Show me the orders of "${month}".`, `/admin/orders?month=${month}`, 'Orders', steps);
   },
   'practice-newest'(world, rng) {
     const { name, id } = customer(world, rng);
@@ -190,7 +190,7 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
   'practice-keyword'(world, rng) {
     const { sku } = rng.pick(world.shop.products);
     const steps = [fill('Keyword', sku), press('Search')];
-    return filtered(`Search the products for "${sku}".`, `/admin/products?q=${sku}`, 'Products', ...steps);
+    return filtered(`Search the products for "${sku}".`, `/admin/products?q=${sku}`, 'Products', steps);
   },
   'practice-pending'(_world, rng) {
     const status = rng.pick(['Pending', 'Approved']);
@@ -199,13 +199,13 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
       `Show me the reviews with the status "${status}".`,
       `/admin/reviews?status=${status}`,
       'Reviews',
-      ...steps,
+      steps,
     );
   },
   'practice-author'(world, rng) {
     const { author } = rng.pick(world.shop.reviews);
     const url = `/admin/reviews?${new URLSearchParams({ q: author })}`;
-    return filtered(`Show me the reviews by "${author}".`, url, 'Reviews', fill('Keyword', author), press('Filter'));
+    return filtered(`Show me the reviews by "${author}".`, url, 'Reviews', [fill('Keyword', author), press('Filter')]);
   },
   'practice-review'(world, rng) {
     const pending = world.shop.reviews.filter(({ status }) => status === 'Pending');
