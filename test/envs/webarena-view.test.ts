@@ -177,9 +177,10 @@ it('the lists hold a way through nearly all tasks, and the view tells it from ot
     const share = (key: 'listed' | 'toldApart') => ways.filter((one) => one[key]).length / ways.length;
     for (const label of env.tasks.labels) {
       const own = indices.filter((index) => env.tasks.label(index) === label).map((index) => all.get(index)!.sizes);
+      if (own.length === 0) continue; // a short run leaves the smallest column out
       const sizes = own.flat();
-      const chance = own.flat().reduce((sum, size) => sum - Math.log10(size), 0) / Math.max(1, own.length);
-      const mean = sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, sizes.length);
+      const chance = own.flat().reduce((sum, size) => sum - Math.log10(size), 0) / own.length;
+      const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
       console.log(
         `${label}: ${own.length} ways, ${mean.toFixed(1)} texts a list, chance of the way 10^${chance.toFixed(1)}`,
       );
