@@ -8,7 +8,7 @@
  * Prints      Success and mean final score by sub-task and by task, failures as 0, mean of the seeds with 95 % intervals over
  *             seeds and tasks, each seed by itself; and writes experiments/results/sciworld.md.
  * Expected    Over the 30 tasks a mean score of 0.17 or more; Lifespan, Find and Test-Conductivity above random.
- * Wall-clock  The budget is environment steps: some 25 minutes a seed of the first configuration on two cores, ten of the second.
+ * Wall-clock  The budget is environment steps: some 45 minutes a seed of the first configuration on two cores, ten of the second.
  */
 import { writeFileSync } from 'node:fs';
 import { createEnv } from '../envs/sciworld/index.ts';
