@@ -6,7 +6,7 @@ import { findCredentials } from '../cluster/credentials.ts';
 import { nearest } from '../config/nearest.ts';
 import { MAX_MS } from '../config/ranges.ts';
 import type { EnvOptions } from '../core/env.ts';
-import { messageOf, UserError } from '../core/errors.ts';
+import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
 import type { EnvHosts } from '../run/env-hosts.ts';
 
 /** Upper bounds of flags, far above what is of use and below what breaks (as src/config/ranges.ts for configurations). */
@@ -157,8 +157,8 @@ function keyValue(text: string, flag: string): [string, unknown] {
   const cut = text.indexOf('=');
   if (cut < 1) throw new UserError('BAD_ARGUMENT', `${flag} ${text}: expected key=value`);
   try {
-    return [text.slice(0, cut), parse(text.slice(cut + 1))];
+    return [text.slice(0, cut), parse(text.slice(cut + 1), { logLevel: 'error' })];
   } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `${flag} ${text}: ${messageOf(thrown).split('\n')[0]}`);
+    throw new UserError('BAD_ARGUMENT', `${flag} ${text}: ${firstLineOf(messageOf(thrown))}`);
   }
 }

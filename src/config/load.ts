@@ -2,7 +2,8 @@
 
 import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
-import { messageOf, UserError } from '../core/errors.ts';
+import { printable } from '../console/printable.ts';
+import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { describe, explain, mistakesOf, repeated } from './explain.ts';
 import { withPresentNames } from './present-names.ts';
@@ -47,9 +48,14 @@ const MAX_CHARS = 2 ** 18;
 function parsed(text: string, source: string): ReturnType<typeof parseDocument> {
   const lines = new LineCounter();
   // Nor does it make its errors pretty: each would quote its line, and a line may hold thousands.
-  const document = parseDocument(text, { uniqueKeys: false, lineCounter: lines, prettyErrors: false });
+  const document = parseDocument(text, {
+    uniqueKeys: false,
+    lineCounter: lines,
+    prettyErrors: false,
+    logLevel: 'error',
+  });
   const [error] = document.errors;
-  let why = error && `${error.message.split('\n')[0]} at ${placeOf(lines, error.pos[0])}`;
+  let why = error && `${firstLineOf(error.message)} at ${placeOf(lines, error.pos[0])}`;
   visit(document, {
     Map(_, { items }) {
       const seen = new Set<string>();
@@ -80,7 +86,7 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
     JSON.stringify(value); // an alias inside its own anchor
   } catch (thrown) {
-    throw new UserError('BAD_CONFIG', `${source}: aliases cannot be followed: ${messageOf(thrown).split('\n')[0]}`);
+    throw new UserError('BAD_CONFIG', `${source}: aliases cannot be followed: ${firstLineOf(messageOf(thrown))}`);
   }
   return value;
 }
@@ -248,18 +254,21 @@ const INHERITED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pro
 function applyOverride(raw: Record<string, unknown>, override: string): void {
   const cut = override.indexOf('=');
   if (cut < 1)
-    throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: expected key=value, e.g. --set learner.maxLag=0`);
+    throw new UserError(
+      'BAD_CONFIG',
+      `--set ${printable(repeated(override))}: expected key=value, e.g. --set learner.maxLag=0`,
+    );
   const path = override.slice(0, cut).split('.');
-  const document = parsed(override.slice(cut + 1), `--set ${repeated(override)}`);
+  const document = parsed(override.slice(cut + 1), `--set ${printable(repeated(override))}`);
   const inherited = path.find((key) => INHERITED.has(key));
   if (inherited !== undefined)
-    throw new UserError('BAD_CONFIG', `--set ${repeated(override)}: there is no key '${inherited}'`);
+    throw new UserError('BAD_CONFIG', `--set ${printable(repeated(override))}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${repeated(override)}`);
+  at[path.at(-1)!] = plainValue(document, `--set ${printable(repeated(override))}`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { messageOf, UserError } from '../core/errors.ts';
+import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
 import type { Engine, EngineName, EngineOptions } from './engine.ts';
 
 /** Commands that install an engine that is not there. */
@@ -85,6 +85,6 @@ async function load<T>(imported: () => Promise<T>): Promise<T | string> {
   try {
     return await imported();
   } catch (error) {
-    return messageOf(error).split('\n')[0]!;
+    return firstLineOf(messageOf(error));
   }
 }

@@ -3,7 +3,7 @@
  * ONNX engines run the same programs several times as fast on a cpu.
  */
 import type { Tensor as TfTensor } from '@tensorflow/tfjs-core';
-import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { firstLineOf, LongplayError, messageOf, UserError } from '../core/errors.ts';
 import { fixedAttrs, readFixed } from '../tensor/fixed.ts';
 import type { Graph } from '../tensor/graph.ts';
 import { evaluate } from '../tensor/shape.ts';
@@ -213,7 +213,7 @@ async function loadTfjs(): Promise<{ readonly tf: Tf; readonly found: string }> 
       const tf = (await import(name)) as Tf & { readonly default?: Tf };
       return { tf: tf.default ?? tf, found: `through ${name}` };
     } catch (error) {
-      missing.push(`${name}: ${messageOf(error).split('\n')[0]}`);
+      missing.push(`${name}: ${firstLineOf(messageOf(error))}`);
     }
   }
   const absent = missing.join('; ');
@@ -224,7 +224,7 @@ async function loadTfjs(): Promise<{ readonly tf: Tf; readonly found: string }> 
       if (await tf.setBackend(backend)) return { tf, found: `its ${backend} backend (${absent})` };
       missing.push(`${backend}: it does not start`);
     } catch (error) {
-      missing.push(`${backend}: ${messageOf(error).split('\n')[0]}`);
+      missing.push(`${backend}: ${firstLineOf(messageOf(error))}`);
     }
   }
   throw new UserError(

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { messageOf } from '../core/errors.ts';
+import { firstLineOf, messageOf } from '../core/errors.ts';
 import { largestOf } from '../core/extremes.ts';
 import type { Decision, Group } from '../core/trajectory.ts';
 import type { EngineOptions } from '../engine/engine.ts';
@@ -63,7 +63,7 @@ export async function checkModel(
       checks.push({ what, ok, found: `${found} (${((performance.now() - start) / 1000).toFixed(1)} s)` });
       return value;
     } catch (thrown) {
-      checks.push({ what, ok: false, found: messageOf(thrown).split('\n')[0]! });
+      checks.push({ what, ok: false, found: firstLineOf(messageOf(thrown)) });
       return undefined;
     }
   };

@@ -17,6 +17,11 @@ import { firstIssue, taskSchema, trajectorySchema, turnsSchema } from './traject
 export const RUN_STATE_FORMAT = 2;
 
 const count = z.int().min(0);
+/** Numbers of groups and episodes travel as signed 32-bit integers; half of those are left for what the run goes on to. */
+const number32 = z
+  .int()
+  .min(0)
+  .max(2 ** 30);
 const uint32 = z.int().min(0).max(0xffffffff);
 const share = z.number().min(0).max(1);
 /** Most episodes of a group. */
@@ -128,8 +133,8 @@ const deliverySchema = z.looseObject({
 const schedulerSchema = z.looseObject({
   format: z.literal(2),
   sampler: samplerSchema,
-  nextGroup: count,
-  nextEpisode: count,
+  nextGroup: number32,
+  nextEpisode: number32,
   envSteps: count,
   episodes: count,
   elapsedMs: z.number().min(0),

@@ -195,7 +195,7 @@ function readConfig(path: string): { text: string; value: Record<string, unknown
   let text = '';
   try {
     text = readBounded(path, MOST_SETTINGS).toString('utf8');
-    const value: unknown = parse(text);
+    const value: unknown = parse(text, { logLevel: 'error' });
     return { text, value: typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} };
   } catch {
     return { text, value: {} }; // shown as it is; everything else works without

@@ -191,6 +191,8 @@ it('what is known to make no sense is passed over, each with its reason', { time
       [({ rollout }) => void (rollout.quarantined = [2, 1, 2]), /quarantined: a task is there twice/],
       [({ rollout }) => void (rollout.nextEpisode = 0), /an episode of number 0 or more/],
       [({ rollout }) => void (rollout.nextGroup = 0), /a group of number 0 or more/],
+      [({ rollout }) => void (rollout.nextEpisode = 2 ** 31 - 1), /rollout.nextEpisode: /],
+      [({ rollout }) => void (rollout.nextGroup = 2 ** 31 - 1), /rollout.nextGroup: /],
       [({ rollout }) => void (rollout.quarantined = [1.5]), /quarantined/],
       [({ identity }) => void (identity.model.hiddenSize = 1e9), /identity|tensor/],
     ];

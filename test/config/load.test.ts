@@ -1,5 +1,5 @@
 /** Configurations that mean harm, or are absurd: one line that names the key, and nothing else happens. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { MAX_MS } from '../../src/config/ranges.ts';
@@ -85,6 +85,19 @@ describe('a configuration', () => {
     ]),
   ])('is refused with %s', (_, text) => {
     expect(refusal(text).length).toBeLessThan(400);
+  });
+
+  it('is refused where a key is a map, and nothing else is said', () => {
+    const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    expect(refusal('? { a: 1 }\n: 2\n', 'stop={? [1, 2] : 3}').length).toBeLessThan(400);
+    expect(emit).not.toHaveBeenCalled();
+    emit.mockRestore();
+  });
+
+  it('is refused in one line, however the lines of what is quoted end', () => {
+    for (const end of ['\n', '\r', '\u2028']) {
+      expect(refusal('', `learner="\\u00${end} at 0"`)).not.toMatch(/^\s+at /m);
+    }
   });
 
   it.each(['__proto__.x=1', 'env.__proto__.x=1', 'constructor.prototype.x=1'])(

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { type Command, Option } from 'commander';
 import { out } from '../../console/terminal.ts';
-import { messageOf, UserError } from '../../core/errors.ts';
+import { firstLineOf, messageOf, UserError } from '../../core/errors.ts';
 import { largestOf } from '../../core/extremes.ts';
 import type { EngineOptions } from '../../engine/engine.ts';
 import { openEngine } from '../../engine/open.ts';
@@ -131,7 +131,7 @@ async function tryEngine(options: EngineOptions): Promise<Finding> {
       detail: right ? `${engine.threads} threads` : `computed ${Array.from(values)}, expected 7,10,15,22`,
     };
   } catch (thrown) {
-    return { engine: name, works: false, detail: messageOf(thrown).split('\n')[0]! };
+    return { engine: name, works: false, detail: firstLineOf(messageOf(thrown)) };
   }
 }
 
