@@ -10,14 +10,22 @@ const PURE = ['algo', 'core', 'evaluation', 'reading', 'schedule', 'envs/*'].map
   (folder) => `**/test/${folder}/*.test.ts`,
 );
 
-/** Files that take longest: begun first, so that none is left to run alone at the end. */
-const SLOWEST = ['attack/hostile-worlds', 'cluster/chaos', 'actors/env-pool', 'policy/chat-laws', 'cli/own-world'];
+/** Files that take longest, in their order: begun first, so that none is left to run alone at the end. */
+const SLOWEST = [
+  'attack/hostile-worlds',
+  'cluster/chaos',
+  'actors/env-pool',
+  'policy/chat-laws',
+  'cli/own-world',
+  ...['configurations', 'checkpoints', 'traces', 'kills'].map((file) => `attack/${file}`), // where they run whole
+];
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isSlow = ({ moduleId }: TestSpecification) => SLOWEST.some((file) => moduleId.endsWith(`${file}.test.ts`));
+    const rank = ({ moduleId }: TestSpecification) => SLOWEST.findIndex((file) => moduleId.endsWith(`${file}.test.ts`));
     const sorted = await super.sort(files);
-    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
+    const slow = sorted.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b));
+    return [...slow, ...sorted.filter((file) => rank(file) < 0)];
   }
 }
 

@@ -6,7 +6,7 @@ import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import { digestsOf, readJournal } from '../src/record/journal.ts';
 import { revivedTrajectory } from '../src/record/trace.ts';
-import { createSystem } from '../src/runtime/system.ts';
+import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';

@@ -15,7 +15,7 @@ import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
-import { createSystem } from '../src/runtime/system.ts';
+import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';

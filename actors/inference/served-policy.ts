@@ -12,7 +12,7 @@ import type { Acted, ActRequest } from '../../src/policy/policy.ts';
 import { LEAST_REQUEST_BYTES, requestBytes } from '../../src/policy/request-bytes.ts';
 import { packRequests, unpackActed, unpackRequests } from '../../src/policy/turn-batch.ts';
 import type { ActorRef, ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import type { DecisionRequest, Decisions } from '../../src/serve/decisions.ts';
 import type { EnvObserved } from '../rollout/protocol.ts';
 import type { ActedEvent, InferenceCommand, InferenceInit, InferenceReport } from './protocol.ts';

@@ -22,7 +22,7 @@ import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
 import type { ParamSet } from '../../src/model/parameters.ts';
 import { codecOf } from '../../src/reading/codec-of.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
-import { checkpointContent } from '../../src/record/run-checkpoint.ts';
+import { checkpointContent } from '../../src/record/run-state.ts';
 import type { BehaviorFactory, Context } from '../../src/runtime/actor.ts';
 import { groupWithinLag, lagOfTokens } from '../../src/schedule/admission.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';

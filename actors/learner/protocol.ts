@@ -7,7 +7,7 @@ import type { Breakage, GroupCredit, Moments, TrainerOptions } from '../../src/l
 import type { ParamSet } from '../../src/model/parameters.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
 import type { ChatReading } from '../../src/reading/chat-codec.ts';
-import type { LearnerState } from '../../src/record/run-checkpoint.ts';
+import type { LearnerState } from '../../src/record/run-state.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 import type { UpdateStats } from '../../src/schedule/horizon-schedule.ts';
 

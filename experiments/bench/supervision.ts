@@ -19,7 +19,7 @@ import { registry } from '../../envs/registry.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { RandomPolicy } from '../../src/policy/random-policy.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { create } from '../../src/schedule/horizon-schedule.ts';
 import { rate, rounds } from './alternate.ts';
 import type { Figure } from './contract.ts';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { RunConfig } from '../config/run-config.ts';
 import { LongplayError, UserError } from '../core/errors.ts';
 import type { ServedAdapter } from '../policy/served-adapters.ts';
-import type { Identity } from '../record/run-checkpoint.ts';
+import type { Identity } from '../record/run-state.ts';
 import { firstIssue } from '../record/trajectory-schema.ts';
 import { packageRoot } from '../runtime/thread.ts';
 import type { WeightsSource } from './weights-http.ts';

@@ -87,6 +87,9 @@ function expectedOf(issue: z.core.$ZodIssue): string | undefined {
 /** Keys of a section that a message names. */
 const MOST_KEYS = 8;
 
+/** Paths of all keys of a configuration, once they were asked for: one text has many unknown ones. */
+let known: readonly string[] | undefined;
+
 /** Words for the key that an unknown one was probably meant as: one beside it, one elsewhere, or all there are. */
 function meantByKey(path: readonly PropertyKey[], key: string, raw: unknown): string {
   const pair = /^(\w+):(.+)$/.exec(key);
@@ -108,10 +111,11 @@ function meantByKey(path: readonly PropertyKey[], key: string, raw: unknown): st
   }
   const beside = nearest(key, keysAt(path, raw));
   if (beside !== undefined) return `; did you mean '${beside}'?`;
-  const elsewhere = [...new Set(allKeys(runConfigSchema).filter((one) => isSameKey(key, one.split('.').at(-1)!)))];
+  known ??= allKeys(runConfigSchema);
+  const elsewhere = [...new Set(known.filter((one) => isSameKey(key, one.split('.').at(-1)!)))];
   if (elsewhere.length > 0 && elsewhere.length <= 3) return `; did you mean '${elsewhere.join("' or '")}'?`;
-  const known = keysAt(path, raw);
-  return known.length > 0 ? `; known here: ${known.join(', ')}` : '';
+  const here = keysAt(path, raw);
+  return here.length > 0 ? `; known here: ${here.join(', ')}` : '';
 }
 
 /** True for two spellings of a key, or its initials: `learning_rate`, `lr`. */

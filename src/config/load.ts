@@ -1,6 +1,6 @@
 /** Loads configurations: YAML text, overrides from the command line, the schema, and messages a person can act on. */
 
-import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
+import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { printable } from '../console/printable.ts';
 import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
@@ -56,19 +56,32 @@ function parsed(text: string, source: string): ReturnType<typeof parseDocument> 
   });
   const [error] = document.errors;
   let why = error && `${firstLineOf(error.message)} at ${placeOf(lines, error.pos[0])}`;
-  visit(document, {
-    Map(_, { items }) {
-      const seen = new Set<string>();
-      for (const { key } of items) {
-        if (!isScalar(key)) continue;
-        const name = String(key.value);
-        if (seen.has(name)) why ??= `Map keys must be unique at ${placeOf(lines, key.range?.[0] ?? 0)}`;
-        seen.add(name);
-      }
-    },
-  });
+  const twice = why === undefined ? repeatedKey(document.contents) : undefined;
+  if (twice !== undefined) why = `Map keys must be unique at ${placeOf(lines, twice)}`;
   if (why !== undefined) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${why}`);
   return document;
+}
+
+/** Offset of the first key that its map has twice, at any depth; undefined where there is none. */
+function repeatedKey(node: unknown): number | undefined {
+  if (isMap(node)) {
+    const seen = new Set<string>();
+    for (const { key, value } of node.items) {
+      if (isScalar(key)) {
+        const name = String(key.value);
+        if (seen.has(name)) return key.range?.[0] ?? 0;
+        seen.add(name);
+      }
+      const inner = (isScalar(key) ? undefined : repeatedKey(key)) ?? repeatedKey(value);
+      if (inner !== undefined) return inner;
+    }
+  } else if (isSeq(node)) {
+    for (const item of node.items) {
+      const inner = repeatedKey(item);
+      if (inner !== undefined) return inner;
+    }
+  }
+  return undefined;
 }
 
 function placeOf(lines: LineCounter, offset: number): string {

@@ -34,9 +34,12 @@ export function withUnionDefaults(schema: unknown, raw: unknown): unknown {
 /** A schema around another that says what absence means. */
 type Wrapper = z.ZodDefault | z.ZodPrefault | z.ZodOptional | z.ZodExactOptional;
 
+/** Types of a `Wrapper`. */
+const WRAPPERS: ReadonlySet<string> = new Set(['default', 'prefault', 'optional']);
+
 /** True for a schema that only says what absence means. */
 export function isWrapper(schema: unknown): schema is Wrapper {
-  return [z.ZodDefault, z.ZodPrefault, z.ZodOptional, z.ZodExactOptional].some((kind) => schema instanceof kind);
+  return schema instanceof z.ZodType && WRAPPERS.has(schema.def.type);
 }
 
 /** The value that marks a variant of a union. */

@@ -21,8 +21,10 @@ export function readSecret(name: string): string | undefined {
 /** Text without the values of secret variables and without credentials in URLs. */
 export function redacted(text: string, env: Readonly<Record<string, string | undefined>> = process.env): string {
   let out = text.replace(CREDENTIALS, '://[credentials]@');
-  for (const [name, value] of Object.entries(env)) {
-    if (value === undefined || value.length < SECRET_LENGTH || !(SECRET_NAME.test(name) || read.has(name))) continue;
+  for (const name of Object.keys(env)) {
+    if (!SECRET_NAME.test(name) && !read.has(name)) continue; // before its value, for which the system is asked
+    const value = env[name];
+    if (value === undefined || value.length < SECRET_LENGTH) continue;
     for (const form of formsOf(value)) out = out.replaceAll(form, '[key]');
   }
   return out;

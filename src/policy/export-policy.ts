@@ -10,7 +10,8 @@ import type { LoraConfig } from '../model/config.ts';
 import { writeAdapter } from '../pretrained/adapter.ts';
 import { openModel } from '../pretrained/folder.ts';
 import { writeMerged, writeTrained } from '../pretrained/merge.ts';
-import { loadNewestOf, runStateOf } from '../record/run-checkpoint.ts';
+import { loadNewestOf } from '../record/run-checkpoint.ts';
+import { runStateOf } from '../record/run-state.ts';
 
 export interface ExportedPolicy {
   readonly update: number;

@@ -14,7 +14,7 @@ import type { ChatReading } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import { type Identity, runStateOf } from '../record/run-checkpoint.ts';
+import { type Identity, runStateOf } from '../record/run-state.ts';
 import type { PolicySetup } from './setup.ts';
 
 /**

@@ -10,7 +10,7 @@ import type { ChatReading } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import { type Identity, type RunState, runStateOf } from '../record/run-checkpoint.ts';
+import { type Identity, type RunState, runStateOf } from '../record/run-state.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
 
 /** Setup of a policy that is not opened yet: its facts and weights alone. */

@@ -2,19 +2,19 @@
  * Schema of the state that a run's checkpoint keeps beside its tensors. Hashes prove that the bytes are those that were
  * written; this proves that they are the state of a run: a checkpoint that fails it is passed over like a damaged one.
  *
- * It holds for the plain JSON of `RunState` (run-checkpoint.ts). Its `rollout` part is the scheduler's
+ * It holds for the plain JSON of `RunState` (run-state.ts). Its `rollout` part is the scheduler's
  * (`SchedulerState`), `horizon` the schedule's; both are `null` where weights were trained without a run (sft, dpo).
  */
 import { z } from 'zod';
 import { depth, positions, width } from '../config/ranges.ts';
 import { LongplayError, messageOf } from '../core/errors.ts';
 import { type Accounting, FAILURE_CAUSES, type FailureCause, unaccounted } from '../core/failure.ts';
+import { firstNotFinite } from '../learner/finite.ts';
 import { checkModelConfig, type ModelConfig } from '../model/config.ts';
 import { parameterSpecs } from '../model/parameters.ts';
 import type { CheckpointContent } from './checkpoint.ts';
+import { RUN_STATE_FORMAT } from './run-state.ts';
 import { firstIssue, taskSchema, trajectorySchema, turnsSchema } from './trajectory-schema.ts';
-
-export const RUN_STATE_FORMAT = 2;
 
 const count = z.int().min(0);
 /** Numbers of groups and episodes travel as signed 32-bit integers; half of those are left for what the run goes on to. */
@@ -255,7 +255,7 @@ function oddTensors(
       if (tensor.shape.join() !== shape.join() || !(tensor.data instanceof Float32Array)) {
         return `tensor '${prefix}${name}': expected shape [${shape.join(', ')}], got [${tensor.shape.join(', ')}]`;
       }
-      if (!tensor.data.every(Number.isFinite)) return `tensor '${prefix}${name}' holds what is no finite number`;
+      if (firstNotFinite(tensor.data) >= 0) return `tensor '${prefix}${name}' holds what is no finite number`;
     }
   }
   return undefined;

@@ -2,7 +2,7 @@
  * Trace store: many episodes, opened fast and read one at a time. The index files list the episodes and their places;
  * turns are read only when asked for. Follows a run that is still writing.
  */
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { messageOf, UserError } from '../core/errors.ts';
 import { LONGEST_LINE, wholeLines } from './lines.ts';
@@ -221,9 +221,8 @@ function readSpan(path: string, { offset, length }: Span): string {
     throw new UserError('BAD_TRACE', `cannot read the episode: ${messageOf(thrown)}; its trace was removed meanwhile`);
   }
   try {
-    const bytes = Buffer.alloc(length);
-    readSync(fd, bytes, 0, length, offset);
-    return bytes.toString('utf8');
+    const bytes = Buffer.allocUnsafe(length);
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, length, offset));
   } finally {
     closeSync(fd);
   }
@@ -235,7 +234,9 @@ const CHUNK = 4 * 1024 * 1024;
 function* newText(path: string, from: number): Generator<{ readonly text: string; readonly bytes: number }> {
   const fd = openSync(path, 'r');
   try {
-    const chunk = Buffer.alloc(CHUNK); // an index line is far shorter
+    const left = fstatSync(fd).size - from;
+    if (left <= 0) return;
+    const chunk = Buffer.allocUnsafe(Math.min(CHUNK, left)); // an index line is far shorter
     for (let at = from; ; ) {
       const got = readSync(fd, chunk, 0, chunk.length, at);
       const bytes = chunk.subarray(0, got).lastIndexOf(10) + 1;

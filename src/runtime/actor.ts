@@ -80,7 +80,7 @@ export interface Context<M extends Message> {
   /** Random generator of this actor, from the system's seed, the path and the incarnation. */
   readonly rng: Rng;
   /** System for spawning: its actors become children (`<path>/<name>`) and end with this incarnation. */
-  readonly system: ActorSystem;
+  readonly system: ScopedSystem;
   /** Sends `message` to this actor in `ms`, past a full mailbox too. @returns cancels it */
   after(ms: number, message: M): () => void;
   /** Sleeps for `ms`. A handler that waits must wait by this, so that serial mode knows of it. */
@@ -207,11 +207,10 @@ export type SystemEvent =
   | { readonly type: 'dropped'; readonly path: string; readonly message: string }
   | { readonly type: 'fatal'; readonly path: string; readonly error: Error };
 
-export interface ActorSystem {
+/** Actor system as those inside it see it, in whatever thread. */
+export interface ScopedSystem {
   readonly mode: 'async' | 'serial';
   readonly clock: Clock;
-  /** Events: lifecycle, dead letters, restarts. Hot and lossy: late subscribers miss earlier ones. */
-  readonly inspect$: Observable<SystemEvent>;
   /** Counts of events, by type. */
   readonly counts: Readonly<Record<SystemEvent['type'], number>>;
   /** End of the system: resolves after `stop()`, rejects with the fatal error that ended it. */
@@ -255,4 +254,10 @@ export interface ActorSystem {
    * resumed run goes on like one that was never stopped. Nothing in async mode.
    */
   reorder(label: number): void;
+}
+
+/** Actor system as the main thread has it. */
+export interface ActorSystem extends ScopedSystem {
+  /** Events of all threads: lifecycle, dead letters, restarts. Hot and lossy: late subscribers miss earlier ones. */
+  readonly inspect$: Observable<SystemEvent>;
 }

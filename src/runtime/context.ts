@@ -1,6 +1,6 @@
 /** Context of an incarnation: everything it may do, as one object. */
 import { Rng, seedFrom } from '../core/rng.ts';
-import type { ActorSystem, Context, Message } from './actor.ts';
+import type { Context, Message, ScopedSystem } from './actor.ts';
 import type { ActorCell } from './cell.ts';
 import { recordError } from './envelope.ts';
 import type { SystemPort } from './port.ts';
@@ -20,7 +20,7 @@ export function actorContext<M extends Message>(
   cell: ActorCell,
   incarnation: number,
   life: Life,
-  children: ActorSystem,
+  children: ScopedSystem,
 ): Context<M> {
   const { path } = cell;
   const { clock, dispatcher } = port;

@@ -1,5 +1,4 @@
 /** Kernel of a system in one thread: events, asks, watches and routes, as its actors see them. It spawns nothing. */
-import { Subject } from 'rxjs';
 import type { Clock } from '../core/clock.ts';
 import type { ActorRef, AskOptions, Down, Message, ReplyTo, StopReason, SystemEvent } from './actor.ts';
 import { AskTable } from './ask.ts';
@@ -15,6 +14,8 @@ import type { ThreadSide } from './wire.ts';
 export interface KernelOptions extends Pick<SystemPort, 'clock' | 'seed' | 'dispatcher' | 'record' | 'replay'> {
   /** Undefined in the main thread. */
   readonly thread: ThreadSide | undefined;
+  /** Called with every event of this thread, after it was counted. */
+  readonly onEvent: (event: SystemEvent) => void;
   /** Called once, with the error that must end the run. */
   readonly onFatal: (error: Error) => void;
 }
@@ -25,7 +26,6 @@ export class Kernel implements SystemPort {
   readonly dispatcher: Dispatcher;
   readonly record: OrderSink | undefined;
   readonly replay: OrderPlayer | undefined;
-  readonly inspect$ = new Subject<SystemEvent>();
   readonly counts: Record<SystemEvent['type'], number> = {
     started: 0,
     stopped: 0,
@@ -38,18 +38,20 @@ export class Kernel implements SystemPort {
   };
   readonly router: Router;
   readonly thread: ThreadSide | undefined;
+  readonly #onEvent: (event: SystemEvent) => void;
   readonly #onFatal: (error: Error) => void;
   readonly #asks: AskTable;
   #over = false;
   readonly #watchers = new Map<string, Set<(down: Down) => void>>();
 
-  constructor({ clock, seed, dispatcher, record, replay, thread, onFatal }: KernelOptions) {
+  constructor({ clock, seed, dispatcher, record, replay, thread, onEvent, onFatal }: KernelOptions) {
     this.clock = clock;
     this.seed = seed;
     this.dispatcher = dispatcher;
     this.record = record;
     this.replay = replay;
     this.thread = thread;
+    this.#onEvent = onEvent;
     this.#onFatal = onFatal;
     this.#asks = new AskTable(clock);
     this.router = new Router(this, this.#asks, thread);
@@ -57,7 +59,7 @@ export class Kernel implements SystemPort {
 
   emit(event: SystemEvent): void {
     this.counts[event.type]++;
-    this.inspect$.next(event);
+    this.#onEvent(event);
     this.thread?.uplink.post(['event', plainEvent(event)]);
   }
 

@@ -1,5 +1,5 @@
 /** An incarnation in this thread: calls the behavior's handlers, one at a time. */
-import type { ActorSystem, Behavior, BehaviorFactory, Message, StopReason } from './actor.ts';
+import type { Behavior, BehaviorFactory, Message, ScopedSystem, StopReason } from './actor.ts';
 import type { ActorCell, Executor, Launch } from './cell.ts';
 import { actorContext, type Life } from './context.ts';
 import { type Envelope, toError } from './envelope.ts';
@@ -20,7 +20,7 @@ export interface Parent extends Life {
 export function launchLocal<M extends Message>(
   port: SystemPort,
   factory: BehaviorFactory<M>,
-  scoped: (parent: Parent) => ActorSystem,
+  scoped: (parent: Parent) => ScopedSystem,
 ): Launch {
   return async (cell, incarnation) => {
     const executor = new LocalExecutor<M>(port, cell);

@@ -1,5 +1,4 @@
 /** Actor system of one thread: spawns, supervises and stops actors. What they see of it is the `Kernel`. */
-import type { Observable } from 'rxjs';
 import { type Clock, SimulatedClock, systemClock } from '../core/clock.ts';
 import { LongplayError } from '../core/errors.ts';
 import { Rng, seedFrom } from '../core/rng.ts';
@@ -7,12 +6,12 @@ import type {
   ActorModule,
   ActorRef,
   ActorStats,
-  ActorSystem,
   AskOptions,
   BehaviorFactory,
   Message,
   ModuleSpec,
   ReplyTo,
+  ScopedSystem,
   SpawnOptions,
   StopReason,
   SupervisorOptions,
@@ -45,17 +44,11 @@ export interface SystemOptions {
   readonly replay?: OrderPlayer | undefined;
 }
 
-/** Creates an actor system, which runs at once. */
-export function createSystem(options: SystemOptions): ActorSystem {
-  return new System(options);
-}
-
 const OUTSIDE = '/';
 
-export class System implements ActorSystem {
+export class System implements ScopedSystem {
   readonly mode: 'async' | 'serial';
   readonly clock: Clock;
-  readonly inspect$: Observable<SystemEvent>;
   readonly counts: Readonly<Record<SystemEvent['type'], number>>;
   readonly terminated: Promise<void>;
   readonly kernel: Kernel;
@@ -65,8 +58,11 @@ export class System implements ActorSystem {
   #stopped: Promise<void> | undefined;
   #settleTerminated!: (error?: Error) => void;
 
-  /** @param thread present in a thread other than the main one, whose one actor is started by `spawnRoot` */
-  constructor(options: SystemOptions, thread?: ThreadSide) {
+  /**
+   * @param onEvent called with every event of this thread
+   * @param thread present in a thread other than the main one, whose one actor is started by `spawnRoot`
+   */
+  constructor(options: SystemOptions, onEvent: (event: SystemEvent) => void, thread?: ThreadSide) {
     const { mode, seed = 0, record, replay, supervision = {} } = options;
     const { clock, dispatcher } = timeOf(options, seed);
     this.mode = mode;
@@ -77,8 +73,7 @@ export class System implements ActorSystem {
       this.#stopped ??= this.#stopAll();
       this.#stopped.catch(() => {});
     };
-    this.kernel = new Kernel({ clock, seed, dispatcher, record, replay, thread, onFatal });
-    this.inspect$ = this.kernel.inspect$;
+    this.kernel = new Kernel({ clock, seed, dispatcher, record, replay, thread, onEvent, onFatal });
     this.counts = this.kernel.counts;
     this.#root = this.#supervisorAt(thread?.root ?? OUTSIDE, supervision, (reason) => {
       this.kernel.fatal(OUTSIDE, reason.kind === 'crashed' ? reason.error : new Error(reason.kind));
@@ -220,7 +215,7 @@ export class System implements ActorSystem {
   }
 
   /** The system as one life of an actor sees it: what it spawns becomes its child. */
-  #scoped(parent: Parent): ActorSystem {
+  #scoped(parent: Parent): ScopedSystem {
     const { path } = parent.cell;
     let children: Supervisor | undefined;
     const owned = (options: SpawnOptions): SpawnOptions => {
@@ -230,7 +225,6 @@ export class System implements ActorSystem {
     return {
       mode: this.mode,
       clock: this.clock,
-      inspect$: this.inspect$,
       counts: this.counts,
       terminated: this.terminated,
       spawn: (name, factory, options = {}) => this.#spawnAt(`${path}/${name}`, factory, owned(options)),

@@ -28,7 +28,8 @@ const outbox = new Outbox(
     outbox.post(['handled', plain, control]);
   },
 );
-const system = new System({ mode: 'async', seed: data.seed }, { root: data.path, uplink: outbox });
+// The main thread is told the events over the uplink; nobody here listens to them.
+const system = new System({ mode: 'async', seed: data.seed }, () => {}, { root: data.path, uplink: outbox });
 
 let root: ActorCell | undefined;
 

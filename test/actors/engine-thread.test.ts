@@ -6,7 +6,7 @@ import type { Acted } from '../../src/policy/policy.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { unpackActed } from '../../src/policy/turn-batch.ts';
 import type { ActorSystem, SystemEvent } from '../../src/runtime/actor.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
 import type { ExitingCommand } from '../support/exiting-inference-actor.ts';

@@ -19,7 +19,7 @@ import { Journal, type JournalEntry, readJournal } from '../../src/record/journa
 import type { RunStatus } from '../../src/record/run-status.ts';
 import { NO_TIME } from '../../src/record/slot-time.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { create } from '../../src/schedule/horizon-schedule.ts';
 import { inFolder } from '../support/toy-run.ts';
 import { trajectory } from '../support/trajectories.ts';

@@ -126,8 +126,11 @@ const MAX_LINE = 20_000;
 const UPDATES = TASKS / 4 + 1;
 /** Worlds at a time: a world mostly waits for deadlines. */
 const LANES = 4;
-/** Deadlines, milliseconds of the host's own time: what is honest takes 30 at most. */
-const [STEP_MS, OPEN_MS] = LONG ? [1200, 2400] : [500, 1000];
+/**
+ * Deadlines, milliseconds of the host's own time: what is honest takes 30 at most. A fault that spins takes a processor for
+ * so long, so that these decide what a campaign costs.
+ */
+const [STEP_MS, OPEN_MS] = [500, 1000];
 /** Episodes of a task at a time: each is struck, and ends a host where there is one, so that the short form has one there. */
 function groupSize(isolation: Isolation): number {
   return LONG || isolation === 'inline' ? 2 : 1;

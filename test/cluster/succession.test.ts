@@ -6,7 +6,7 @@ import { decodeAnnouncement } from '../../src/cluster/identity.ts';
 import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { chaosIdentity } from '../support/chaos-identity.ts';
 import { smallConfig } from '../support/small-run.ts';
 

@@ -17,7 +17,8 @@ import { readAdapter } from '../../src/pretrained/adapter.ts';
 import { frozen } from '../../src/pretrained/base.ts';
 import { openModel, openText, type PretrainedModel } from '../../src/pretrained/folder.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
-import { loadNewestOf, runStateOf } from '../../src/record/run-checkpoint.ts';
+import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
+import { runStateOf } from '../../src/record/run-state.ts';
 import { readRunConfig } from '../../src/run/run-folder.ts';
 import { makePolicyRun } from '../support/policy-run.ts';
 

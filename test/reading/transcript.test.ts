@@ -214,6 +214,9 @@ describe('a transcript', () => {
   it('shares the prompt of equal openings, and its members stay together in training', () => {
     const codec = new ViewCodec(append);
     expect(codec.open(opening).prompt).toBe(codec.open({ ...opening }).prompt);
+    // What a client makes up may be long: 256 of those would be gigabytes.
+    const wordy = { ...opening, observation: `${opening.observation}\n${'again '.repeat(4000)}` };
+    expect(codec.open(wordy).prompt).not.toBe(codec.open({ ...wordy }).prompt);
     const trajectory = live(codec, [{ observation: 'left', action: 'left', partial: false, sampled: null }]);
     const [unit, ...others] = trainUnits(new ViewCodec(append), [trajectory, { ...trajectory, episode: 1 }], 0);
     expect([others.length, unit!.length, unit![0]!.members.length]).toEqual([0, 1, 2]);

@@ -4,11 +4,12 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { BehaviorFactory, ReplyTo, Strategy } from '../../src/runtime/actor.ts';
+import type { ActorSystem, BehaviorFactory, ReplyTo, Strategy } from '../../src/runtime/actor.ts';
 import type { ActorCell, Executor } from '../../src/runtime/cell.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import type { Envelope } from '../../src/runtime/envelope.ts';
 import { affected } from '../../src/runtime/supervision.ts';
-import { createSystem, type System } from '../../src/runtime/system.ts';
+import type { System } from '../../src/runtime/system.ts';
 
 const runs = process.env.LONGPLAY_LONG === '1' ? 3000 : 150;
 const TARGETS = 2;
@@ -42,7 +43,8 @@ interface Seen {
 
 async function play(seed: number, programs: readonly (readonly Op[])[], sabotage?: Sabotage): Promise<Seen> {
   const backoff = { minMs: 1, maxMs: 2, jitter: 0.5 };
-  const system = createSystem({ mode: 'serial', seed, supervision: { intensity: 1000, backoff } }) as System;
+  const system = createSystem({ mode: 'serial', seed, supervision: { intensity: 1000, backoff } }) as ActorSystem &
+    System;
   const begun: string[][] = Array.from({ length: TARGETS }, () => []);
   const asks: { ms: number; how: string }[] = [];
   for (let target = 0; target < TARGETS; target++) {

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { ActorRef, ActorSystem, ReplyTo, SpawnOptions, SystemEvent } from '../../src/runtime/actor.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import type { CounterInit, CounterMessage, CounterState } from '../support/counter-actor.ts';
 
 export const counterUrl = new URL('../support/counter-actor.ts', import.meta.url);

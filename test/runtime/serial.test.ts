@@ -1,7 +1,7 @@
 import { setTimeout as realTime } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { BehaviorFactory, ReplyTo } from '../../src/runtime/actor.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 
 type Chat = { readonly type: 'say'; readonly n: number } | { readonly type: 'work'; readonly real: boolean };
 

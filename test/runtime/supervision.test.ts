@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { LongplayError, UserError } from '../../src/core/errors.ts';
 import type { ActorSystem, BehaviorFactory, Strategy } from '../../src/runtime/actor.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { admitRestart, affected, backoffMs, isHopeless, wantsRestart } from '../../src/runtime/supervision.ts';
-import { createSystem } from '../../src/runtime/system.ts';
 
 type Fragile = { readonly type: 'break' } | { readonly type: 'mistake' } | { readonly type: 'hang' };
 

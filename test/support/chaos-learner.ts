@@ -14,7 +14,7 @@ import { ClusterWatch } from '../../src/cluster/watch.ts';
 import { digestOf } from '../../src/learner/weights-file.ts';
 import { digestsOf, Journal, type JournalEntry, readJournal } from '../../src/record/journal.ts';
 import { encodeSafetensors } from '../../src/record/safetensors.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { CHAOS_LEASE_MS, chaosIdentity } from './chaos-identity.ts';
 import { Books, hashOf, SIZE, VOCABULARY } from './cluster-books.ts';
 import { smallConfig } from './small-run.ts';

@@ -4,7 +4,7 @@ import { loadRunConfig } from '../../src/config/load.ts';
 import { setUpPolicy } from '../../src/policy/setup.ts';
 import { worldPrompt } from '../../src/prompts/world-prompt.ts';
 import { saveCheckpoint } from '../../src/record/checkpoint.ts';
-import { checkpointContent } from '../../src/record/run-checkpoint.ts';
+import { checkpointContent } from '../../src/record/run-state.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { localUrl } from '../../src/runtime/thread.ts';

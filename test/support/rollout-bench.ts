@@ -16,7 +16,7 @@ import { type Failure, unaccounted } from '../../src/core/failure.ts';
 import type { Group } from '../../src/core/trajectory.ts';
 import type { RunStatus } from '../../src/record/run-status.ts';
 import type { ActorSystem, BehaviorFactory } from '../../src/runtime/actor.ts';
-import { createSystem } from '../../src/runtime/system.ts';
+import { createSystem } from '../../src/runtime/create-system.ts';
 import { create } from '../../src/schedule/horizon-schedule.ts';
 
 type LearnerMessage = { readonly type: 'group'; readonly group: Group } | { readonly type: 'work' };
