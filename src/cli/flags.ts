@@ -6,7 +6,8 @@ import { findCredentials } from '../cluster/credentials.ts';
 import { nearest } from '../config/nearest.ts';
 import { MAX_MS } from '../config/ranges.ts';
 import type { EnvOptions } from '../core/env.ts';
-import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
+import { messageOf, UserError } from '../core/errors.ts';
+import { firstLineOf } from '../core/first-line.ts';
 import type { EnvHosts } from '../run/env-hosts.ts';
 
 /** Upper bounds of flags, far above what is of use and below what breaks (as src/config/ranges.ts for configurations). */

@@ -5,7 +5,8 @@
  * - Parts are numbered: one that is missing is seen when the next one comes.
  * - Both ends say once a second that they are there; silence of five seconds is a death. Own seconds are counted, so an end that was
  *   blocked itself accuses nobody.
- * - At most a window of bytes is under way: an end that does not read holds the other one back, and nobody's memory fills.
+ * - At most a window of bytes is under way: an end that does not read holds the other one back, and nobody's memory fills. What was read
+ *   is said as a sum, and again with every sign of life, so that it does not matter which of these words are lost.
  */
 import { Duplex } from 'node:stream';
 import type { Clock } from '../core/clock.ts';
@@ -65,9 +66,12 @@ export class Channel {
   /** Bytes sent that were not taken yet; rest of a write that waits for them. */
   #underWay = 0;
   #rest: { readonly bytes: Uint8Array; readonly done: () => void } | undefined;
-  /** Bytes heard and not read, and bytes read of which the other end does not know. */
+  /** Bytes that the other end has taken in all, modulo 2³². */
+  #taken = 0;
+  /** Bytes heard and not read, bytes read of which the other end was not told, and all that it was told of, modulo 2³². */
   #unread = 0;
   #read = 0;
+  #told = 0;
   /** Signs of one's own since anything was heard. */
   #silent = 0;
   #heardAt: number;
@@ -149,6 +153,8 @@ export class Channel {
       return;
     }
     this.sign();
+    // Again: a word of this that was lost on the way would leave the other end waiting for room, for ever.
+    if (this.#told + this.#read > 0) this.#sayTaken();
     this.#cancel = this.#of.clock.after(SIGN_MS, () => this.#beat());
   }
 
@@ -167,10 +173,15 @@ export class Channel {
   #wasRead(): void {
     this.#read += this.#unread;
     this.#unread = 0;
-    if (this.#read < WINDOW_BYTES / 4 || this.#over) return;
-    const content = Buffer.alloc(4);
-    content.writeUInt32LE(this.#read, 0);
+    if (this.#read >= WINDOW_BYTES / 4 && !this.#over) this.#sayTaken();
+  }
+
+  /** Says how much was read in all: what was said before need not have been heard. */
+  #sayTaken(): void {
+    this.#told = (this.#told + this.#read) % NUMBERS;
     this.#read = 0;
+    const content = Buffer.alloc(4);
+    content.writeUInt32LE(this.#told, 0);
     this.#say(TAKEN, content);
   }
 
@@ -179,7 +190,9 @@ export class Channel {
       this.#lose('the other end sent something that is no message');
       return;
     }
-    this.#underWay -= numberOf(message);
+    const taken = numberOf(message);
+    this.#underWay -= (taken - this.#taken + NUMBERS) % NUMBERS;
+    this.#taken = taken;
     if (this.#underWay < 0) {
       this.#lose('the other end has read more than was sent');
       return;

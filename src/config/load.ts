@@ -3,8 +3,9 @@
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
 import { printable } from '../console/printable.ts';
-import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
+import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
+import { firstLineOf } from '../core/first-line.ts';
 import { describe, explain, mistakesOf, repeated } from './explain.ts';
 import { withPresentNames } from './present-names.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';

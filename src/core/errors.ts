@@ -72,11 +72,6 @@ export class ShapeError extends LongplayError {
 /** UTF-16 units of a message that `messageOf` keeps. */
 const MESSAGE_CHARS = 4000;
 
-/** First line of a text, however its lines end: what is quoted in a message of one line. */
-export function firstLineOf(text: string): string {
-  return text.split(/[\n\r\u2028\u2029]/, 1)[0]!;
-}
-
 /**
  * Message of anything that was thrown, at most 4000 characters, without secrets of this process. A value that cannot be made a text (no prototype, a
  * `message` that throws) is named by its kind; this function never throws.

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
-import { firstLineOf, messageOf, UserError } from '../core/errors.ts';
+import { messageOf, UserError } from '../core/errors.ts';
+import { firstLineOf } from '../core/first-line.ts';
 import type { Engine, EngineName, EngineOptions } from './engine.ts';
 
 /** Commands that install an engine that is not there. */

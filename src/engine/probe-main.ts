@@ -1,5 +1,6 @@
 /** Process of a probe (probe.ts): computes one number on the device named by its argument, or says why it cannot. */
-import { firstLineOf, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
+import { firstLineOf } from '../core/first-line.ts';
 import type { EngineDevice } from './engine.ts';
 import { tryDevice } from './onnxruntime-node.ts';
 import type { Probed } from './probe.ts';

@@ -3,7 +3,8 @@
  * ONNX engines run the same programs several times as fast on a cpu.
  */
 import type { Tensor as TfTensor } from '@tensorflow/tfjs-core';
-import { firstLineOf, LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { LongplayError, messageOf, UserError } from '../core/errors.ts';
+import { firstLineOf } from '../core/first-line.ts';
 import { fixedAttrs, readFixed } from '../tensor/fixed.ts';
 import type { Graph } from '../tensor/graph.ts';
 import { evaluate } from '../tensor/shape.ts';

@@ -125,7 +125,11 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ],
   ['wrong type', () => train('stop={updates:10}'), /a space belongs after the colon: 'updates: 10'/],
   ['misspelt', () => train('learner.gamma=0.9'), /did you mean 'learner\.estimator\.gamma'\?/],
-  ['misspelt', () => train('lr=0.001'), /unknown key 'lr'; did you mean 'learner\.learningRate'\?/],
+  [
+    'misspelt',
+    () => train('lr=0.001'),
+    /unknown key 'lr'; did you mean 'learner\.learningRate' or 'engine\.learnerReplicas'\?/,
+  ],
   ['misspelt', () => train('learner.estimator={type: rloo}'), /'learner\.estimator\.type'; did you mean 'algorithm'\?/],
   ['misspelt', () => train('temperature=1'), /unknown key 'temperature'; known here: seed, env, tasks/],
   [

@@ -275,10 +275,12 @@ describe('on a terminal', () => {
         await until(kept('learning-120x40'));
         run('resize-window', '-x', '80', '-y', '24');
         await until(kept('learning-80x24'));
-        expect(run('display', '-p', '#{cursor_flag} #{alternate_on}').trim()).toBe('0 1');
+        const flags = () => run('display', '-p', '#{cursor_flag} #{alternate_on}').trim();
+        expect(flags()).toBe('0 1');
         run('send-keys', 'C-c');
+        for (let i = 0; i < 100 && flags() === '0 1'; i++) await sleep(100);
+        expect(flags()).toBe('1 0');
         for (let i = 0; i < 100 && !screen().includes('left'); i++) await sleep(100);
-        expect(run('display', '-p', '#{cursor_flag} #{alternate_on}').trim()).toBe('1 0');
         expect(screen()).toMatch(/update=160 /);
       } finally {
         run('kill-server');

@@ -153,7 +153,9 @@ describe('the list of actions', () => {
   });
 
   it('asks for an answer in a stage of its own where the objective asks something', async () => {
-    const { session } = await browse(SHOP);
+    const page = await browse(SHOP);
+    const { session } = page;
+    await page.say('click [<link Kitchen>]');
     expect(session.actions()).toContain('answer');
     expect(session.actions().some((text) => text.startsWith('stop'))).toBe(false);
     expect(await session.step('answer')).toMatchObject({ kind: 'mid', partial: true, reward: 0 });
@@ -176,16 +178,27 @@ describe('the list of actions', () => {
     const index = Array.from({ length: 109 }, (_, i) => i).find((i) =>
       /^Add /.test(drawTask({ index: i, seed: 0 }).instance.intent),
     )!;
-    const { session } = await browse(index);
+    const page = await browse(index);
+    const { session } = page;
+    await page.say('click [<link Kitchen>]');
     expect(session.actions()).toContain('stop []');
     expect(session.actions()).not.toContain('answer');
   });
 
-  it('of an opened select has its options, and the select itself to close it', async () => {
+  it('has an end under "more" on the page where one began', async () => {
+    const { session } = await browse(SHOP);
+    expect(session.actions()).not.toContain('answer');
+    await session.step('more');
+    expect(session.actions()).toContain('answer');
+  });
+
+  it('of an opened select has its options, and under "more" the select itself to close it', async () => {
     const page = await browse(SHOP);
     await page.say('click [<link Kitchen>]', 'click [<combobox Sort by>]');
-    const clicks = page.session.actions().filter((text) => text.startsWith('click'));
-    expect(clicks).toHaveLength(6);
+    const clicks = () => page.session.actions().filter((text) => text.startsWith('click'));
+    expect(clicks()).toHaveLength(5);
+    await page.session.step('more');
+    expect(clicks()).toEqual([`click [${page.id('combobox', 'Sort by')}]`]);
   });
 
   it('scrolls only where there is more to see', async () => {
