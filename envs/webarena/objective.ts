@@ -13,7 +13,8 @@ export interface Slot {
   readonly isOrder: boolean;
 }
 
-const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
+/** Pattern of a slot: a text in quotes, or a number. */
+export const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
 const ARTICLES = new Set(['the', 'a', 'an', 'my', 'your', 'its']);
 /** Words that say little by themselves: the one before them counts too. */
 const BRIDGES = new Set(['to', 'on']);

@@ -16,7 +16,7 @@ import type { First } from '../../src/core/env.ts';
 import { append } from '../../src/core/extremes.ts';
 import type { Rendered, SeenTurn, WindowView } from '../../src/core/view.ts';
 import { readTurn } from './describe.ts';
-import { isCalled, type Slot, slotsOf, stem } from './objective.ts';
+import { isCalled, SLOT, type Slot, slotsOf, stem } from './objective.ts';
 
 /** Actions of the past that are shown, fields of a page, words of a name, rows that are told apart. */
 const REMEMBERED = 4;
@@ -121,9 +121,6 @@ function read(objective: string, page: string): Reading {
   recent.set(key, reading);
   return reading;
 }
-
-/** Slots of an objective's text: quotes and numbers. */
-const SLOT = /"([^"]+)"|\b\d+(?:[-.:]\d+)*\b/g;
 
 /** An objective in words, its slots as `q1`, `q2`, … */
 function sayObjective(objective: string, slots: readonly string[]): string[] {

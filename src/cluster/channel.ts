@@ -154,7 +154,7 @@ export class Channel {
     }
     this.sign();
     // Again: a word of this that was lost on the way would leave the other end waiting for room, for ever.
-    if (this.#told + this.#read > 0) this.#sayTaken();
+    this.#sayTaken();
     this.#cancel = this.#of.clock.after(SIGN_MS, () => this.#beat());
   }
 

@@ -69,29 +69,7 @@ const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) =>
   batchWait: (config, cores) => batchWait(config, cores),
   prefill: (config, cores) => moreInference(config, cores, 'prompts are read slowly'),
   decode: (config, cores) => moreInference(config, cores, 'calls are slow'),
-  learner: ({ learner: { maxLag, epochs, maxTokens }, engine }, cores) =>
-    maxTokens !== undefined && engine.learnerReplicas < cores
-      ? {
-          key: 'engine.learnerReplicas',
-          from: engine.learnerReplicas,
-          to: engine.learnerReplicas + 1,
-          why: 'slots are empty until the learner is through',
-        }
-      : engine.learnerThreads < cores - engine.inferenceThreads
-        ? {
-            key: 'engine.learnerThreads',
-            from: engine.learnerThreads,
-            to: engine.learnerThreads + 1,
-            why: 'slots are empty until the learner is through',
-          }
-        : epochs > 1
-          ? { key: 'learner.epochs', from: epochs, to: epochs - 1, why: 'slots are empty until the learner is through' }
-          : {
-              key: 'learner.maxLag',
-              from: maxLag,
-              to: maxLag + 1,
-              why: 'slots are empty until the learner is through',
-            },
+  learner: fasterLearner,
   group: ({ rollout: { concurrentGroups } }) => ({
     key: 'rollout.concurrentGroups',
     from: concurrentGroups,
@@ -105,6 +83,20 @@ const KNOBS: Readonly<Record<TimePart, (config: ConsoleConfig, cores: number) =>
     why: 'more episodes share each message',
   }),
 };
+
+function fasterLearner({ learner: { maxLag, epochs, maxTokens }, engine }: ConsoleConfig, cores: number): Advice {
+  const { learnerReplicas, learnerThreads, inferenceThreads } = engine;
+  const why = 'slots are empty until the learner is through';
+  if (maxTokens !== undefined && learnerReplicas < cores) {
+    return { key: 'engine.learnerReplicas', from: learnerReplicas, to: learnerReplicas + 1, why };
+  }
+  if (learnerThreads < cores - inferenceThreads) {
+    return { key: 'engine.learnerThreads', from: learnerThreads, to: learnerThreads + 1, why };
+  }
+  return epochs > 1
+    ? { key: 'learner.epochs', from: epochs, to: epochs - 1, why }
+    : { key: 'learner.maxLag', from: maxLag, to: maxLag + 1, why };
+}
 
 function batchWait({ rollout, engine }: ConsoleConfig, cores: number): Advice | undefined {
   const { maxBatch, concurrentGroups, groupSize, maxWaitMs } = rollout;

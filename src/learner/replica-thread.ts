@@ -4,7 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import { openEngine } from '../engine/open.ts';
 import { gradientGraph } from '../model/programs.ts';
-import type { ReplicaCommand, ReplicaEvent, ReplicaProgram } from './replica.ts';
+import type { ReplicaCommand, ReplicaEvent, ReplicaProgram, ReplicaReady } from './replica.ts';
 
 const { engine: engineOptions, model, options } = workerData as ReplicaProgram;
 const port = parentPort!;
@@ -19,7 +19,8 @@ let last: Promise<void> = Promise.resolve();
 port.on('message', (command: ReplicaCommand) => {
   last = last.then(() => obey(command));
 });
-say({ type: 'ready', inputs: program.inputs.map(({ name }) => name) });
+const ready: ReplicaReady = { inputs: program.inputs.map(({ name }) => name) };
+port.postMessage(ready);
 
 async function obey(command: ReplicaCommand): Promise<void> {
   if (command.type === 'hold') {

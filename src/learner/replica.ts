@@ -23,9 +23,13 @@ export type ReplicaCommand =
   | { readonly type: 'hold' | 'run'; readonly feeds: Readonly<Record<string, HostTensor>> }
   | { readonly type: 'end' };
 
-/** Message from a replica's thread: it is ready, or the outcome of the oldest run that is under way. */
+/** First message from a replica's thread: it is ready, and reads these inputs. */
+export interface ReplicaReady {
+  readonly inputs: readonly string[];
+}
+
+/** Every further message: the outcome of the oldest run that is under way. */
 export type ReplicaEvent =
-  | { readonly type: 'ready'; readonly inputs: readonly string[] }
   | { readonly type: 'ran'; readonly outputs: Readonly<Record<string, HostTensor>> }
   | { readonly type: 'failed'; readonly message: string };
 
@@ -47,7 +51,7 @@ export class Replica {
     worker.on('message', (event: ReplicaEvent) => {
       const run = this.#running.shift();
       if (event.type === 'ran') run?.resolve(event.outputs);
-      else if (event.type === 'failed') run?.reject(new LongplayError('ENGINE_FAILED', event.message));
+      else run?.reject(new LongplayError('ENGINE_FAILED', event.message));
     });
     worker.on('error', (error) => this.#end(error));
     worker.on('exit', () => this.#end(new LongplayError('ENGINE_FAILED', 'a replica of the learner has ended')));
@@ -63,15 +67,12 @@ export class Replica {
       name: 'learner replica',
       execArgv: [],
     });
-    let event: ReplicaEvent;
     try {
-      [event] = (await once(worker, 'message')) as [ReplicaEvent];
+      const [{ inputs }] = (await once(worker, 'message')) as [ReplicaReady];
+      return new Replica(worker, inputs);
     } catch (error) {
       throw new LongplayError('ENGINE_FAILED', `a replica of the learner: ${messageOf(error)}`, { cause: error });
     }
-    if (event.type === 'ready') return new Replica(worker, event.inputs);
-    const message = event.type === 'failed' ? event.message : 'ran before it was asked';
-    throw new LongplayError('ENGINE_FAILED', `a replica of the learner: ${message}`);
   }
 
   /** Holds feeds for all runs that follow, such as weights: they are sent once instead of with every run. */
