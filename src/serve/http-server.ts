@@ -201,7 +201,11 @@ class Front {
       return;
     }
     connection.ahead.push(() => this.#answer(request, response, connection));
-    if (connection.ahead.length >= MAX_AHEAD) request.socket.pause();
+    if (connection.ahead.length < MAX_AHEAD) return;
+    // Node reads on where the request ends, which is after this.
+    setImmediate(() => {
+      if (connection.ahead.length >= MAX_AHEAD) request.socket.pause();
+    });
   }
 
   /** Hands a connection over to a WebSocket; it counts as one with a request under way until it closes. */
