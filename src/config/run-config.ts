@@ -173,6 +173,15 @@ const kl = z.strictObject({
     .default({ type: 'fixed', coefficient: 0.001 }),
 });
 
+const selfImitation = z.strictObject({
+  /** Remembered episodes that an update trains on besides its groups. */
+  episodes: held.default(8),
+  /** Episodes remembered, the best of each task; the one that surprised least goes first. */
+  capacity: held.default(256),
+  /** Factor on what an episode earned beyond the critic's expectation. */
+  weight: rateFrom0.default(1),
+});
+
 const history = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full') }),
   z.strictObject({
@@ -454,6 +463,8 @@ export const runConfigSchema = z.strictObject({
     offPolicy: offPolicy.prefault({ type: 'ratio' }),
     /** KL to the weights the run started from; none where absent. */
     kl: kl.exactOptional(),
+    /** Self-imitation: remembered episodes that earned more than the critic expected are trained on again; none where absent. */
+    selfImitation: selfImitation.exactOptional(),
     /** Updates in which something was not finite. */
     breaker: section({
       /** Updates in a row that were taken back after which the weights of the last good checkpoint are restored. */

@@ -7,6 +7,7 @@ import type { LossCoefficients } from '../model/loss.ts';
 import { type AdamWConfig, defaultAdamW, type LearningRate } from '../model/optimizer.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
+import type { SelfImitation } from './self-imitation.ts';
 
 /**
  * Off-policy correction, for decisions made by older weights:
@@ -62,6 +63,8 @@ export interface TrainerOptions {
   readonly foreign?: boolean | undefined;
   /** KL to the reference policy; absent: there is none. */
   readonly kl?: ReferenceKl | undefined;
+  /** Remembered episodes trained on besides; absent: none are. */
+  readonly selfImitation?: SelfImitation | undefined;
   readonly learningRate: LearningRate;
   /** Norm that the gradients are scaled down to, globally. */
   readonly maxGradNorm: number;
@@ -115,6 +118,7 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
     filterGroups: learner.filterGroups,
     offPolicy: learner.offPolicy,
     kl: learner.kl,
+    selfImitation: learner.selfImitation,
     foreign: config.policy.kind === 'server',
     seed,
   };

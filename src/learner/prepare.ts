@@ -12,6 +12,7 @@ import { replay } from '../reading/follow.ts';
 import { type Breakage, firstNotFinite } from './finite.ts';
 import { finalValues, type Measuring, measure } from './measure.ts';
 import type { TrainerOptions } from './options.ts';
+import { type Remembered, surplusOf } from './self-imitation.ts';
 import { type DecisionFeed, decisionsOf, type TrainDecision, type TrainGroup, trainUnits } from './training-batch.ts';
 
 /** Learner at the start of an update. */
@@ -30,8 +31,12 @@ export interface Learning {
 export interface Prepared {
   /** Units that minibatches are made of. */
   readonly units: readonly (readonly TrainGroup[])[];
-  /** Estimates in the order of the groups' trajectories. */
+  /** Estimates in the order of the groups' trajectories, then those of remembered episodes. */
   readonly estimates: readonly Estimate[];
+  /** Number of trajectories that the policy played for this update; what follows them is remembered, and no example to the critic. */
+  readonly played: number;
+  /** Remembered episodes as they measure now. */
+  readonly imitated: readonly Remembered[];
   readonly facts: ReadonlyMap<TrainDecision, DecisionFacts>;
   readonly stats: Readonly<Record<string, number>>;
 }
@@ -71,11 +76,15 @@ export async function extrasOf(learning: Learning, groups: readonly Group[]): Pr
   };
 }
 
-/** Estimates over all groups at once (some estimators whiten over the batch), and measures their decisions. */
+/**
+ * Estimates over all groups at once (some estimators whiten over the batch), and measures their decisions.
+ * @param memory remembered episodes that are trained on besides (self-imitation.ts)
+ */
 export async function prepare(
   learning: Learning,
   groups: readonly Group[],
   extras: ExtrasOf,
+  memory: readonly Remembered[] = [],
 ): Promise<Prepared | { readonly broken: Breakage }> {
   const { options, params, measuring } = learning;
   const { estimator, offPolicy, kl, minibatches } = options;
@@ -121,7 +130,51 @@ export async function prepare(
       { old: old[i]!, reference: reference[i]!, importance: weights ? weights[i]! : 1 },
     ]),
   );
-  return { units, estimates, facts, stats };
+  const played = estimates.length;
+  if (options.selfImitation) Object.assign(stats, { imitatedEpisodes: 0, imitatedSurplus: 0 });
+  const own = { units, estimates, played, imitated: [], facts, stats };
+  return memory.length === 0 ? own : withMemory(learning, own, memory);
+}
+
+/** Prepared groups with remembered episodes: (R − V)₊ is their advantage, the present policy the one that decided. */
+async function withMemory(
+  { options, params, reference, measuring }: Learning,
+  own: Prepared,
+  memory: readonly Remembered[],
+): Promise<Prepared | { readonly broken: Breakage }> {
+  const { codec, estimator, kl, minibatches } = options;
+  const { weight } = options.selfImitation!;
+  const units = memory.flatMap(({ trajectory }, i) => trainUnits(codec, [trajectory], own.played + i));
+  const decisions = decisionsOf(units.flat());
+  const { logprobs, values } = await measure(measuring!, params, units, minibatches);
+  const references = kl ? (await measure(measuring!, reference!, units, minibatches)).logprobs : logprobs;
+  if ([logprobs, values, references].some((list) => firstNotFinite(list) >= 0)) {
+    return { broken: { where: 'measurement', message: 'of a remembered episode under present weights is not finite' } };
+  }
+  const facts = new Map(own.facts);
+  const valuesOf = memory.map((): number[] => []);
+  for (const [i, decision] of decisions.entries()) {
+    facts.set(decision, { old: logprobs[i]!, reference: references[i]!, importance: 1 });
+    if (decision.token === 0) valuesOf[decision.trajectory - own.played]!.push(values[i]!);
+  }
+  const imitated: Remembered[] = [];
+  const estimates = memory.map(({ trajectory }, i): Estimate => {
+    const { columns, returns, surplus, mean } = surplusOf(trajectory, estimator.gamma, valuesOf[i]);
+    const { turns, tokens } = columns;
+    imitated.push({ trajectory, priority: mean });
+    const advantages = surplus.map((one) => weight * one);
+    const trained = Uint8Array.from(surplus, (one) => (one > 0 ? 1 : 0));
+    return { trajectory, turns, advantages, returns, weights: new Float64Array(turns.length), tokens, trained };
+  });
+  const surplus = imitated.reduce((sum, { priority }) => sum + priority, 0) / imitated.length;
+  return {
+    units: [...own.units, ...units],
+    estimates: [...own.estimates, ...estimates],
+    played: own.played,
+    imitated,
+    facts,
+    stats: { ...own.stats, imitatedEpisodes: imitated.length, imitatedSurplus: surplus },
+  };
 }
 
 /**
@@ -131,7 +184,7 @@ export async function prepare(
 export function feedOf(
   { estimator }: TrainerOptions,
   groups: readonly TrainGroup[],
-  { estimates, facts }: Prepared,
+  { estimates, played, facts }: Prepared,
 ): ((decision: TrainDecision) => DecisionFeed) | undefined {
   const decisions = decisionsOf(groups);
   const present = [...new Set(decisions.map(({ trajectory }) => trajectory))];
@@ -141,9 +194,11 @@ export function feedOf(
     estimator.aggregation,
   );
   const rowOf = new Map(present.map((i, n) => [i, weights[n]!]));
-  let trained = 0;
+  let [trained, valued] = [0, 0];
   for (const { trajectory, turn, token } of decisions) {
-    if (token === 0 && estimates[trajectory]!.trained[turn]) trained++;
+    if (token !== 0 || !estimates[trajectory]!.trained[turn]) continue;
+    trained++;
+    if (trajectory < played) valued++;
   }
   if (trained === 0) return undefined;
   return (decision) => {
@@ -159,7 +214,7 @@ export function feedOf(
       weight: rowOf.get(trajectory)![turn]!,
       return: returns[turn]!,
       oldValue: decision.value,
-      valueWeight: token === 0 && mask[turn] ? 1 / trained : 0, // a run has one value, at its first token
+      valueWeight: token === 0 && mask[turn] && trajectory < played ? 1 / valued : 0, // a run has one value, at its first token
     };
   };
 }

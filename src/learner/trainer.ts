@@ -22,6 +22,7 @@ import { type GradientProgram, microBatches, summed } from './micro-batches.ts';
 import type { TrainerOptions } from './options.ts';
 import { type ExtrasOf, extrasOf, feedOf, type Learning, type Prepared, prepare } from './prepare.ts';
 import { openReplicas, type Replica } from './replica.ts';
+import { drawn, plainMemory, type Remembered, remembered, revivedMemory } from './self-imitation.ts';
 import { type DecisionFeed, type TrainDecision, type TrainGroup, tokenCount, trainingFeeds } from './training-batch.ts';
 import { type Moments, optimizerFeeds, readStep, type StepResult, scalars, zeroMoments } from './weights.ts';
 
@@ -43,6 +44,8 @@ export interface TrainerState {
   /** Factor on the learning rate; rollbacks shrink it. */
   readonly rateScale: number;
   readonly kl?: KlControlState;
+  /** Remembered episodes, as plain JSON. */
+  readonly memory?: readonly Remembered[];
 }
 
 export interface UpdateResult {
@@ -80,6 +83,7 @@ export class Trainer {
   #moments: Moments;
   #rateScale: number;
   #kl: KlControlState | undefined;
+  #memory: readonly Remembered[];
 
   private constructor(
     options: TrainerOptions,
@@ -101,6 +105,8 @@ export class Trainer {
     this.#reference = options.kl && (start.reference ?? start.params);
     this.#rateScale = start.state?.rateScale ?? 1;
     this.#kl = options.kl && (start.state?.kl ?? createKlControl(options.kl.control));
+    const kept = options.selfImitation ? (start.state?.memory ?? []) : [];
+    this.#memory = revivedMemory(kept, options.codec, options.estimator.gamma);
   }
 
   /**
@@ -111,14 +117,20 @@ export class Trainer {
   static async create(engine: Engine, options: TrainerOptions, start: TrainerStart): Promise<Trainer> {
     checkParams(options.model, start.params);
     const { decoder, adamW, model, estimator, offPolicy, kl, masked, chunks, recompute, maxTokens } = options;
-    const critic = estimator.algorithm === 'ppo' || estimator.truncation === 'bootstrap';
-    if (critic && !model.valueHead) {
-      const why = estimator.algorithm === 'ppo' ? 'algorithm ppo' : 'truncation bootstrap';
-      throw new UserError('BAD_CONFIG', `learner: ${why} needs a critic; set learner.valueCoef above 0, e.g. 0.5`);
+    const critical = [
+      estimator.algorithm === 'ppo' && 'algorithm ppo',
+      estimator.truncation === 'bootstrap' && 'truncation bootstrap',
+      options.selfImitation && 'selfImitation',
+    ].find(Boolean);
+    if (critical && !model.valueHead) {
+      throw new UserError('BAD_CONFIG', `learner: ${critical} needs a critic; set learner.valueCoef above 0, e.g. 0.5`);
     }
     const objective = estimator.algorithm === 'agent_evol' ? 'likelihood' : 'policy';
     if (objective === 'likelihood' && kl) {
       throw new UserError('BAD_CONFIG', 'learner.kl: agent_evol imitates and has no KL term; leave kl out');
+    }
+    if (objective === 'likelihood' && options.selfImitation) {
+      throw new UserError('BAD_CONFIG', 'learner.selfImitation: agent_evol imitates already; leave selfImitation out');
     }
     const decoding = { decoder, masked, chunks, recompute };
     const program = await engine.compile(
@@ -129,7 +141,7 @@ export class Trainer {
     const step = maxTokens === undefined ? undefined : await engine.compile(adamWGraph(model, adamW));
     const more = maxTokens === undefined ? 0 : (options.replicas ?? 1) - 1;
     const replicas = await openReplicas(more, engine, { model, options: { ...decoding, objective } });
-    const looks = kl || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
+    const looks = kl || options.selfImitation || offPolicy.type === 'truncated' || estimator.truncation === 'bootstrap';
     const measuring = looks && { ...options, program: await engine.compile(logprobsGraph(model, decoding)) };
     return new Trainer(options, { program, replicas, step }, measuring || undefined, start);
   }
@@ -148,7 +160,11 @@ export class Trainer {
   }
 
   get state(): TrainerState {
-    return { rateScale: this.#rateScale, ...(this.#kl ? { kl: this.#kl } : {}) };
+    return {
+      rateScale: this.#rateScale,
+      ...(this.#kl ? { kl: this.#kl } : {}),
+      ...(this.#options.selfImitation ? { memory: plainMemory(this.#memory) } : {}),
+    };
   }
 
   /**
@@ -192,7 +208,7 @@ export class Trainer {
     const extras = await extrasOf(learning, groups);
     const { kept, filtered } = this.#filter(groups, extras);
     const left = { ...nothing, filtered: filtered.map(({ group }) => group) };
-    const prepared = await prepare(learning, kept, extras);
+    const prepared = await prepare(learning, kept, extras, this.#drawn());
     if ('broken' in prepared) return { ...left, ...prepared };
 
     const sums: Record<string, number> = {};
@@ -217,6 +233,7 @@ export class Trainer {
       const episodes = kept.reduce((sum, { trajectories }) => sum + trajectories.length, 0);
       this.#kl = nextKlControl(this.#kl, prepared.stats.klReferenceStart ?? Number.NaN, episodes);
     }
+    this.#remember(groups, prepared.imitated);
     const all = prepared.units.flat();
     const decisions = prepared.facts.size;
     const tokens = tokenCount(all) * epochs;
@@ -232,6 +249,21 @@ export class Trainer {
       klCoefficient: this.#kl?.coefficient ?? 0,
       measuring: this.#measuring,
     };
+  }
+
+  /** Remembered episodes that this update trains on besides. */
+  #drawn(): Remembered[] {
+    const { selfImitation, seed } = this.#options;
+    if (!selfImitation) return [];
+    const rng = Rng.fromSeed(seedFrom(seed, 'self-imitation', this.#params.version));
+    return drawn(this.#memory, selfImitation.episodes, rng);
+  }
+
+  #remember(groups: readonly Group[], imitated: readonly Remembered[]): void {
+    const { selfImitation, estimator } = this.#options;
+    if (!selfImitation) return;
+    const played = groups.flatMap(({ trajectories }) => trajectories);
+    this.#memory = remembered(this.#memory, imitated, played, selfImitation, estimator.gamma);
   }
 
   #filter(groups: readonly Group[], extras: ExtrasOf) {

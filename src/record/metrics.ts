@@ -86,6 +86,8 @@ export const metricTable = [
   { name: 'importanceMean', unit: '', meaning: 'mean ratio of learner to behaviour policy, before truncation' },
   { name: 'importanceTruncated', unit: '', meaning: 'share of decisions whose ratio exceeded the cap' },
   { name: 'effectiveShare', unit: '', meaning: 'effective sample size of the importance weights, as a share' },
+  { name: 'imitatedEpisodes', unit: 'episodes', meaning: 'remembered episodes trained on besides (self-imitation)' },
+  { name: 'imitatedSurplus', unit: '', meaning: 'mean of what they earned beyond the critic’s expectation' },
   { name: 'clipFraction', unit: '', meaning: 'share of decisions whose ratio was clipped' },
   { name: 'gradNorm', unit: '', meaning: 'global gradient norm before clipping' },
   { name: 'learningRate', unit: '', meaning: 'learning rate of the last optimiser step' },

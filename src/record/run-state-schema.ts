@@ -86,6 +86,10 @@ const learnerSchema = z.looseObject({
   trainer: z.looseObject({
     rateScale: z.number().min(0).max(1),
     kl: z.looseObject({ control, coefficient: z.number().min(0) }).optional(),
+    memory: z
+      .array(z.looseObject({ trajectory: trajectorySchema, priority: z.number().positive() }))
+      .max(MAX_GROUP)
+      .optional(),
   }),
   brokenInARow: count,
 });

@@ -65,6 +65,8 @@ const LOSS_STATS: readonly PlainName[] = [
   'importanceMean',
   'importanceTruncated',
   'effectiveShare',
+  'imitatedEpisodes',
+  'imitatedSurplus',
   'clipFraction',
   'gradNorm',
   'learningRate',

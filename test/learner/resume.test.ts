@@ -123,6 +123,14 @@ const cases: Readonly<Record<string, ToyConfig>> = {
     },
     evaluation: { everyUpdates: 3 },
   },
+  'maxLag 2, imitating what it remembers': {
+    learner: {
+      maxLag: 2,
+      estimator: { algorithm: 'ppo' },
+      valueCoef: 0.5,
+      selfImitation: { episodes: 2, capacity: 3 },
+    },
+  },
   'maxLag 2, refilling batches': { learner: { maxLag: 2, filterGroups: true, oversampling: 3 } },
   'maxLag 2, runs of tokens': { learner: { maxLag: 2 }, policy: { decoder: 'tokens' } },
 };
