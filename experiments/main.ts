@@ -11,6 +11,7 @@ import { llmTiny } from './llm-tiny.ts';
 import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
 import type { StudyOptions } from './trial.ts';
+import { webarena } from './webarena.ts';
 
 interface CellFlags {
   readonly cells?: number;
@@ -41,6 +42,7 @@ export function experimentProgram(): Command {
       .action((flags: StudyOptions) => runCommand(() => run(flags)));
   inSeeds('searchqa', 'SearchQA from scratch', searchqa);
   inSeeds('sciworld', 'SciWorld from scratch: the paper’s tasks, and ScienceWorld’s own protocol', sciworld);
+  inSeeds('webarena', 'WebArena’s embedded sites from scratch', webarena);
   program
     .command('cluster')
     .description('TextCraft by one process, and by a learner with workers: does it learn alike?')

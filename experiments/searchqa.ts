@@ -16,7 +16,7 @@ import type { EnvStep } from '../src/core/env.ts';
 import { overTasks } from '../src/evaluation/intervals.ts';
 import { columns, percent } from '../src/evaluation/table.ts';
 import { resultFiles } from './results.ts';
-import { over, runStudy, type Study, type StudyOptions } from './trial.ts';
+import { bySeed, over, runStudy, type Study, type StudyOptions } from './trial.ts';
 
 /** Runs what is left of the study. */
 export async function searchqa(options: StudyOptions): Promise<void> {
@@ -103,17 +103,7 @@ async function tables({ trials, random, config }: Study): Promise<string[]> {
       ...rows.map(cells),
     ]),
     '',
-    ...columns([
-      ['by training seed, all 400', ...kinds, 'env steps', 'updates', 'minutes', 'processor s'],
-      ...trials.map((trial) => [
-        `seed ${trial.seed}`,
-        ...kinds.map((kind) => percent(over([trial], 'rates', kind, test))),
-        String(trial.envSteps),
-        String(trial.updates),
-        trial.minutes.toFixed(1),
-        trial.cpuSeconds.toFixed(0),
-      ]),
-    ]),
+    ...bySeed('by training seed, all 400', trials, kinds, test),
   ];
 }
 

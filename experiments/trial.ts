@@ -2,12 +2,14 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { startRun } from '../actors/tree.ts';
-import { loadRunConfig } from '../src/config/load.ts';
+import { checkRunConfig, loadRunConfig } from '../src/config/load.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { EnvOptions } from '../src/core/env.ts';
 import { type Estimated, overTasks } from '../src/evaluation/intervals.ts';
 import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
+import { columns, percent } from '../src/evaluation/table.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import { loadNewestOf } from '../src/record/run-checkpoint.ts';
 import { evaluationPlan } from '../src/run/evaluate-run.ts';
@@ -50,6 +52,8 @@ export interface StudyOptions {
   readonly envSteps?: number;
   /** Options of the world that is played in after training, beside the configuration's. */
   readonly evaluated?: EnvOptions;
+  /** Settings beside the configuration's, as `--set` takes them. */
+  readonly settings?: readonly string[];
 }
 
 /**
@@ -60,9 +64,9 @@ export interface StudyOptions {
 export async function runStudy(
   file: string,
   json: URL,
-  { seeds, envSteps, evaluated = {} }: StudyOptions,
+  { seeds, envSteps, evaluated = {}, settings = [] }: StudyOptions,
 ): Promise<Study> {
-  const config = configured(file, 0, envSteps);
+  const config = configured(file, 0, envSteps, settings);
   const study = readStudy(json, config);
   const keep = () => {
     mkdirSync(new URL('.', json), { recursive: true });
@@ -72,27 +76,36 @@ export async function runStudy(
   keep();
   for (let seed = 1; seed <= seeds; seed++) {
     if (study.trials.some((trial) => trial.seed === seed)) continue;
-    study.trials.push(await train(configured(file, seed, envSteps), evaluated));
+    study.trials.push(await train(configured(file, seed, envSteps, settings), evaluated));
     keep();
     process.stdout.write(`${file}: seed ${seed} of ${seeds} is done\n`);
   }
   return study;
 }
 
-function configured(file: string, seed: number, envSteps: number | undefined): RunConfig {
+function configured(file: string, seed: number, envSteps: number | undefined, settings: readonly string[]): RunConfig {
   const text = readFileSync(new URL(`experiments/${file}`, packageRoot), 'utf8');
   const stop = envSteps === undefined ? [] : [`stop={envSteps: ${envSteps}}`];
-  return loadRunConfig(text, file, [`seed=${seed}`, 'trace.everyGroups=0', ...stop]);
+  return loadRunConfig(text, file, [`seed=${seed}`, 'trace.everyGroups=0', ...stop, ...settings]);
 }
 
 /** Reads what is kept of the same configuration; of another one nothing. */
-function readStudy(json: URL, config: RunConfig): Study {
+export function readStudy(json: URL, config: RunConfig): Study {
   if (existsSync(json)) {
     const kept = JSON.parse(readFileSync(json, 'utf8')) as Study;
-    if (kept.format === 2 && JSON.stringify(kept.config) === JSON.stringify(config)) return kept;
+    if (kept.format === 2 && isDeepStrictEqual(presentForm(kept.config), config)) return { ...kept, config };
     process.stdout.write('the kept seeds are of another configuration; the study begins anew\n');
   }
   return { format: 2, config, trials: [] };
+}
+
+/** Present form of a kept configuration, options that it is older than at their defaults; undefined where it is none any more. */
+function presentForm(config: RunConfig): RunConfig | undefined {
+  try {
+    return checkRunConfig(config, 'kept configuration');
+  } catch {
+    return undefined;
+  }
 }
 
 /** Mean of some tasks in one evaluation with its interval: over seeds and tasks, or over tasks where there is one seed. */
@@ -104,6 +117,26 @@ export function over(
 ): Estimated {
   const values = played.map((one) => indices.map((index) => one[what][evaluation]![index]!));
   return values.length > 1 && indices.length > 1 ? overSeedsAndTasks(values) : overTasks(values[0] ?? []);
+}
+
+/** Table of success by training seed, with what each seed took. */
+export function bySeed(
+  title: string,
+  trials: readonly Trial[],
+  kinds: readonly string[],
+  indices: readonly number[],
+): string[] {
+  return columns([
+    [title, ...kinds, 'env steps', 'updates', 'minutes', 'processor s'],
+    ...trials.map((trial) => [
+      `seed ${trial.seed}`,
+      ...kinds.map((kind) => percent(over([trial], 'rates', kind, indices))),
+      String(trial.envSteps),
+      String(trial.updates),
+      trial.minutes.toFixed(1),
+      trial.cpuSeconds.toFixed(0),
+    ]),
+  ]);
 }
 
 /** Trains a configuration in a temporary folder and plays its evaluated tasks by what it saved last. */

@@ -132,6 +132,7 @@ export const tasks: TaskTable = {
     ...heldOut,
     practice: practised,
     'train-and-practice': [...train, ...practised],
+    'held-out': range(TRAIN_COUNT, TEST_COUNT + SETS.length * HELD_OUT),
     test_seen: test.filter((index) => trained.has(TABLE[index]!.id)),
     test_unseen: test.filter((index) => !trained.has(TABLE[index]!.id)),
   },

@@ -61,6 +61,7 @@ class Run {
   readonly #journal: Journal;
   #played: Extract<SchedulerCommand, { type: 'played' }> | undefined;
   #version = 0;
+  #givenUp: ReadonlySet<number> = new Set();
 
   constructor(dir: string) {
     this.#journal = new Journal(dir, 0, ((file: number, bytes: Uint8Array, at: number, length: number) => {
@@ -169,7 +170,7 @@ class Run {
       await this.#system.run(new Promise<void>((resolve) => this.#system.clock.after(1500, resolve)));
     } else if (one.type === 'twice' && this.#played) await this.#tell(this.#played);
     else if (one.type === 'fail' && ticket) await this.#tell({ ...none, failed: [{ group: ticket.group, failure }] });
-    else if (one.type === 'giveUp' && ticket && this.outstanding.size > 3) {
+    else if (one.type === 'giveUp' && ticket && this.outstanding.size > 3 && this.#mayGiveUp(ticket)) {
       this.outstanding.delete(ticket.group);
       await this.#tell({ ...none, gaveUp: [{ group: ticket.group, failure, attempts: 3 }] });
     } else if (one.type === 'finish' && ticket) {
@@ -185,6 +186,14 @@ class Run {
     }
     await this.#update();
     return undefined;
+  }
+
+  /** True where a task is left besides those given up, this one among them: a run without any ends by itself. */
+  #mayGiveUp({ task }: GroupTicket): boolean {
+    const given = new Set([...this.#givenUp, task.index]);
+    if (given.size === this.init.tasks.length) return false;
+    this.#givenUp = given;
+    return true;
   }
 
   /** What the journal and the books at this instant must agree on. */

@@ -121,14 +121,22 @@ describe('a policy that crashes', () => {
 
 describe('a policy that crashes while episodes are in the middle of a step', () => {
   it('is told their history when their envs have answered', async () => {
-    const bench = await make({ updates: 6, chaos: 'slow=1', pool: { stepDeadlineMs: 200 } });
+    const bench = await make({ updates: 12, chaos: 'slow=1', pool: { stepDeadlineMs: 200 } });
     const training = bench.train();
-    training.catch(() => {});
+    let isOver = false;
+    training
+      .catch(() => {})
+      .finally(() => {
+        isOver = true;
+      });
     for (let crash = 0; crash < 3; crash++) {
       const before = (await bench.status()).envSteps;
       // Nearly all of them are with their envs, most of them past their first turn.
       const ready = async () => bench.pool.stats().pending >= 12 && (await bench.status()).envSteps > before + 12;
-      while (!(await ready())) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (!(await ready())) {
+        expect(isOver, 'the run outlasts three crashes').toBe(false);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
       void bench.system.resolve<InferenceCommand>('/inference').tell(poison);
     }
     const { why, status } = await training;

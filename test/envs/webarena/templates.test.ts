@@ -128,9 +128,17 @@ describe('the table', () => {
     for (const index of seen!) expect([templateOf(index).id, trained.has(templateOf(index).id)]).toContain(true);
   });
 
+  it('is measured on the tests and all those', () => {
+    const sets = Object.entries(tasks.sets!);
+    const more = sets
+      .filter(([name]) => name.startsWith('more_') || name === 'unseen')
+      .flatMap(([, indices]) => indices);
+    expect(tasks.sets!['held-out']).toEqual([...tasks.split('test'), ...more].sort((one, other) => one - other));
+  });
+
   it('has two hundred more of each column, and of templates that training lacks', () => {
     for (const [name, indices] of Object.entries(tasks.sets!)) {
-      if (name.startsWith('test_') || name.includes('practice')) continue;
+      if (name.startsWith('test_') || name.includes('practice') || name === 'held-out') continue;
       expect(indices).toHaveLength(200);
       if (name === 'unseen') for (const index of indices) expect(templateOf(index).unseen).toBe(true);
       else for (const index of indices) expect(`more_${tasks.label(index)}`).toBe(name);
