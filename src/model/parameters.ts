@@ -4,7 +4,7 @@
  */
 import { UserError } from '../core/errors.ts';
 import { Rng } from '../core/rng.ts';
-import { fixed } from '../tensor/fixed.ts';
+import { fixed, readFixed } from '../tensor/fixed.ts';
 import { parameter, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
 import { headSize } from './config.ts';
@@ -155,17 +155,32 @@ export function checkParams(config: ModelConfig, params: ParamSet): void {
         `weights: parameter '${name}' expected [${shape}] = ${size} values, got ${values.length}`,
       );
     }
-    let bad = 0;
-    while (bad < size && Number.isFinite(values[bad])) bad++; // a callback a value would take ten times as long
-    if (bad < size)
-      throw new UserError(
-        'BAD_WEIGHTS',
-        `weights: parameter '${name}' holds ${values[bad]} at ${bad}; expected finite values`,
-      );
+    requireFinite(name, values);
   }
   const known = new Set(specs.map(({ name }) => name));
   const extra = Object.keys(params.values).find((name) => !known.has(name));
   if (extra) throw new UserError('BAD_WEIGHTS', `weights: '${extra}' is no parameter of this model`);
+}
+
+/**
+ * Checks that the weights of a frozen base are finite. Reads all of them: done where something was not, not at every start.
+ * @throws {UserError} BAD_WEIGHTS naming the weight and what it holds
+ */
+export function checkBase({ base, ...config }: ModelConfig): void {
+  for (const { name, shape } of weightSpecs(config)) {
+    const source = base?.weights[name];
+    if (source) requireFinite(name, readFixed(shape, source));
+  }
+}
+
+function requireFinite(name: string, values: Float32Array): void {
+  let at = 0;
+  while (at < values.length && Number.isFinite(values[at])) at++; // a callback a value would take ten times as long
+  if (at === values.length) return;
+  throw new UserError(
+    'BAD_WEIGHTS',
+    `weights: parameter '${name}' holds ${values[at]} at ${at}; expected finite values`,
+  );
 }
 
 /**

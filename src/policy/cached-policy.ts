@@ -28,13 +28,13 @@ import { largestOf } from '../core/extremes.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { actionFeeds, promptFeeds } from '../model/feeds.ts';
-import { checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
+import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 import { follow } from '../reading/follow.ts';
 import { OutsideTranscript } from '../reading/outside.ts';
 import type { Transcript } from '../reading/transcript.ts';
-import { choose, sample } from './decide.ts';
+import { choose, type Scored, sample } from './decide.ts';
 import { cachedCandidates, decisionFeeds, keepPast, readingsOf, worthReading } from './decision-feeds.ts';
 import { candidateRow, type GroupState, type MemberState, type RunningBatch, resetGroup } from './episode-state.ts';
 import { KvCache } from './kv-cache.ts';
@@ -436,8 +436,7 @@ export class CachedPolicy implements Policy {
       const scored = { scores: own, value, version: this.#version };
       // `sample` begins and ends runs; `#runs` follows by the difference.
       const running = member.run !== undefined;
-      const finished =
-        decoder === 'choice' ? choose(member, request, scored) : sample(this.#options, member, request, scored);
+      const finished = this.#decided(member, request, scored);
       this.#runs += Number(member.run !== undefined) - Number(running);
       if (!finished) continue;
       acted.push(finished);
@@ -445,6 +444,17 @@ export class CachedPolicy implements Policy {
       member.group.batch.waiting.delete(member);
     }
     return acted;
+  }
+
+  #decided(member: MemberState, request: ActRequest, scored: Scored): Acted | undefined {
+    try {
+      return this.#options.decoder === 'choice'
+        ? choose(member, request, scored)
+        : sample(this.#options, member, request, scored);
+    } catch (thrown) {
+      checkBase(this.#options.config); // scores that are not finite may be the model folder's fault
+      throw thrown;
+    }
   }
 }
 

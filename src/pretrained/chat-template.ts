@@ -1,4 +1,5 @@
 /** Chat templates: conversations → text by a model's own Jinja template, as transformers renders it. */
+import { createContext, Script } from 'node:vm';
 import { Template } from '@huggingface/jinja';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { Json } from './model-config.ts';
@@ -17,6 +18,9 @@ export interface RenderOptions {
   /** Variables, further names that the template may read. */
   readonly variables?: Json;
 }
+
+/** Longest rendering, milliseconds; a conversation of twenty messages takes one. */
+const RENDER_MS = 5000;
 
 export class ChatTemplate {
   /** Text of the Jinja template. */
@@ -46,25 +50,44 @@ export class ChatTemplate {
 
   /**
    * Renders a conversation.
-   * @throws {UserError} BAD_CHECKPOINT with what the template itself raises
+   * @throws {UserError} BAD_CHECKPOINT with what the template itself raises, or where it does not end
    */
   render(
     messages: readonly ChatMessage[],
     { tools = null, addGenerationPrompt = false, variables = {} }: RenderOptions = {},
   ): string {
     try {
-      return this.#template.render({
-        messages,
-        tools,
-        add_generation_prompt: addGenerationPrompt,
-        ...this.#tokens,
-        ...variables,
-      });
+      return withinTime(() =>
+        this.#template.render({
+          messages,
+          tools,
+          add_generation_prompt: addGenerationPrompt,
+          ...this.#tokens,
+          ...variables,
+        }),
+      );
     } catch (thrown) {
       throw new UserError('BAD_CHECKPOINT', `${this.#source}: the chat template fails: ${messageOf(thrown)}`, {
         cause: thrown,
       });
     }
+  }
+}
+
+const timed = { call: (): string => '' };
+const context = createContext(timed);
+const script = new Script('call()');
+
+/** Calls a function that does not end by itself for sure: only Node's watchdog for scripts can break into one. */
+function withinTime(call: () => string): string {
+  timed.call = call;
+  try {
+    return script.runInContext(context, { timeout: RENDER_MS }) as string;
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw thrown;
+    throw new Error(`it did not end within ${RENDER_MS / 1000} s`);
+  } finally {
+    timed.call = () => ''; // keeps no conversation
   }
 }
 

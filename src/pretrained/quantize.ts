@@ -29,16 +29,19 @@ export function frozenAs(model: PretrainedModel, quantize: Quantize, cache: stri
   const matrices = [...model.shards.weights].filter(
     ([name, { shape }]) => name in config.base.weights && shape.length === 2 && shape[1]! % BLOCK === 0,
   );
-  const hash = createHash('sha256').update(`${model.shards.hash}:${quantize}:1`).digest('hex');
-  const layout = layoutOf(matrices, bits, hash);
-  const file = resolve(join(cache, `${hash.slice(0, 16)}.${quantize}.safetensors`));
+  const hashOf = (base: string) => createHash('sha256').update(`${base}:${quantize}:1`).digest('hex');
+  // The file is of these very files: weights that were repaired in place are quantised again. A checkpoint's base is known by
+  // its content alone, wherever it lies.
+  const stamp = hashOf(model.shards.stamp);
+  const layout = layoutOf(matrices, bits, stamp);
+  const file = resolve(join(cache, `${stamp.slice(0, 16)}.${quantize}.safetensors`));
   if (!isWhole(file, layout)) {
     makeFolder(cache);
     write(file, layout, matrices, bits);
   }
   const weights: Record<string, FixedSource> = { ...config.base.weights };
   for (const [name] of matrices) weights[name] = sourceOf(file, layout, name, bits);
-  return { ...config, base: { hash, weights } satisfies BaseWeights };
+  return { ...config, base: { hash: hashOf(model.shards.hash), weights } satisfies BaseWeights };
 }
 
 /**

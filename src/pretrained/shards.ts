@@ -19,8 +19,13 @@ export interface Shards {
   readonly weights: ReadonlyMap<string, StoredWeight>;
   /** Names in the folder by real path, in the order of the index. */
   readonly names: ReadonlyMap<string, string>;
-  /** Hash (SHA-256) over the header and the size of every shard: names a base without reading all of it. */
+  /**
+   * Hash (SHA-256) over header and size of every shard and over a few kilobytes of every weight: names a base without reading
+   * all of it. Models of one shape have equal headers, and training changes every matrix that it trains all over.
+   */
   readonly hash: string;
+  /** Hash over the hash and the times at which the files were last written: of this machine's files alone. */
+  readonly stamp: string;
 }
 
 const DTYPE = { F32: 'f32', F16: 'f16', BF16: 'bf16' } as const;
@@ -64,24 +69,45 @@ export function findShards(folder: string): Shards {
 function gather(files: readonly string[]): Shards {
   const weights = new Map<string, StoredWeight>();
   const hash = createHash('sha256');
+  const written: number[] = [];
   // By real path: a hub's cache holds links, which a runtime may not follow.
   const names = new Map(files.map((file) => [realpathSync(file), basename(file)]));
   for (const file of names.keys()) {
-    const { header, size, entries } = readShard(file);
-    hash.update(header).update(`:${size}\n`);
+    const { header, size, writtenMs, entries, samples } = readShard(file);
+    hash.update(header).update(`:${size}\n`).update(samples);
+    written.push(writtenMs);
     for (const [name, stored] of entries) {
       if (weights.has(name)) throw new UserError('BAD_CHECKPOINT', `${file}: ${name} is in another shard too`);
       weights.set(name, stored);
     }
   }
-  return { weights, names, hash: hash.digest('hex') };
+  const found = hash.digest('hex');
+  const stamp = createHash('sha256').update(`${found}:${written.join()}`).digest('hex');
+  return { weights, names, hash: found, stamp };
 }
 
-/** Reads the header of one safetensors file: the place of each tensor. @throws {UserError} BAD_CHECKPOINT */
+/** Bytes of a weight that its base's hash reads at its beginning, its middle and its end each. */
+const SAMPLE_BYTES = 4096;
+
+function samplesOf(fd: number, { offset, bytes }: DenseSource): Uint8Array {
+  const length = Math.min(bytes, SAMPLE_BYTES);
+  const out = new Uint8Array(3 * length);
+  for (const [i, at] of [0, Math.floor((bytes - length) / 2), bytes - length].entries()) {
+    readSync(fd, out, i * length, length, offset + at);
+  }
+  return out;
+}
+
+/**
+ * Reads the header of one safetensors file, the place of each tensor, and samples of their bytes.
+ * @throws {UserError} BAD_CHECKPOINT
+ */
 export function readShard(file: string): {
   readonly header: Uint8Array;
   readonly size: number;
+  readonly writtenMs: number;
   readonly entries: readonly (readonly [string, StoredWeight])[];
+  readonly samples: Uint8Array;
 } {
   const bad = (what: string): never => {
     throw new UserError('BAD_CHECKPOINT', `${file}: ${what}`);
@@ -122,7 +148,8 @@ export function readShard(file: string): {
           return [name, { shape, source }] as const;
         },
       );
-    return { header, size, entries };
+    const samples = Buffer.concat(entries.map(([, { source }]) => samplesOf(fd, source)));
+    return { header, size, writtenMs: stat.mtimeMs, entries, samples };
   } finally {
     closeSync(fd);
   }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -49,4 +49,24 @@ it('a folder that cannot be used is one line', async () => {
   const [check, ...more] = await checkModel(join(folder, 'none'), 'none', engine);
   expect(more).toEqual([]);
   expect(check).toMatchObject({ what: 'folder', ok: false, found: expect.stringContaining('is no folder') });
+});
+
+it.each(['none', 'int8'] as const)('a weight that is no number is named, in a base of %s', async (quantize) => {
+  const broken = mkdtempSync(join(tmpdir(), 'longplay-broken-'));
+  try {
+    writeTinyChatModel(broken);
+    const name = 'model.layers.0.mlp.down_proj.weight';
+    const { source } = openModel(broken).shards.weights.get(name)!;
+    const bytes = readFileSync(source.file);
+    bytes.writeFloatLE(Number.NaN, source.offset + 40);
+    writeFileSync(source.file, bytes);
+    const [, check] = await checkModel(broken, quantize, engine);
+    expect(check).toMatchObject({
+      what: '64 tokens',
+      ok: false,
+      found: expect.stringContaining(`'${name}' holds NaN`),
+    });
+  } finally {
+    rmSync(broken, { recursive: true });
+  }
 });

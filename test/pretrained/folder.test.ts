@@ -120,6 +120,14 @@ describe('a model folder', () => {
     expect(() => openText(folder)).toThrow(/the chat template cannot be read: it ends in the middle of/);
   });
 
+  it('with a template that does not end says so', () => {
+    writeTinyChatModel(folder);
+    const endless = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
+    writeFileSync(join(folder, 'chat_template.jinja'), endless);
+    const { template } = openText(folder);
+    expect(() => template!.render([])).toThrow(/the chat template fails: it did not end within 5 s/);
+  });
+
   function folderFor(name: string): void {
     rmSync(join(folder, name));
     mkdirSync(join(folder, name));

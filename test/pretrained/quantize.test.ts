@@ -66,6 +66,28 @@ it.each(['int8', 'int4'] as const)('%s: the file is made once, and made again wh
   expect(worst).toBeLessThan(quantize === 'int8' ? 1e-3 : 0.02);
 });
 
+it('a base is known by its weights, not by their names and shapes, and its file by the files it was made of', () => {
+  const twin = join(folder, 'twin');
+  writeTinyChatModel(twin, { seed: 2 }); // of the same shape, as a model and its fine-tuned version are
+  const made = (path: string) => {
+    const { base } = frozenAs(openModel(path), 'int8', cache);
+    const { codes } = base!.weights['model.layers.0.mlp.up_proj.weight'] as BlockSource;
+    return { hash: base!.hash, file: codes.file };
+  };
+  const before = made(twin);
+  const other = made(join(folder, 'model'));
+  expect(other.hash).not.toBe(before.hash);
+  expect(other.file).not.toBe(before.file);
+  // Changed in place, where the hash does not look.
+  const { source } = openModel(twin).shards.weights.get('model.layers.0.mlp.up_proj.weight')!;
+  const bytes = readFileSync(source.file);
+  bytes.writeFloatLE(3, source.offset + 8000);
+  writeFileSync(source.file, bytes);
+  const after = made(twin);
+  expect(after.hash).toBe(before.hash);
+  expect(after.file).not.toBe(before.file);
+});
+
 it.each([
   ['int8', 0.02],
   ['int4', 0.02],
