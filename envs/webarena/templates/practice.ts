@@ -1,9 +1,10 @@
 /**
- * Practice: short tasks in the worlds of training, a few turns each: a page, a list that is filtered, one field. They are
- * no part of the table's 372 and 50; the set `train-and-practice` has them beside the former. No template is one that only
- * tests have.
+ * Practice: short tasks in the worlds of training, a few turns each: a page, a list that is filtered, one field, two where a
+ * task of training has three. They are no part of the table's 372 and 50; the set `train-and-practice` has them beside the
+ * former. No template is one that only tests have.
  */
 import type { Rng } from '../../../src/core/rng.ts';
+import { sortPosts } from '../sites/forum.ts';
 import { ownOrders, reviewsOf } from '../sites/shop.ts';
 import { ROLES } from '../worlds/code.ts';
 import { slug } from '../worlds/draw.ts';
@@ -95,6 +96,31 @@ const shopping = templatesOf('shopping', 'shopping', {
       plan: [...open, press('Add to Cart'), click('My Cart'), click('Proceed to Checkout'), press('Place Order')],
     };
   },
+  'practice-checkout'(world, rng) {
+    const { one, open } = product(world, rng);
+    return {
+      intent: `Add "${one.name}" to my cart and show me the checkout.`,
+      url: '/checkout',
+      changes: { [`shop/cart/${one.slug}|${one.options[0]!}`]: '1' },
+      plan: [...open, press('Add to Cart'), click('My Cart'), click('Proceed to Checkout')],
+    };
+  },
+  'practice-shipping'(world, rng) {
+    const { one, open } = product(world, rng);
+    const shipping = rng.pick(['Express', 'Pick up']);
+    return {
+      intent: `Order "${one.name}" with the shipping "${shipping}".`,
+      changes: { 'shop/order/1': `${one.slug}|${one.options[0]!}|1 by ${shipping}` },
+      plan: [
+        ...open,
+        press('Add to Cart'),
+        click('My Cart'),
+        click('Proceed to Checkout'),
+        choose('Shipping', shipping),
+        press('Place Order'),
+      ],
+    };
+  },
   'practice-draft'(_world, rng) {
     const message = rng.pick(['Where is my parcel', 'I like your shop', 'The colour is wrong']);
     return {
@@ -103,12 +129,37 @@ const shopping = templatesOf('shopping', 'shopping', {
       plan: [click('Contact Us'), fill('Message', message), press('Save Draft')],
     };
   },
+  'practice-draft-reason'(_world, rng) {
+    const [reason, message] = [
+      rng.pick(['Refund', 'Damage', 'Delivery']),
+      rng.pick(['I wait for it', 'It is the wrong one']),
+    ];
+    return {
+      intent: `Save a draft to the shop with the reason "${reason}" and the message "${message}".`,
+      changes: { 'shop/contact/reason': reason, 'shop/contact/message': message },
+      plan: [click('Contact Us'), choose('Reason', reason), fill('Message', message), press('Save Draft')],
+    };
+  },
   'practice-street'(_world, rng) {
     const street = `${1 + rng.int(90)} ${rng.pick(['Church', 'Station', 'Park'])} Road`;
     return {
       intent: `Change my address to the street "${street}".`,
       changes: { 'shop/address/street': street },
       plan: [click('My Account'), click('Address'), fill('Street', street), press('Save Address')],
+    };
+  },
+  'practice-city'(_world, rng) {
+    const [city, postcode] = [rng.pick(['Northbrook', 'Millport']), String(20_000 + rng.int(70_000))];
+    return {
+      intent: `Change my address to the city "${city}" and the postcode "${postcode}".`,
+      changes: { 'shop/address/city': city, 'shop/address/postcode': postcode },
+      plan: [
+        click('My Account'),
+        click('Address'),
+        fill('City', city),
+        fill('Postcode', postcode),
+        press('Save Address'),
+      ],
     };
   },
   'practice-review'(world, rng) {
@@ -167,6 +218,20 @@ const admin = templatesOf('shopping_admin', 'shopping_admin', {
     const month = rng.pick(MONTHS);
     const steps = [fill('Month (YYYY-MM)', month), press('Filter')];
     return filtered(`Show me the orders of "${month}".`, `/admin/orders?month=${month}`, 'Orders', steps);
+  },
+  'practice-count'(world, rng) {
+    const status = rng.pick(ORDER_STATUSES);
+    return {
+      intent: `How many orders have the status "${status}"?`,
+      answer: { type: 'number', value: world.shop.orders.filter((one) => one.status === status).length },
+      plan: [click('Orders'), choose('Status', status), press('Filter')],
+    };
+  },
+  'practice-report'(_world, rng) {
+    const [from, to] = [rng.pick(MONTHS.slice(0, 2)), rng.pick(MONTHS.slice(2))];
+    const steps = [fill('From (YYYY-MM)', from), fill('To (YYYY-MM)', to), press('Show Report')];
+    const url = `/admin/reports/bestsellers?from=${from}&to=${to}`;
+    return filtered(`Show me the bestsellers from "${from}" to "${to}".`, url, 'Bestsellers', steps);
   },
   'practice-newest'(world, rng) {
     const { name, id } = customer(world, rng);
@@ -322,6 +387,34 @@ const code = templatesOf('gitlab', 'gitlab', {
       plan: [open, click('Issues'), click('New issue'), fill('Title', title), press('Create issue')],
     };
   },
+  'practice-assigned'(world, rng) {
+    const { one, open } = project(world, rng);
+    const title = `${rng.pick(COMPONENTS)} ${rng.pick(PROBLEMS)} after ${rng.pick(WHENS)}`;
+    const { user } = rng.pick(one.members);
+    return {
+      intent: `Create an issue in the project "${one.name}" with the title "${title}", assigned to "${user}".`,
+      changes: { [`code/issue/${one.path}/1`]: `${title} for ${user} by ` },
+      plan: [
+        open,
+        click('Issues'),
+        click('New issue'),
+        fill('Title', title),
+        choose('Assignee', user),
+        press('Create issue'),
+      ],
+    };
+  },
+  'practice-open-issue'(world, rng) {
+    const { one, open } = project(world, rng);
+    const shown = one.issues.filter(({ state }) => state === 'open').slice(0, 10);
+    const { title, iid } = rng.pick(shown);
+    if (shown.filter((issue) => issue.title === title).length > 1) return undefined;
+    return {
+      intent: `Show me the open issue "${title}" of the project "${one.name}".`,
+      url: `/${one.path}/issues/${iid}`,
+      plan: [open, click('Issues'), click(title)],
+    };
+  },
   'practice-milestone'(world, rng) {
     const { one, open } = project(world, rng);
     const title = `${rng.pick(COMPONENTS)} release`;
@@ -329,6 +422,15 @@ const code = templatesOf('gitlab', 'gitlab', {
       intent: `Create a milestone in the project "${one.name}" with the title "${title}".`,
       changes: { [`code/milestone/${one.path}/1`]: `${title} from  to ` },
       plan: [open, click('Milestones'), fill('Title', title), press('Create milestone')],
+    };
+  },
+  'practice-due'(world, rng) {
+    const { one, open } = project(world, rng);
+    const [title, due] = [`${rng.pick(COMPONENTS)} release`, `2023-08-${10 + rng.int(19)}`];
+    return {
+      intent: `Create a milestone in the project "${one.name}" with the title "${title}", due on "${due}".`,
+      changes: { [`code/milestone/${one.path}/1`]: `${title} from  to ${due}` },
+      plan: [open, click('Milestones'), fill('Title', title), fill('Due date', due), press('Create milestone')],
     };
   },
   'practice-member'(world, rng) {
@@ -366,6 +468,32 @@ const forum = templatesOf('reddit', 'reddit', {
       intent: `Show me the posts of the forum "${name}" sorted by "${by}".`,
       url: `/f/${name}?sort=${by}`,
       plan: [click('Forums'), click(name), choose('Sort by', by), press('Sort')],
+    };
+  },
+  'practice-newest'(world, rng) {
+    const name = rng.pick(world.forum.forums);
+    const inside = world.forum.posts.filter((one) => one.forum === name);
+    const { id, title } = sortPosts(inside, 'New')[0]!;
+    return {
+      intent: `Show me the newest post of the forum "${name}".`,
+      url: `/f/${name}/${id}`,
+      plan: [click('Forums'), click(name), choose('Sort by', 'New'), press('Sort'), click(title)],
+    };
+  },
+  'practice-title'(world, rng) {
+    const title = `Thoughts on ${rng.pick(world.forum.forums)}`;
+    return {
+      intent: `Create a post with the title "${title}".`,
+      changes: { [`forum/post/${world.forum.forums[0]!}/1`]: `${title}: ` },
+      plan: [click('Submit'), fill('Title', title), press('Create Post')],
+    };
+  },
+  'practice-title-in'(world, rng) {
+    const [name, title] = [rng.pick(world.forum.forums), `Thoughts on ${rng.pick(world.forum.forums)}`];
+    return {
+      intent: `Create a post in the forum "${name}" with the title "${title}".`,
+      changes: { [`forum/post/${name}/1`]: `${title}: ` },
+      plan: [click('Submit'), choose('Forum', name), fill('Title', title), press('Create Post')],
     };
   },
   'practice-post'(world, rng) {
