@@ -68,7 +68,6 @@ async function measure(
     graph = trainGraph(adapted, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW, ...decoding });
     const drawn = drawParameters(parameterSpecs(adapted), 1);
     feeds = { ...trainBatch(config, batch, length), ...fed(adapted, (name) => drawn[name]!, ['', 'm/', 'v/']) };
-    delete feeds['decisions.mask'];
   }
   const program = await engine.compile(graph);
   const times: [number, number][] = [];

@@ -62,7 +62,6 @@ export function trainBatch(config: ModelConfig, groups: number, length: number):
     ...tokenBatch(config, groups, T, 1),
     'decisions.index': i32([N], rows),
     'decisions.inverse': i32([N], rows),
-    'decisions.mask': f32([N, config.vocabSize], new Float32Array(N * config.vocabSize)),
     'decisions.chosen': i32(
       [N, 1],
       rows.map((n) => (n * 31 + 7) % config.vocabSize),

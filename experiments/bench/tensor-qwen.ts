@@ -105,7 +105,7 @@ export async function qwenBench(options: EngineOptions, limit: number): Promise<
       state[`${moment}/${name}`] = { dtype: 'f32', shape, data: new Float32Array(data.length) };
     }
   }
-  const graph = trainGraph(adapted, { decoder: 'tokens', objective: 'likelihood', adamW: defaultAdamW });
+  const graph = trainGraph(adapted, { decoder: 'tokens', masked: false, objective: 'likelihood', adamW: defaultAdamW });
   const step = await engine.compile(graph);
   const feeds = { ...base, ...trainBatch(QWEN, 1, TOKENS), ...state };
   const label = `LoRA step (rank ${LORA.rank} on q and v), 1×${TOKENS}`;

@@ -79,6 +79,7 @@ export async function prepare(engine: Engine, { what, batch }: Workload): Promis
   if (what === 'train') {
     const graph = trainGraph(MODEL, {
       decoder: 'tokens',
+      masked: false,
       objective: 'likelihood',
       adamW: { ...defaultAdamW, weightDecay: 0.01 },
     });

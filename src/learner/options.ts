@@ -87,7 +87,8 @@ export function passOptions(
   const masked = decoder === 'choice' || policy.kind === 'local' || policy.masked;
   const { maxTokens, recompute } = learner;
   // A table that is trained needs its own gradient, which the parts do not have.
-  const chunks = masked || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
+  const chunks =
+    decoder === 'choice' || !model.base ? 1 : Math.ceil((maxTokens ?? DECISIONS_PER_CHUNK) / DECISIONS_PER_CHUNK);
   return { decoder, masked, chunks, recompute, maxTokens, replicas: engine.learnerReplicas };
 }
 

@@ -338,7 +338,7 @@ function decisionColumns(
 ): { readonly feeds: Record<string, HostTensor>; readonly rows: Int32Array } {
   const index = new Int32Array(rows).fill(-1);
   const inverse = new Int32Array(N).fill(-1);
-  const mask = masked ? new Float32Array(rows * width).fill(-1e9) : undefined;
+  const mask = decoder === 'choice' ? new Float32Array(rows * width).fill(-1e9) : undefined;
   const chosen = new Int32Array(rows);
   const columns = COLUMNS.map((name) => ({ name, values: new Float32Array(rows) }));
   const rowOf = new Int32Array(decisionCount(groups));
@@ -351,8 +351,7 @@ function decisionColumns(
         const row = decoder === 'choice' ? g * perGroup + inGroup++ : decided;
         index[row] = start + decision.at;
         inverse[start + decision.at] = row;
-        if (decision.allowed) for (const id of decision.allowed) mask![row * width + id] = 0;
-        else mask?.fill(0, row * width + sampled.from, row * width + sampled.to);
+        if (mask) for (const id of decision.allowed!) mask[row * width + id] = 0;
         chosen[row] = decision.chosen;
         const fed = feedOf(decision, decided);
         for (const { name, values } of columns) values[row] = fed[name];
@@ -369,8 +368,37 @@ function decisionColumns(
     'decisions.index': i32(shape, index),
     'decisions.inverse': i32([N], inverse),
     ...(mask ? { 'decisions.mask': f32([...shape, width], mask) } : {}),
+    ...(decoder === 'tokens' && masked ? possibleColumns(decisionsOf(groups), sampled, width) : {}),
     'decisions.chosen': i32([...shape, 1], chosen),
   };
   for (const { name, values } of columns) feeds[`decisions.${name}`] = f32(shape, values);
   return { feeds, rows: rowOf };
+}
+
+/** Ids that each token decision could draw: its list, or all that are sampled where it has none (`possibleMask`). */
+function possibleColumns(
+  decisions: readonly TrainDecision[],
+  sampled: Codec['sampled'],
+  vocabSize: number,
+): Record<string, HostTensor> {
+  const rows = decisions.length;
+  const longest = largestOf(
+    decisions.map(({ allowed }) => allowed?.length ?? 0),
+    1,
+  );
+  const ids = new Int32Array(rows * longest);
+  const lift = new Float32Array(rows * longest);
+  const listed = new Float32Array(rows);
+  for (const [row, { allowed }] of decisions.entries()) {
+    if (!allowed) continue;
+    listed[row] = 1;
+    ids.set(allowed, row * longest);
+    lift.fill(1e9, row * longest, row * longest + allowed.length);
+  }
+  return {
+    'decisions.allowed': i32([rows, longest], ids),
+    'decisions.lift': f32([rows, longest], lift),
+    'decisions.listed': f32([rows, 1], listed),
+    'decisions.sampled': f32([1, vocabSize], new Float32Array(vocabSize).fill(-1e9).fill(0, sampled.from, sampled.to)),
+  };
 }

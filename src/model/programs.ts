@@ -4,12 +4,12 @@
  * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
  * M mentions per action · A different action texts · U different pieces of them · D decisions per group · R token
- * decisions.
+ * decisions · L ids that a masked one lists.
  */
 
 import { gradients } from '../tensor/gradients.ts';
 import { defineGraph, type Graph } from '../tensor/graph.ts';
-import { add, logSoftmax, pick, reshape, slice, take, tokenScores, transpose } from '../tensor/ops.ts';
+import { add, logSoftmax, pick, possibleMask, reshape, slice, take, tokenScores, transpose } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
 import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
@@ -111,11 +111,11 @@ export function decodeGraph(config: ModelConfig): Graph {
 export interface Decoding {
   readonly decoder: DecoderKind;
   /**
-   * Masked token decisions, which could only draw some of the ids, say which: `decisions.mask` [R, V], 0 or −1e9, is
-   * fed. True by default; where every id was possible it is a large array of zeros.
+   * Masked token decisions, which could only draw some of the ids, say which, in lists: `decisions.allowed` [R, L] and what
+   * goes with it ({@link possibleMask}) is fed, never [R, V]. True by default.
    */
   readonly masked?: boolean | undefined;
-  /** Parts that token decisions over a frozen, unmasked vocabulary are computed in, so that [R, V] is never kept; 1. */
+  /** Parts that token decisions over a frozen vocabulary are computed in, so that [R, V] is never kept; 1. */
   readonly chunks?: number | undefined;
   /** True when a layer's activations are computed again in the backward pass instead of being kept. */
   readonly recompute?: boolean | undefined;
@@ -222,13 +222,21 @@ function tokenTerms(config: ModelConfig, p: Parameters, hidden: Tensor, { masked
   const chosen = input('decisions.chosen', ['R', 1], 'i32');
   const shape = ['R'];
   const value = config.valueHead ? values(p, deciding, 'R') : undefined;
-  if (chunks > 1 && !masked) {
-    const both = tokenScores(deciding, outputTable(config, p), chosen, chunks);
+  const lists = masked
+    ? {
+        allowed: input('decisions.allowed', ['R', 'L'], 'i32'),
+        lift: input('decisions.lift', ['R', 'L']),
+        listed: input('decisions.listed', ['R', 1]),
+        sampled: input('decisions.sampled', [1, config.vocabSize]),
+      }
+    : undefined;
+  if (chunks > 1) {
+    const both = tokenScores(deciding, outputTable(config, p), chosen, chunks, lists);
     const column = (at: number) => reshape(slice(both, 1, at, at + 1), shape);
     return { terms: { logprob: column(0), entropy: column(1), value } satisfies DecisionTerms, shape };
   }
   const logits = tokenLogits(config, p, deciding);
-  const logprobs = logSoftmax(masked ? add(logits, input('decisions.mask', ['R', config.vocabSize])) : logits);
+  const logprobs = logSoftmax(lists ? add(logits, possibleMask(lists)) : logits);
   const terms: DecisionTerms = {
     logprob: reshape(pick(logprobs, chosen), shape),
     entropy: entropyOf(logprobs),

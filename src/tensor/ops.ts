@@ -29,5 +29,5 @@ export { broadcastTo, broadcastTo as expand, concat, dimension, pad, reshape, sl
 export { type MatmulOptions, matmul } from './ops/matmul.ts';
 export { cut } from './ops/recompute.ts';
 export { logSoftmax, logSumExp, reduceMax, reduceMean, reduceSum, softmax } from './ops/reduce.ts';
-export { tokenScores } from './ops/vocabulary.ts';
+export { type PossibleIds, possibleMask, tokenScores } from './ops/vocabulary.ts';
 export { constant, input, type Operand, parameter, type Tensor } from './tensor.ts';

@@ -6,7 +6,30 @@ import type { Emitter } from '../emitter.ts';
 import { fixedAttrs } from '../fixed.ts';
 import type { NdArray } from '../ndarray.ts';
 import { apply, misfit, type OpDefinition, type Tensor } from '../tensor.ts';
+import { add, mul, sub } from './elementwise.ts';
+import { scatterAdd } from './indexing.ts';
 import { linear } from './matmul.ts';
+
+/** Score of an id that could not be drawn: no probability in f32, and no NaN where a row has no other. */
+const IMPOSSIBLE = -1e9;
+
+/** Ids that could be drawn, in lists: rows of few among very many. */
+export interface PossibleIds {
+  /** i32 [R, L] ids that a row lists, none twice; whatever, where its `lift` is 0. */
+  readonly allowed: Tensor;
+  /** f32 [R, L]: 1e9 where the list has an id, 0 beyond its end. */
+  readonly lift: Tensor;
+  /** f32 [R, 1]: 1 where the row has a list, 0 where all that are `sampled` were possible. */
+  readonly listed: Tensor;
+  /** f32 [1, V]: 0 for an id that free sampling draws, −1e9 for any other. */
+  readonly sampled: Tensor;
+}
+
+/** Mask of the ids that could be drawn. @returns [R, V]: 0 where possible, −1e9 elsewhere; no gradient flows through it */
+export function possibleMask({ allowed, lift, listed, sampled }: PossibleIds): Tensor {
+  const unlisted = add(mul(sub(1, listed), sampled), mul(listed, IMPOSSIBLE));
+  return add(scatterAdd(allowed, lift, 1, [allowed.shape[0]!, sampled.shape[1]!]), unlisted);
+}
 
 interface ChunkAttrs {
   readonly chunks: number;
@@ -15,7 +38,7 @@ interface ChunkAttrs {
 const tokenScoresOp: OpDefinition<ChunkAttrs> = {
   name: 'tokenScores',
   infer(inputs) {
-    const [hidden, table, chosen] = inputs as [Tensor, Tensor, Tensor];
+    const [hidden, table, chosen, ...lists] = inputs as [Tensor, Tensor, Tensor, ...Tensor[]];
     if (!fixedAttrs(table))
       throw misfit('tokenScores', 'the table must be a fixed tensor: no gradient reaches it', inputs);
     if (
@@ -25,13 +48,18 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
     ) {
       throw misfit('tokenScores', 'expected hidden [R, d], table [V, d], chosen i32 [R, 1]', inputs);
     }
+    if (lists.length !== 0 && lists[3]?.shape[1] !== table.shape[0])
+      throw misfit('tokenScores', 'expected four tensors of possible ids, the last [1, V]', inputs);
     return { shape: [hidden.shape[0]!, 2], dtype: 'f32' };
   },
-  gradient: (y, dy, inputs, attrs) => [apply(tokenScoresGradientOp, [...inputs, y, dy], attrs), null, null],
-  onnx(emit, [hidden, table, chosen], y, { chunks }) {
+  gradient: (y, dy, [hidden, table, chosen, ...lists], attrs) => [
+    apply(tokenScoresGradientOp, [hidden!, table!, chosen!, y, dy, ...lists], attrs),
+    ...[table, chosen, ...lists].map(() => null),
+  ],
+  onnx(emit, [hidden, table, chosen, ...lists], y, { chunks }) {
     const part = parts(emit, y.inputs[0]!, chunks);
     const scores = Array.from({ length: chunks }, (_, i) => {
-      const { logprobs, p } = distribution(emit, part(hidden!, i), table!);
+      const { logprobs, p } = distribution(emit, part(hidden!, i), table!, partOf(lists, part, i));
       const logprob = emit.node('GatherElements', [logprobs, part(chosen!, i)], { axis: 1 });
       const sum = emit.node('ReduceSum', [emit.node('Mul', [p, finite(emit, logprobs)]), emit.i64([1])], {
         keepdims: 1,
@@ -40,11 +68,11 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
     });
     return emit.node('Concat', scores, { axis: 0 });
   },
-  reference([hidden, table, chosen]) {
+  reference([hidden, table, chosen, ...lists]) {
     const out: number[] = [];
-    eachRow(hidden!, table!, (logprobs, r) => {
+    eachRow(hidden!, table!, lists, (logprobs, r) => {
       let entropy = 0;
-      for (const logprob of logprobs) entropy -= Math.exp(logprob) * logprob;
+      for (const logprob of logprobs) entropy -= Math.exp(logprob) * Math.max(logprob, -1000);
       out.push(logprobs[chosen!.data[r]!]!, entropy);
     });
     return Float64Array.from(out);
@@ -59,7 +87,7 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
 const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
   name: 'tokenScoresGradient',
   infer: ([hidden]) => ({ shape: hidden!.shape, dtype: 'f32' }),
-  onnx(emit, [hidden, table, chosen, y, dy], node, { chunks }) {
+  onnx(emit, [hidden, table, chosen, y, dy, ...lists], node, { chunks }) {
     const part = parts(emit, node.inputs[0]!, chunks);
     const column = (x: string, at: number) =>
       emit.node('Slice', [x, emit.i64([at]), emit.i64([at + 1]), emit.i64([1])]);
@@ -67,8 +95,10 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
       const a = column(part(dy!, i), 0);
       const b = column(part(dy!, i), 1);
       // Reads a too, so that it cannot be mistaken for what the forward pass computed and be kept since then.
-      const again = emit.node('Add', [part(hidden!, i), emit.node('Mul', [a, emit.scalar(0)])]);
-      const { logprobs, p } = distribution(emit, again, table!);
+      const again = (x: string) => emit.node('Add', [x, emit.node('Mul', [a, emit.scalar(0)])]);
+      const own = partOf(lists, part, i);
+      const possibleAgain = own && { ...own, listed: again(own.listed) };
+      const { logprobs, p } = distribution(emit, again(part(hidden!, i)), table!, possibleAgain);
       const surprise = emit.node('Add', [finite(emit, logprobs), column(part(y!, i), 1)]);
       const slope = emit.node('Mul', [p, emit.node('Add', [emit.node('Mul', [surprise, b]), a])]);
       const rows = emit.node('Squeeze', [part(chosen!, i), emit.i64([1])]);
@@ -77,13 +107,14 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
     });
     return emit.node('Concat', gradients, { axis: 0 });
   },
-  reference([hidden, table, chosen, y, dy], shape) {
+  reference([hidden, table, chosen, y, dy, ...lists], shape) {
     const d = shape[1]!;
     const out = new Float64Array(shape[0]! * d);
-    eachRow(hidden!, table!, (logprobs, r) => {
+    eachRow(hidden!, table!, lists, (logprobs, r) => {
       const [a, b, entropy] = [dy!.data[2 * r]!, dy!.data[2 * r + 1]!, y!.data[2 * r + 1]!];
       for (const [j, logprob] of logprobs.entries()) {
-        const slope = (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (logprob + entropy));
+        const slope =
+          (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (Math.max(logprob, -1000) + entropy));
         for (let k = 0; k < d; k++) out[r * d + k]! += slope * table!.data[j * d + k]!;
       }
     });
@@ -97,10 +128,31 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
  * @param table  [V, d], a fixed tensor
  * @param chosen i32 [R, 1] in [0, V)
  * @param chunks parts of nearly equal size that the rows are taken in; only one part's [R/chunks, V] lives at a time
+ * @param ids     ids that could be drawn; all where absent
  * @returns [R, 2]: log-probability, entropy
  */
-export function tokenScores(hidden: Tensor, table: Tensor, chosen: Tensor, chunks: number): Tensor {
-  return apply(tokenScoresOp, [hidden, table, chosen], { chunks });
+export function tokenScores(
+  hidden: Tensor,
+  table: Tensor,
+  chosen: Tensor,
+  chunks: number,
+  ids?: PossibleIds | undefined,
+): Tensor {
+  const lists = ids ? [ids.allowed, ids.lift, ids.listed, ids.sampled] : [];
+  return apply(tokenScoresOp, [hidden, table, chosen, ...lists], { chunks });
+}
+
+/** Names of a part's values. */
+type PossibleNames = Readonly<Record<keyof PossibleIds, string>>;
+
+function partOf(
+  lists: readonly string[],
+  part: (x: string, i: number) => string,
+  i: number,
+): PossibleNames | undefined {
+  const [allowed, lift, listed, sampled] = lists;
+  if (sampled === undefined) return undefined;
+  return { allowed: part(allowed!, i), lift: part(lift!, i), listed: part(listed!, i), sampled };
 }
 
 /** Part i of a value's rows. */
@@ -111,9 +163,18 @@ function parts(emit: Emitter, hidden: Tensor, chunks: number): (x: string, i: nu
   return (x, i) => emit.node('Slice', [x, at(i), at(i + 1), emit.i64([0])]);
 }
 
-function distribution(emit: Emitter, hidden: string, table: string) {
-  const logprobs = emit.node('LogSoftmax', [linear(emit, hidden, table)], { axis: -1 });
+function distribution(emit: Emitter, hidden: string, table: string, ids: PossibleNames | undefined) {
+  const logits = linear(emit, hidden, table);
+  const masked = ids ? emit.node('Add', [logits, maskOf(emit, ids)]) : logits;
+  const logprobs = emit.node('LogSoftmax', [masked], { axis: -1 });
   return { logprobs, p: emit.node('Exp', [logprobs]) };
+}
+
+/** Mask of a part, as `possibleMask` makes it. */
+function maskOf(emit: Emitter, { allowed, lift, listed, sampled }: PossibleNames): string {
+  const free = emit.node('Mul', [emit.node('Sub', [emit.scalar(1), listed]), sampled]);
+  const unlisted = emit.node('Add', [free, emit.node('Mul', [listed, emit.scalar(IMPOSSIBLE)])]);
+  return emit.node('ScatterElements', [unlisted, allowed, lift], { axis: 1, reduction: 'add' });
 }
 
 /** Log-probabilities that times a vanished probability are 0, not NaN. */
@@ -122,14 +183,22 @@ function finite(emit: Emitter, logprobs: string): string {
 }
 
 /** The log-probabilities [V] of each row, in float64. */
-function eachRow(hidden: NdArray, table: NdArray, visit: (logprobs: Float64Array, row: number) => void): void {
+function eachRow(
+  hidden: NdArray,
+  table: NdArray,
+  [allowed, lift, listed, sampled]: readonly NdArray[],
+  visit: (logprobs: Float64Array, row: number) => void,
+): void {
   const [rows, d] = hidden.shape as [number, number];
   const vocabulary = table.shape[0]!;
   for (let r = 0; r < rows; r++) {
     const logits = new Float64Array(vocabulary);
     for (let j = 0; j < vocabulary; j++) {
       for (let k = 0; k < d; k++) logits[j]! += hidden.data[r * d + k]! * table.data[j * d + k]!;
+      if (sampled) logits[j]! += listed!.data[r]! === 1 ? IMPOSSIBLE : sampled.data[j]!;
     }
+    const most = allowed?.shape[1] ?? 0;
+    for (let k = r * most; k < (r + 1) * most; k++) logits[allowed!.data[k]!]! += lift!.data[k]!;
     const peak = logits.reduce((a, b) => Math.max(a, b));
     const norm = peak + Math.log(logits.reduce((sum, z) => sum + Math.exp(z - peak), 0));
     visit(
