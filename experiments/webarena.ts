@@ -27,13 +27,13 @@ export async function webarena(options: StudyOptions): Promise<void> {
 }
 
 function page(lines: readonly string[], { trials, config }: Study, command: string): string {
-  const mean = (of: 'envSteps' | 'cpuSeconds') =>
+  const mean = (of: 'envSteps' | 'cpuSeconds' | 'minutes') =>
     Math.round(trials.reduce((sum, trial) => sum + trial[of], 0) / trials.length);
-  const [steps, seconds] = [mean('envSteps'), mean('cpuSeconds')];
+  const [steps, seconds, minutes] = [mean('envSteps'), mean('cpuSeconds'), mean('minutes')];
   const { horizons, episodesPerTask } = config.evaluation;
   return `# WebArena from scratch, by RL on the reward at \`stop\` alone
 
-experiments/webarena.yaml, ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds, ${minutes.toFixed(0)} minutes by the clock.
+experiments/webarena.yaml, ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds, ${minutes} minutes by the clock.
 Trained on the 372 train tasks and 106 short ones to practise with, which changes the distribution of training tasks; the worlds of held-out tasks are never those of training.
 ${episodesPerTask} sampled episodes and one greedy a task at horizon ${horizons.join(' and ')}. Means over seeds with 95 % intervals over seeds and tasks; the random policy
 plays the same lists of actions, with intervals over tasks. The rows of the 50 test tasks are few; those of 200 tasks more are drawn from the same templates under other seeds.
