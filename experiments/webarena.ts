@@ -34,7 +34,7 @@ function page(lines: readonly string[], { trials, config }: Study, command: stri
   return `# WebArena from scratch, by RL on the reward at \`stop\` alone
 
 experiments/webarena.yaml, ${trials.length} training ${trials.length === 1 ? 'seed' : 'seeds'} of about ${steps.toLocaleString('en')} env steps and ${seconds} processor seconds, ${minutes} minutes by the clock.
-Trained on the 372 train tasks and 106 short ones to practise with, which changes the distribution of training tasks; the worlds of held-out tasks are never those of training.
+Trained on the 372 train tasks and 424 short ones to practise with, which changes the distribution of training tasks; the worlds of held-out tasks are never those of training.
 ${episodesPerTask} sampled episodes and one greedy a task at horizon ${horizons.join(' and ')}. Means over seeds with 95 % intervals over seeds and tasks; the random policy
 plays the same lists of actions, with intervals over tasks. The rows of the 50 test tasks are few; those of 200 tasks more are drawn from the same templates under other seeds.
 

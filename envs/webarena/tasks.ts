@@ -62,7 +62,7 @@ const HELD_OUT = 200;
 const SETS = [...LABELS, 'unseen'] as const;
 
 /** Practice tasks of each template. */
-const PRACTISED = 2;
+const PRACTISED = 8;
 
 const byId = new Map(templates.map((template) => [template.id, template]));
 
