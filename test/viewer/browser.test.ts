@@ -347,6 +347,7 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     await page.getByLabel('sub-task').selectOption('hard');
     await page.getByText('15 of 60 episodes').waitFor();
     await page.getByRole('button', { name: /^episode/ }).click();
+    await page.locator('th[aria-sort=ascending]').waitFor();
     expect(await page.locator('tbody tr').first().locator('td').nth(1).textContent()).toBe('2');
     expect(await page.locator('th[aria-sort=ascending]').count()).toBe(1);
     await page.getByRole('searchbox').fill('11');
