@@ -7,7 +7,7 @@
  * Prints      Success by site, of seen and unseen templates, mean of the seeds with 95 % intervals over seeds and tasks, each seed
  *             by itself; and writes experiments/results/webarena.{json,md}.
  * Expected    At least 26 % of the 50 test tasks, three of five sites and the unseen templates above random.
- * Wall-clock  The budget is environment steps: about an hour a seed on two idle cores.
+ * Wall-clock  The budget is environment steps: half an hour to an hour a seed on two idle cores.
  */
 import { writeFileSync } from 'node:fs';
 import { createEnv } from '../envs/webarena/index.ts';

@@ -452,7 +452,8 @@ export class CachedPolicy implements Policy {
         ? choose(member, request, scored)
         : sample(this.#options, member, request, scored);
     } catch (thrown) {
-      checkBase(this.#options.config); // scores that are not finite may be the model folder's fault
+      // Scores that are not finite may be the model folder's fault.
+      if (thrown instanceof RangeError) checkBase(this.#options.config);
       throw thrown;
     }
   }

@@ -75,14 +75,20 @@ export class ChatTemplate {
 }
 
 const timed = { call: (): string => '' };
-const context = createContext(timed);
-const script = new Script('call()');
+/** Made for the first rendering: most threads that know templates never render one. */
+let script: (() => string) | undefined;
+
+function openScript(): () => string {
+  const [compiled, context] = [new Script('call()'), createContext(timed)];
+  return () => compiled.runInContext(context, { timeout: RENDER_MS }) as string;
+}
 
 /** Calls a function that does not end by itself for sure: only Node's watchdog for scripts can break into one. */
 function withinTime(call: () => string): string {
   timed.call = call;
   try {
-    return script.runInContext(context, { timeout: RENDER_MS }) as string;
+    script ??= openScript();
+    return script();
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw thrown;
     throw new Error(`it did not end within ${RENDER_MS / 1000} s`);

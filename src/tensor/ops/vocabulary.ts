@@ -72,7 +72,7 @@ const tokenScoresOp: OpDefinition<ChunkAttrs> = {
     const out: number[] = [];
     eachRow(hidden!, table!, lists, (logprobs, r) => {
       let entropy = 0;
-      for (const logprob of logprobs) entropy -= Math.exp(logprob) * Math.max(logprob, -1000);
+      for (const logprob of logprobs) entropy -= Math.exp(logprob) * logprob;
       out.push(logprobs[chosen!.data[r]!]!, entropy);
     });
     return Float64Array.from(out);
@@ -113,8 +113,7 @@ const tokenScoresGradientOp: OpDefinition<ChunkAttrs> = {
     eachRow(hidden!, table!, lists, (logprobs, r) => {
       const [a, b, entropy] = [dy!.data[2 * r]!, dy!.data[2 * r + 1]!, y!.data[2 * r + 1]!];
       for (const [j, logprob] of logprobs.entries()) {
-        const slope =
-          (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (Math.max(logprob, -1000) + entropy));
+        const slope = (j === chosen!.data[r]! ? a : 0) - Math.exp(logprob) * (a + b * (logprob + entropy));
         for (let k = 0; k < d; k++) out[r * d + k]! += slope * table!.data[j * d + k]!;
       }
     });
