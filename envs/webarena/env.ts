@@ -6,6 +6,7 @@ import { InProcessDriver } from './drivers/in-process.ts';
 import { isSiteKey } from './drivers/keys.ts';
 import type { Fidelity } from './grammar.ts';
 import { SCREEN } from './page.ts';
+import { screenshotsOf } from './screenshots.ts';
 import { type BrowseOptions, MAX_OBSERVATION, type Objective, WebSession } from './session.ts';
 import { Episode } from './sites/episode.ts';
 import { BASES, frontPage, HOSTS } from './sites/site.ts';
@@ -26,6 +27,8 @@ function siteAddress(text: string): string | undefined {
 export interface EmbeddedOptions {
   readonly fidelity: Fidelity;
   readonly dialect: Dialect;
+  /** Folder that keeps a screenshot a turn; of a driver that paints. */
+  readonly screenshots?: string | undefined;
 }
 
 /** Makes the driver of one episode. @param focusesOpened whether a tab that a link opens becomes current */
@@ -64,15 +67,16 @@ export class EmbeddedWebArena implements Env {
 
   /** @throws {RangeError} for a task index outside the table */
   async open(task: Task): Promise<Session> {
-    return this.openDrawn(drawTask(task));
+    return this.openDrawn(drawTask(task), task);
   }
 
-  /** Opens a task whose slots are filled. */
-  async openDrawn(drawn: Drawn): Promise<WebSession> {
+  /** Opens a task whose slots are filled. @param task names its screenshots; none are kept without it */
+  async openDrawn(drawn: Drawn, task?: Task): Promise<WebSession> {
     const episode = new Episode(drawn.world);
-    const { fidelity } = this.#options;
+    const { fidelity, screenshots } = this.#options;
     const driver = await this.#openDriver(episode, fidelity === 'corrected');
-    return WebSession.open(driver, browseOptions(this.#options), objectiveOf(drawn, episode, fidelity));
+    const browse = { ...browseOptions(this.#options), ...screenshotsOf(driver, screenshots, task) };
+    return WebSession.open(driver, browse, objectiveOf(drawn, episode, fidelity));
   }
 }
 

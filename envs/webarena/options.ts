@@ -20,6 +20,8 @@ export interface WebArenaOptions {
   readonly readOnly: boolean;
   /** Live sites: longest wait for a page, in milliseconds; a page that takes longer fails its episode. */
   readonly loadMs: number;
+  /** Folder that keeps a screenshot a turn; none are taken where absent. */
+  readonly screenshots: string | undefined;
 }
 
 /** Below the ten seconds that a host gives a step by default, so that a slow page fails its own episode alone. */
@@ -31,7 +33,7 @@ const CHOICES = {
   driver: ['in-process', 'chromium'],
   sites: ['embedded', 'live'],
 } as const;
-const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly', 'loadMs'];
+const KNOWN = [...Object.keys(CHOICES), 'configs', 'readOnly', 'loadMs', 'screenshots'];
 
 /**
  * Checks the options and fills in the defaults. @throws {UserError} BAD_CONFIG for an option or a value that is none
@@ -51,7 +53,7 @@ export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
       `webarena: ${key} must be ${allowed.map((one) => `"${one}"`).join(' or ')}, got ${JSON.stringify(options[key])}`,
     );
   };
-  const { configs, readOnly = false, loadMs = LOAD_MS } = options;
+  const { configs, readOnly = false, loadMs = LOAD_MS, screenshots } = options;
   if (configs !== undefined && typeof configs !== 'string')
     throw new UserError('BAD_CONFIG', `webarena: configs must be the path of a folder, got ${JSON.stringify(configs)}`);
   if (typeof readOnly !== 'boolean')
@@ -65,13 +67,27 @@ export function webArenaOptions(options: EnvOptions = {}): WebArenaOptions {
   const sites = choice('sites');
   if (sites === 'live' && configs === undefined)
     throw new UserError('BAD_CONFIG', 'webarena: sites: live needs configs, the folder with the task configurations');
+  const driver = choice('driver');
+  if (screenshots !== undefined && (typeof screenshots !== 'string' || screenshots === '')) {
+    throw new UserError(
+      'BAD_CONFIG',
+      `webarena: screenshots must be the path of a folder, got ${JSON.stringify(screenshots)}`,
+    );
+  }
+  if (screenshots !== undefined && sites === 'embedded' && driver === 'in-process') {
+    throw new UserError(
+      'BAD_CONFIG',
+      'webarena: screenshots need a browser, and sites in process have none; add driver: chromium',
+    );
+  }
   return {
     fidelity: choice('fidelity'),
     dialect: choice('dialect'),
-    driver: choice('driver'),
+    driver,
     sites,
     configs,
     readOnly,
     loadMs,
+    screenshots,
   };
 }

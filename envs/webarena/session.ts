@@ -38,6 +38,8 @@ export interface BrowseOptions {
   allowed(url: string): string | undefined;
   /** Keys that have an effect; all where absent. */
   isKey?(key: string): boolean;
+  /** Called with each observation before it is given out, while the page stands as it was read. */
+  onObservation?(observation: string): Promise<void>;
 }
 
 /** Verdict of a task on an end. */
@@ -292,6 +294,7 @@ export class WebSession implements Session {
       this.#options.bases,
     );
     this.#text = error === '' || fidelity === 'original' ? text : `${text}\nERROR: ${repr(error).slice(1, -1)}`;
+    await this.#options.onObservation?.(this.#text);
     return this.#text;
   }
 }

@@ -11,6 +11,7 @@ import type { Draw } from './draw.ts';
 import type { Env, EnvOptions, MaybePromise, Oracle } from './env.ts';
 import type { Parity } from './parity.ts';
 import type { WorldPrompt } from './prompt.ts';
+import type { Screenshot } from './screenshot.ts';
 import type { View } from './view.ts';
 
 /** Context in which a host starts a world: what its process shares, and the path of the host. */
@@ -56,6 +57,8 @@ export interface World<R extends Resources = Resources> {
   createOracle?(options?: EnvOptions): Oracle;
   /** Draws the picture that console and viewer show. */
   readonly draw?: Draw;
+  /** Path of the picture that an env kept of a state, where its options ask for some; the viewer shows it. */
+  readonly screenshot?: Screenshot;
   /** Prompt for language models; a function where it depends on the options. */
   readonly prompt?: WorldPrompt | ((options: EnvOptions) => WorldPrompt);
   /** AgentGym's HTTP dialect. */

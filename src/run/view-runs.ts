@@ -45,10 +45,11 @@ export function worldTools(): WorldsOf {
     } catch {
       return {};
     }
-    const { draw } = world;
+    const { draw, screenshot } = world;
     const codec = codecOf(world);
     return {
       ...(draw ? { draw } : {}),
+      ...(screenshot ? { screenshot } : {}),
       spell: (id: number) => codec.decode([id]),
     };
   };

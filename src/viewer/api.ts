@@ -115,6 +115,8 @@ export interface EpisodeView {
   readonly episode: Plain<TraceLine>;
   /** State before each turn, and after the last; empty where the world draws nothing. */
   readonly drawings: readonly (Drawing | null)[];
+  /** Address of the screenshot of each state; null where none was kept, empty where the world keeps none. */
+  readonly screenshots: readonly (string | null)[];
   /** Text of every token id that occurs in a decision; empty where the vocabulary is not known. */
   readonly spelling: Readonly<Record<number, string>>;
   /** Whole conversation with a language model; empty where none played. */

@@ -43,7 +43,7 @@ export function pageHtml(data?: ReportData): string {
     `script-src 'sha256-${sha256(code)}'`,
     `style-src 'sha256-${sha256(css)}'`,
     `connect-src 'self'`,
-    `img-src data:`,
+    data ? `img-src data:` : `img-src 'self' data:`,
     `base-uri 'none'`,
     `form-action 'none'`,
   ].join('; ');
@@ -55,6 +55,7 @@ export function pageHtml(data?: ReportData): string {
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>longplay</title>
+<link rel="icon" href="data:,">
 <style>${css}</style>
 </head>
 <body>

@@ -1,6 +1,6 @@
 /**
  * Report: runs as one HTML file that needs no server; curves whole, the list bounded, some episodes with all their
- * turns.
+ * turns, without their screenshots.
  */
 import type { EpisodeView, ReportData } from './api.ts';
 import { pageHtml } from './page.ts';
@@ -35,7 +35,7 @@ async function chosen(source: RunSource, most: number): Promise<Record<number, E
   for (const members of [...groups.values()].reverse()) {
     if (members.length > left) break;
     left -= members.length;
-    for (const at of members) found[at] = await source.episode(at);
+    for (const at of members) found[at] = { ...(await source.episode(at)), screenshots: [] };
   }
   return found;
 }

@@ -6,6 +6,7 @@ import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
 import type { Draw, Drawing } from '../core/draw.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
+import type { Screenshot } from '../core/screenshot.ts';
 import { recordedConversation } from '../prompts/conversation.ts';
 import { wholeLines } from '../record/lines.ts';
 import type { MetricsRow } from '../record/metrics.ts';
@@ -20,6 +21,7 @@ import { matchRow, matchTurns, mayHold, needleOf } from './search.ts';
 /** World tools: the parts of a world that the viewer needs. */
 export interface WorldTools {
   readonly draw?: Draw;
+  readonly screenshot?: Screenshot;
   /** Text of a token id. */
   readonly spell?: (id: number) => string;
 }
@@ -27,7 +29,7 @@ export interface WorldTools {
 /** Lookup of a world by id; undefined for one that is not installed. */
 export type WorldsOf = (env: string) => Promise<WorldTools>;
 
-/** Most turns of an episode that are drawn; later ones show their text alone. */
+/** Most states of an episode that are drawn, or have their screenshots shown; later ones show their text alone. */
 const MAX_DRAWINGS = 200;
 /** Most members of a group that are put side by side. */
 const MAX_MEMBERS = 32;
@@ -110,9 +112,32 @@ export class RunSource {
       at,
       episode: plain(episode),
       drawings: drawings(tools.draw, episode, this.#envOptions()),
+      screenshots: this.#screenshots(tools.screenshot, episode).map((path, state) =>
+        path === undefined ? null : `api/runs/${this.#id}/episodes/${at}/screenshots/${state}`,
+      ),
       spelling: spelling(tools.spell, episode),
       conversation: episode.turns.some(({ response }) => response) ? recordedConversation(episode) : [],
     };
+  }
+
+  /** File of an episode's screenshot. @param state in [0, turns] @throws {RangeError} where none was kept */
+  async screenshot(at: number, state: number): Promise<string> {
+    const episode = this.#store.read(at);
+    const { screenshot } = await this.#worlds(episode.task.env);
+    const path = this.#screenshots(screenshot, episode)[state];
+    if (path === undefined) throw new RangeError(`no screenshot of state ${state} of episode ${at}`);
+    return path;
+  }
+
+  /** Paths by state; undefined where there is no file. */
+  #screenshots(find: Screenshot | undefined, { task, turns, finalObservation }: TraceLine): (string | undefined)[] {
+    const options = this.#envOptions();
+    if (!find) return [];
+    const seen = [...turns.map(({ observation }) => observation), finalObservation].slice(0, MAX_DRAWINGS);
+    return seen.map((observation) => {
+      const path = find(task, observation, options);
+      return path !== undefined && existsSync(path) ? path : undefined;
+    });
   }
 
   async group(at: number): Promise<GroupView> {

@@ -1,4 +1,5 @@
 /** Server of the viewer: the page and its data, on the loopback address alone. */
+import { readFile } from 'node:fs/promises';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -46,6 +47,11 @@ export function viewerApp(sources: readonly RunSource[]): Hono {
   app.get('/api/runs/:run/episodes/:at', async (c) =>
     c.json(await sourceOf(c.req.param('run')).episode(Number(c.req.param('at')))),
   );
+  app.get('/api/runs/:run/episodes/:at/screenshots/:state', async (c) => {
+    const { run, at, state } = c.req.param();
+    const jpeg = await readFile(await sourceOf(run).screenshot(Number(at), Number(state)));
+    return c.body(new Uint8Array(jpeg), 200, { 'content-type': 'image/jpeg' });
+  });
   app.get('/api/runs/:run/episodes/:at/group', async (c) =>
     c.json(await sourceOf(c.req.param('run')).group(Number(c.req.param('at')))),
   );

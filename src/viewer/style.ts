@@ -44,6 +44,7 @@ tbody.plain tr { cursor: auto; }
 td.found { white-space: normal; min-width: 18rem; max-width: 34rem; overflow-wrap: anywhere; font-size: .9rem; }
 .below { margin-top: .7rem; }
 .state > p { margin: 0 0 .4rem; }
+.screenshot { display: block; width: 100%; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 .7rem; }
 .answer { margin-bottom: .8rem; }
 .shares { list-style: none; margin: .2rem 0 .4rem; padding: 0; font-size: .88rem; }
 .shares li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0 .6rem; margin: .2rem 0; }

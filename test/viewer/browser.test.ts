@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registry } from '../../envs/registry.ts';
-import type { TimeStep } from '../../src/core/env.ts';
+import type { EnvOptions, TimeStep } from '../../src/core/env.ts';
 import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { findWorld } from '../../src/run/find-world.ts';
@@ -413,6 +413,32 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
     await page.context().close();
   });
 
+  it('shows the screenshots that a world kept, turn by turn', async () => {
+    const source = new RunSource(await screenshotRun(), 0, worldTools());
+    const own = await serveViewer([source], 0);
+    try {
+      const { episode, screenshots } = await source.episode(0);
+      expect(screenshots).toHaveLength(episode.turns.length + 1);
+      expect(screenshots).not.toContain(null);
+      const pixels = new Set<string>();
+      for (const state of screenshots.keys()) {
+        const page = await open(`#/episodes/0/0/${state}`, {}, own.url);
+        const picture = page.locator('img.screenshot');
+        await expect.poll(() => picture.evaluate((img) => (img as HTMLImageElement).naturalWidth)).toBe(1280);
+        await shot(page, `screenshot-${state}`);
+        pixels.add(Buffer.from(await (await fetch(own.url + screenshots[state])).arrayBuffer()).toString('base64'));
+        await page.context().close();
+      }
+      expect(pixels.size).toBeGreaterThan(2);
+      const none = await fetch(`${own.url}api/runs/0/episodes/0/screenshots/${screenshots.length}`);
+      expect([none.status, await none.text()]).toEqual([404, expect.stringContaining('no screenshot of state')]);
+      const report = await reportHtml([source], { episodes: 9 });
+      expect(report).toContain('"screenshots":[]');
+    } finally {
+      await own.close();
+    }
+  });
+
   it('runs nothing that a trace says', async () => {
     const live = await open('#/episodes/3');
     for (const hash of [
@@ -595,43 +621,53 @@ describe.skipIf(missing)('the viewer in Chromium', { timeout: 60_000 }, () => {
   async function worldsRun(): Promise<string> {
     const dir = folder('worlds', 'env: { id: all }\n');
     const traces = tracesOf(dir);
-    let episode = 0;
-    for (const id of playable) {
-      const { world: module } = await findWorld(id);
-      const { env, dispose } = await openWorld(module, id, {}, '/viewer-test');
-      const train = env.tasks.split('train');
-      const task = { env: id, index: train[train.length >> 1]!, seed: 3 };
-      const session = await env.open(task);
-      const solver = module.createOracle?.()(task);
-      const turns: Turn[] = [];
-      let step: TimeStep = session.first;
-      while (step.kind !== 'terminated' && turns.length < 20) {
-        const action = solver?.(step) ?? session.actions()[0] ?? 'look';
-        const { observation } = step;
-        const next = await session.step(action);
-        turns.push({ observation, actions: new Int32Array(0), action, reward: next.reward, actMs: 0, envMs: 0 });
-        step = next;
-      }
-      await session.close();
-      await dispose();
-      const end = step.kind === 'terminated' ? 'terminated' : 'truncated';
-      const trajectory: Trajectory = {
-        episode,
-        group: episode,
-        task,
-        horizon: 20,
-        attempt: 1,
-        actionTable: [],
-        turns,
-        finalObservation: step.observation,
-        end,
-        success: true,
-      };
-      traces.episodes([trajectory], 'train', id);
-      episode++;
+    for (const [episode, id] of playable.entries()) {
+      traces.episodes([await played(id, episode)], 'train', id);
     }
     traces.close();
     return dir;
+  }
+
+  /** A run whose world keeps a screenshot a turn. */
+  async function screenshotRun(): Promise<string> {
+    const options = { driver: 'chromium', screenshots: join(root, 'screenshots') };
+    const dir = folder('screenshots-run', `env: { id: webarena, options: ${JSON.stringify(options)} }\n`);
+    const traces = tracesOf(dir);
+    traces.episodes([await played('webarena', 0, options)], 'train', 'shown');
+    traces.close();
+    return dir;
+  }
+
+  async function played(id: string, episode: number, options: EnvOptions = {}): Promise<Trajectory> {
+    const { world: module } = await findWorld(id);
+    const { env, dispose } = await openWorld(module, id, options, '/viewer-test');
+    const train = env.tasks.split('train');
+    const task = { env: id, index: train[train.length >> 1]!, seed: 3 };
+    const session = await env.open(task);
+    const solver = module.createOracle?.()(task);
+    const turns: Turn[] = [];
+    let step: TimeStep = session.first;
+    while (step.kind !== 'terminated' && turns.length < 20) {
+      const action = solver?.(step) ?? session.actions()[0] ?? 'look';
+      const { observation } = step;
+      const next = await session.step(action);
+      turns.push({ observation, actions: new Int32Array(0), action, reward: next.reward, actMs: 0, envMs: 0 });
+      step = next;
+    }
+    await session.close();
+    await dispose();
+    return {
+      episode,
+      group: episode,
+      task,
+      horizon: 20,
+      attempt: 1,
+      actionTable: [],
+      turns,
+      finalObservation: step.observation,
+      end: step.kind === 'terminated' ? 'terminated' : 'truncated',
+      success: true,
+    };
   }
 
   function hostileRun(): string {

@@ -257,6 +257,13 @@ export class ChromiumDriver implements Driver {
     await this.page.bringToFront();
   }
 
+  /** Asked of the browser itself: Playwright's own would hide the caret by a style of its own in the page. */
+  async screenshot(): Promise<Uint8Array> {
+    const cdp = await this.#cdp(this.page);
+    const { data } = await cdp.send('Page.captureScreenshot', { format: 'jpeg', quality: 60 });
+    return Buffer.from(data, 'base64');
+  }
+
   async close(): Promise<void> {
     await this.#context.close().catch(() => {});
   }

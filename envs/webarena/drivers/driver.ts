@@ -43,5 +43,7 @@ export interface Driver {
   closeTab(): MaybePromise<void>;
   /** @param index in [0, tabs) */
   focusTab(index: number): MaybePromise<void>;
+  /** Picture of what the current tab shows, as JPEG; absent where nothing is painted. */
+  screenshot?(): Promise<Uint8Array>;
   close(): MaybePromise<void>;
 }

@@ -12,6 +12,7 @@ import { launchChromium } from '../drivers/launch.ts';
 import { type EvaluationPage, evaluate, type Judge } from '../evaluate.ts';
 import type { WebArenaOptions } from '../options.ts';
 import { SCREEN } from '../page.ts';
+import { screenshotsOf } from '../screenshots.ts';
 import { MAX_OBSERVATION, type Objective, WebSession } from '../session.ts';
 import { PAPER_SPLIT } from '../split.ts';
 import type { SiteBases } from '../urls.ts';
@@ -70,22 +71,23 @@ export class LiveWebArena implements Env {
   }
 
   /** Waits for its turn on the task's sites. @throws {RangeError} for a task index outside the table */
-  async open({ index }: Task): Promise<Session> {
+  async open(issued: Task): Promise<Session> {
+    const { index } = issued;
     const task = this.#all.tasks[index];
     if (!task) throw new RangeError(`webarena: task index must be in [0, ${this.#all.tasks.length}), got ${index}`);
     if (!this.#resources)
       throw new UserError('MISSING_ENGINE', 'webarena: live sites need their host to have started the browser');
     const release = this.#options.readOnly ? () => {} : await this.#resources.turns.take(task.sites);
     try {
-      return await this.#play(task, this.#resources.browser, release);
+      return await this.#play(issued, task, this.#resources.browser, release);
     } catch (thrown) {
       release();
       throw thrown;
     }
   }
 
-  async #play(task: LiveTask, browser: Browser, release: () => void): Promise<Session> {
-    const { fidelity, dialect, loadMs } = this.#options;
+  async #play(issued: Task, task: LiveTask, browser: Browser, release: () => void): Promise<Session> {
+    const { fidelity, dialect, loadMs, screenshots } = this.#options;
     const context = await browser.newContext({
       viewport: { width: SCREEN[0], height: SCREEN[1] },
       deviceScaleFactor: 1,
@@ -109,6 +111,7 @@ export class LiveWebArena implements Env {
         bases: this.#bases,
         numbered: fidelity === 'corrected',
         allowed: (url: string) => (this.#isOurs(url) ? url : undefined),
+        ...screenshotsOf(driver, screenshots, issued),
       };
       const session = await WebSession.open(driver, browse, this.#objective(task, driver));
       context.on('close', release);

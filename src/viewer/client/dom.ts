@@ -18,6 +18,8 @@ export interface Attributes {
   readonly id?: string;
   readonly for?: string;
   readonly scope?: string;
+  readonly src?: string;
+  readonly alt?: string;
   readonly disabled?: boolean;
   readonly tabindex?: string;
   /** Attributes `aria-…` and `data-…` by their full names. */

@@ -68,10 +68,19 @@ function headElement({ episode }: EpisodeView, options: EpisodeOptions): HTMLEle
   );
 }
 
-function stateElement({ drawings }: EpisodeView, turn: number, when: string): HTMLElement {
+function stateElement({ drawings, screenshots }: EpisodeView, turn: number, when: string): HTMLElement {
   const drawing = drawings[turn];
-  if (drawing)
-    return h('div', { class: 'state' }, h('p', { class: 'muted' }, `State ${when}`), drawingElement(drawing));
+  const src = screenshots[turn];
+  const alt = `screenshot ${when}`;
+  const picture = src ? h('img', { class: 'screenshot', src, alt }) : null;
+  if (drawing || picture)
+    return h(
+      'div',
+      { class: 'state' },
+      h('p', { class: 'muted' }, `State ${when}`),
+      picture,
+      drawing ? drawingElement(drawing) : null,
+    );
   const why =
     drawings.length === 0 ? 'This world draws nothing; the text is all there is.' : 'No drawing of this state.';
   return h('p', { class: 'muted' }, why);

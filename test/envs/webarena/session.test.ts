@@ -221,11 +221,15 @@ describe('options', () => {
       configs: undefined,
       readOnly: false,
       loadMs: 8000,
+      screenshots: undefined,
     });
   });
 
   it.each([
-    [{ colour: 'red' }, 'has no option "colour"; it has: fidelity, dialect, driver, sites, configs, readOnly, loadMs'],
+    [
+      { colour: 'red' },
+      'has no option "colour"; it has: fidelity, dialect, driver, sites, configs, readOnly, loadMs, screenshots',
+    ],
     [{ fidelity: 'exact' }, 'fidelity must be "corrected" or "original", got "exact"'],
     [{ dialect: 2023.5 }, 'dialect must be "2023" or "chromium", got 2023.5'],
     [{ driver: 'firefox' }, 'driver must be "in-process" or "chromium"'],
@@ -234,6 +238,8 @@ describe('options', () => {
     [{ loadMs: 5 }, 'loadMs must be milliseconds in [100, 600000], got 5'],
     [{ loadMs: '8s' }, 'loadMs must be milliseconds in [100, 600000], got "8s"'],
     [{ sites: 'live' }, 'sites: live needs configs'],
+    [{ driver: 'chromium', screenshots: 7 }, 'screenshots must be the path of a folder, got 7'],
+    [{ screenshots: 'shots' }, 'screenshots need a browser'],
   ])('%j is refused in one line', (options, message) => {
     expect(() => webArenaOptions(options)).toThrow(UserError);
     expect(() => webArenaOptions(options)).toThrow(message);
