@@ -156,9 +156,9 @@ export class InProcessDriver implements Driver {
     return url === BLANK_URL ? BLANK : this.#episode.get(url);
   }
 
-  /** Goes to an address; one that is open already is loaded again and leaves no entry. */
-  #visit(tab: Tab, url: string, posted = false): void {
-    if (posted || this.#url(tab) !== url) {
+  /** Goes to an address; one that is open already is loaded again and leaves no entry, but for a form that was sent. */
+  #visit(tab: Tab, url: string, sent = false): void {
+    if (sent || this.#url(tab) !== url) {
       tab.history.splice(tab.at + 1, tab.history.length, url);
       tab.at++;
     }
@@ -194,7 +194,7 @@ export class InProcessDriver implements Driver {
       return;
     }
     url.search = data.toString();
-    this.#visit(this.#tab, url.href);
+    this.#visit(this.#tab, url.href, true);
   }
 }
 

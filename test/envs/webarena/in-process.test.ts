@@ -59,6 +59,16 @@ describe('history', () => {
     expect(url()).toBe('about:blank');
   });
 
+  it('has an entry for every form that is sent, even to the address that is open', () => {
+    driver.goto(WIKI);
+    for (let n = 0; n < 2; n++) click('button', 'Search');
+    const searched = url();
+    driver.back();
+    expect(url()).toBe(searched);
+    driver.back();
+    expect(url()).toBe(WIKI);
+  });
+
   it('brings a page back as the site shows it now, without what was typed', () => {
     driver.goto(WIKI);
     click('searchbox', 'Search articles');
