@@ -1,12 +1,13 @@
 /** `npm run experiment -- <name>`: runs a study. */
 import type { Command } from 'commander';
 import { runCommand } from '../src/cli/fail.ts';
-import { MOST, number, wholeNumber } from '../src/cli/flags.ts';
+import { again, MOST, number, wholeNumber } from '../src/cli/flags.ts';
 import { newProgram, runAsScript } from '../src/cli/program.ts';
 import { type ClusterStudy, cluster } from './cluster.ts';
 import { fromScratch } from './from-scratch.ts';
 import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
+import { type ImitationOptions, imitation } from './imitation.ts';
 import { llmTiny } from './llm-tiny.ts';
 import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
@@ -55,6 +56,12 @@ export function experimentProgram(): Command {
     .description('a tiny chat model: fine-tuned a little on the planner, then by reinforcement learning')
     .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
     .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed })));
+  program
+    .command('imitation')
+    .description('TextCraft’s small model imitates the planner: what it learns to read, whatever the signal')
+    .option('--episodes <n>', 'episodes, each seen once', wholeNumber(1, MOST.repeats), 12_000)
+    .option('--set <key=value>', 'a key of experiments/quickstart.yaml, e.g. policy.model.layers=5', again, [])
+    .action((flags: ImitationOptions) => runCommand(() => imitation(flags)));
   program
     .command('gallery')
     .description('pictures of every page of the viewer, of short runs that it records')

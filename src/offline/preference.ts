@@ -17,6 +17,7 @@ import { f32 } from '../model/feeds.ts';
 import { type AdamWConfig, type LearningRate, learningRate } from '../model/optimizer.ts';
 import { checkParams, type ParamSet } from '../model/parameters.ts';
 import { adamWGraph, gradientGraph, logprobsGraph, trainGraph } from '../model/programs.ts';
+import type { OfflineStep } from './step.ts';
 
 /** Pair of episodes of one task. */
 export interface Pair {
@@ -36,6 +37,8 @@ export interface PreferenceOptions
   readonly adamW: AdamWConfig;
   /** Seed of the order of pairs, uint32. */
   readonly seed: number;
+  /** Called after each optimiser step. */
+  readonly onStep?: (step: OfflineStep) => void;
 }
 
 /** Epoch statistics: means over its optimiser steps. */
@@ -82,6 +85,7 @@ export async function trainOnPairs(
         if ('broken' in step) return step;
         ({ params, moments } = step);
         for (const name of ['loss', 'accuracy', 'margin'] as const) sums[name] += step.stats[name]! / steps;
+        options.onStep?.({ done: epoch * steps + s + 1, total: epochs * steps, loss: step.stats.loss! });
       }
       onEpoch(sums);
     }

@@ -19,6 +19,7 @@ import { loadNewestOf } from '../record/run-checkpoint.ts';
 import { checkpointContent, type Identity } from '../record/run-state.ts';
 import type { Demonstration } from './demonstrations.ts';
 import { type PreferenceEpoch, pairUp, trainOnPairs } from './preference.ts';
+import type { OfflineStep } from './step.ts';
 import { fromDemonstration } from './teach.ts';
 
 export interface OfflineRequest {
@@ -32,6 +33,8 @@ export interface OfflineRequest {
   readonly epochs: number;
   /** Episodes (or pairs) of one optimiser step. */
   readonly batch: number;
+  /** Called after each optimiser step. */
+  readonly onStep?: (step: OfflineStep) => void;
 }
 
 export interface SupervisedEpoch {
@@ -80,6 +83,7 @@ export async function superviseRun(request: OfflineRequest, onEpoch: (epoch: Sup
         const result = await trainer.update(part, (epoch * steps + s) / (epochs * steps));
         if (result.broken) throw brokenError(result.broken.where, result.broken.message);
         nll += result.stats.nll! / steps;
+        request.onStep?.({ done: epoch * steps + s + 1, total: epochs * steps, loss: result.stats.nll! });
       }
       onEpoch({ nll });
     }
@@ -105,7 +109,8 @@ export async function preferRun(
   need(pairs.length > 0, 'no two episodes of one task with different scores');
   const engine = await openEngine(setup.engine);
   try {
-    const options = { ...setup.training, beta, epochs, pairsPerStep: batch };
+    const { onStep } = request;
+    const options = { ...setup.training, beta, epochs, pairsPerStep: batch, ...(onStep ? { onStep } : {}) };
     const result = await trainOnPairs(engine, options, setup.params, pairs, onEpoch);
     if ('broken' in result) throw brokenError(result.broken.where, result.broken.message);
     save(request, setup.identity, result.params, result.moments);

@@ -11,6 +11,7 @@ import { initialParams } from '../../src/model/parameters.ts';
 import { type Demonstration, ofAgentTraj, readDemonstrations } from '../../src/offline/demonstrations.ts';
 import { pairUp } from '../../src/offline/preference.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../src/offline/run.ts';
+import type { OfflineStep } from '../../src/offline/step.ts';
 import { fromDemonstration } from '../../src/offline/teach.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
@@ -159,8 +160,13 @@ describe('off-line learning', () => {
       });
       writeFileSync(join(dir, 'data.json'), JSON.stringify(agentTraj));
       const losses: number[] = [];
-      const learning = { ...request(config, dir, readDemonstrations(join(dir, 'data.json'))), epochs: 40 };
+      const steps: OfflineStep[] = [];
+      const onStep = (step: OfflineStep) => steps.push(step);
+      const learning = { ...request(config, dir, readDemonstrations(join(dir, 'data.json'))), epochs: 40, onStep };
       await superviseRun(learning, ({ nll }) => losses.push(nll));
+      expect(steps.map(({ done }) => done)).toEqual(steps.map((_, i) => i + 1));
+      expect(steps.every(({ total }) => total === steps.length)).toBe(true);
+      expect(steps.at(-1)!.loss).toBeLessThan(steps[0]!.loss);
       expect(losses[0]).toBeGreaterThan(1);
       expect(losses.at(-1)).toBeLessThan(0.3);
       expect(await scoreOf(config, dir, dir)).toBeGreaterThan(0.9);
@@ -200,9 +206,14 @@ describe('off-line learning', () => {
         });
         const all = await traces(config, join(dir, 'random'));
         const epochs: { loss: number; accuracy: number }[] = [];
-        const pairs = await preferRun({ ...request(config, join(dir, 'dpo'), all), beta: 0.5 }, (one) =>
-          epochs.push(one),
-        );
+        const steps: OfflineStep[] = [];
+        const learning = {
+          ...request(config, join(dir, 'dpo'), all),
+          beta: 0.5,
+          onStep: (one: OfflineStep) => steps.push(one),
+        };
+        const pairs = await preferRun(learning, (one) => epochs.push(one));
+        expect(steps.map(({ done, total }) => total - done)).toEqual(steps.map((_, i) => steps.length - 1 - i));
         expect(pairs).toBeGreaterThan(8);
         expect(epochs.at(-1)!.loss).toBeLessThan(0.5 * epochs[0]!.loss);
         expect(epochs.at(-1)!.accuracy).toBeGreaterThan(0.95);

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import type { RunConfig } from '../../config/run-config.ts';
+import { duration, percent } from '../../console/numbers.ts';
 import { err, out } from '../../console/terminal.ts';
 import type { PublishedEpisodes } from '../../core/agentgym.ts';
 import type { Env, EnvOptions } from '../../core/env.ts';
@@ -12,12 +13,14 @@ import { chooseEngine } from '../../engine/open.ts';
 import { type Demonstration, readDemonstrations } from '../../offline/demonstrations.ts';
 import { playAgain } from '../../offline/published.ts';
 import { type OfflineRequest, preferRun, superviseRun } from '../../offline/run.ts';
+import type { OfflineStep } from '../../offline/step.ts';
 import { worldPrompt } from '../../prompts/world-prompt.ts';
 import { findWorld } from '../../run/find-world.ts';
 import { createRunFolder, discard, freeRunName, runDir } from '../../run/run-folder.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
 import { again, number, wholeNumber } from '../flags.ts';
+import { ProgressLine } from '../progress-line.ts';
 
 interface OfflineFlags {
   readonly data: readonly string[];
@@ -111,13 +114,17 @@ async function learn(
   const name = flags.name ?? freeRunName(flags.runs, `${basename(path).replace(/\.ya?ml$/, '')}-${command}`);
   const dir = runDir(flags.runs, name);
   createRunFolder(dir, config);
+  const line = new ProgressLine();
   try {
     const prompt = worldPrompt(world, config.env.options, env.description);
-    const learnt = await teach({ config, dir, view: world.view, prompt, demonstrations, epochs, batch });
+    const onStep = progressOf(line, epochs);
+    const learnt = await teach({ config, dir, view: world.view, prompt, demonstrations, epochs, batch, onStep });
+    line.end();
     const next = `longplay eval ${dir}, or train on with --set policy.init=${dir}`;
     if (flags.json) out.json({ run: dir, learnt });
     else out.line(`learnt from ${learnt}; run ${dir}: ${next}`);
   } catch (thrown) {
+    line.end();
     discard(dir);
     throw thrown;
   }
@@ -163,6 +170,17 @@ function theirWorld(published: PublishedEpisodes | undefined, configured: EnvOpt
 function checkWorld({ source, world, trajectory }: Demonstration, id: string): void {
   if (world === undefined || world === id || (!trajectory && !(world in registry))) return;
   throw new UserError('BAD_TRACE', `${source}: it was played in ${world}, the configuration's world is ${id}`);
+}
+
+/** Shows steps as they are taken, with the time that is left. */
+function progressOf(line: ProgressLine, epochs: number): (step: OfflineStep) => void {
+  const began = performance.now();
+  return ({ done, total, loss }) =>
+    line.show(() => {
+      const epoch = Math.min(epochs, 1 + Math.floor((done * epochs) / total));
+      const left = (((performance.now() - began) / done) * (total - done)) / 1000;
+      return `epoch ${epoch} of ${epochs}, ${percent(done / total)}, loss ${loss.toPrecision(3)}, ${duration(left)} left`;
+    });
 }
 
 /** Prints each epoch as it ends. */
