@@ -58,13 +58,13 @@ export class TerminalWriter {
     return this.#stream.isTTY === true;
   }
 
-  /** Columns and rows of the terminal; 80 × 24 where there is none. */
+  /** Columns and rows of the terminal; 80 × 24 where there is none, or one that does not know its size and says 0. */
   get columns(): number {
-    return this.#stream.columns ?? 80;
+    return this.#stream.columns || 80;
   }
 
   get rows(): number {
-    return this.#stream.rows ?? 24;
+    return this.#stream.rows || 24;
   }
 
   /** True where colours are welcome: a terminal, and no `NO_COLOR`. */

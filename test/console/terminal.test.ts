@@ -14,7 +14,10 @@ const OBEYED =
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0001}-\u{e007f}]|\p{Cs}/u;
 
 function writer(most?: number, columns?: number) {
-  const stream = Object.assign(new PassThrough({ decodeStrings: false }), columns ? { isTTY: true, columns } : {});
+  const stream = Object.assign(
+    new PassThrough({ decodeStrings: false }),
+    columns === undefined ? {} : { isTTY: true, columns },
+  );
   let text = '';
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk;
@@ -129,6 +132,12 @@ describe('the writer', () => {
     terminal.line('nobody hears this');
     expect(process.exitCode).toBe(before);
   });
+  it('shows a status line on a terminal that does not know its size', () => {
+    const { writer: unsized, text } = writer(undefined, 0);
+    unsized.status('1 of 2');
+    expect(text()).toContain('1 of 2');
+  });
+
   it('redraws a status line on a terminal, takes it away before other words, and shows none in a pipe', () => {
     const pipe = writer();
     pipe.writer.status('1 of 2');

@@ -188,6 +188,7 @@ function tellEpochs({ json }: OfflineFlags): (figures: object) => void {
   let epoch = 0;
   return (figures) => {
     const row = { epoch: ++epoch, ...figures };
+    err.status(undefined); // on one terminal with the line of progress, which comes again
     if (json) out.json(row);
     else
       out.line(
