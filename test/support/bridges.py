@@ -60,7 +60,9 @@ listed = lg.LongplayEnv("textcraft", url, listed=True, max_actions=40)
 _, info = listed.reset(options={"index": 0})
 check("a mask tells the actions that are there", sum(info["action_mask"]) == len(info["actions"]) and len(info["action_mask"]) == 40)
 check("an index is an action", listed.step(0)[1] == 0.0)
-check("an index outside is refused", raises(ValueError, lambda: listed.step(39)) or len(listed._actions) == 40)
+text, reward, *ended, info = listed.step(39)
+check("an index that the mask leaves out costs a turn", (reward, ended, info["turn"]) == (0.0, [False, False], 2) and len(info["actions"]) < 40)
+check("an index outside is refused", raises(ValueError, lambda: listed.step(40)))
 listed.close()
 with lg.LongplayEnv("textcraft", url) as held:
     held.reset(seed=1)
@@ -72,7 +74,8 @@ for wrong in ("http://127.0.0.1:9", "127.0.0.1:9"):
 check("an unknown world is told", raises(lg.LongplayError, lambda: lg.LongplayEnv("nope", url)).code == "UNKNOWN_ENV")
 if lg.gymnasium:
     from gymnasium.utils.env_checker import check_env
-    check_env(lg.LongplayEnv("textcraft", url, listed=True), skip_render_check=True)
+    with lg.LongplayEnv("textcraft", url, listed=True) as checked:  # the checker leaves its last episode open
+        check_env(checked, skip_render_check=True)
     print("env_checker of gymnasium passed")
 
 # Verifiers: rows and episodes, then the environment under a rollout loop like the library's own.

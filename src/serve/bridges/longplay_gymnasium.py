@@ -8,9 +8,9 @@
     text, reward, terminated, truncated, info = env.step(info["actions"][0])
 
 Observations and actions are texts. With `listed=True` an action is an index into `info["actions"]` instead, of a fixed
-number, and `info["action_mask"]` tells which of them are there. Needs nothing but Python 3.9; where `gymnasium` is
-installed the class is a `gymnasium.Env` with spaces. An episode that breaks in the server raises `LongplayError`: it never
-ends as a reward.
+number, and `info["action_mask"]` tells which of them are there; any other costs a turn in which the world is asked for
+something that it does not know. Needs nothing but Python 3.9; where `gymnasium` is installed the class is a
+`gymnasium.Env` with spaces. An episode that breaks in the server raises `LongplayError`: it never ends as a reward.
 """
 import json
 import os
@@ -88,9 +88,10 @@ class LongplayEnv(Base):
         if self._session is None:
             raise LongplayError("EPISODE_OVER", "call reset() first")
         if self.listed:
-            if not 0 <= int(action) < len(self._actions):
-                raise ValueError(f"action: expected 0 to {len(self._actions) - 1}, got {action}")
-            action = self._actions[int(action)]
+            if not 0 <= int(action) < self.max_actions:
+                raise ValueError(f"action: expected 0 to {self.max_actions - 1}, got {action}")
+            there = int(action) < len(self._actions)
+            action = self._actions[int(action)] if there else f"no action {action}"
         try:
             told = self._call("POST", f"/v1/sessions/{self._session}/step", {"turn": self._turn + 1, "action": str(action)})
         except LongplayError as error:
