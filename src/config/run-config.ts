@@ -317,6 +317,8 @@ export const runConfigSchema = z.strictObject({
       tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]).exactOptional(),
       /** Mark the tokens that also occur in the view's focus. Default true. */
       focusBit: z.boolean().exactOptional(),
+      /** Bias with which the first attention head looks from a token to equal ones, up to 20. Default: none. */
+      sameTokenBias: z.number().min(0).max(20).exactOptional(),
       /** Let the tokens of a prompt see each other both ways. Default true. */
       prefixBidirectional: z.boolean().exactOptional(),
     }),

@@ -296,11 +296,13 @@ function tokenColumns(
   const positions = new Int32Array(N);
   const index = new Int32Array(G * K * T).fill(-1);
   const inverse = new Int32Array(N);
+  const padded = new Int32Array(G * K * T).fill(-1);
   let n = 0;
   groups.forEach(({ prompt, members }, g) => {
     const P = prompt.tokens.length;
     members.forEach(({ tokens }, k) => {
       const seen = (i: number) => (i >= 0 ? tokens[i]! : (prompt.tokens[P + i] ?? PAD));
+      padded.set(tokens, (g * K + k) * T);
       tokens.forEach((id, t) => {
         ids[n] = id;
         previous1[n] = seen(t - 1);
@@ -323,6 +325,7 @@ function tokenColumns(
   if (config.tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
+  if (config.sameTokenBias !== undefined) feeds['episodes.padded'] = i32([G, K, T], padded);
   return feeds;
 }
 

@@ -8,16 +8,19 @@
  */
 import {
   add,
+  and,
   broadcastTo,
   cast,
   concat,
   dimension,
   div,
+  equal,
   exp,
   lessEqual,
   matmul,
   maximum,
   mul,
+  not,
   reduceMax,
   reduceSum,
   reshape,
@@ -90,25 +93,71 @@ export interface KeysValues {
   readonly v: Tensor;
 }
 
+/** Token ids [...] of a padded layout, −1 in padding: declares `<name>` where the model has a bias between equal tokens. */
+function paddedIds({ sameTokenBias }: ModelConfig, name: string, shape: Shape): Tensor | undefined {
+  return sameTokenBias === undefined ? undefined : input(name, shape, 'i32');
+}
+
+/**
+ * Bias between equal tokens of two lists, on the scores of the first head.
+ * @param axes leading axes of the heads, as in `headAxes`; the lists' own axes follow them
+ * @param queries [..., Q, 1] ids
+ * @param keys [..., 1, K] ids
+ * @param steps [Q] of tokens that are both queries and keys: one with itself gets no bias
+ * @returns [...axes, ..., Q, K]
+ */
+function sameTokenBias(
+  { sameTokenBias: bias = 0 }: ModelConfig,
+  axes: readonly number[],
+  queries: Tensor,
+  keys: Tensor,
+  steps?: Tensor,
+): Tensor {
+  let same = equal(queries, keys);
+  if (steps) {
+    const [n] = steps.shape as [Dim];
+    same = and(same, not(equal(reshape(steps, [n, 1]), reshape(steps, [1, n]))));
+  }
+  const heads = axes.reduce((a, b) => a * b, 1);
+  const first = Float32Array.from({ length: heads }, (_, head) => (head === 0 ? bias : 0));
+  const shape = [...axes, ...same.shape.map(() => 1)];
+  return mul(reshape(cast(same, 'f32'), [...axes.map(() => 1), ...same.shape]), constant(first, shape));
+}
+
 /** Head sharing of queries and keys: leading axes of the queries, and of the keys, which broadcast to them. */
 function headAxes({ heads, kvHeads }: ModelConfig): { readonly q: number[]; readonly kv: number[] } {
   return heads === kvHeads ? { q: [heads], kv: [kvHeads] } : { q: [kvHeads, heads / kvHeads], kv: [kvHeads, 1] };
 }
 
+/** Ids [G, P] of the prompts' tokens in their layout, where the model has a bias between equal tokens. */
+export function promptIds(config: ModelConfig): Tensor | undefined {
+  return paddedIds(config, 'prompt.padded', ['G', 'P']);
+}
+
 /**
  * Self-attention of the prompts.
  * @param lengthMask [G, P] f32: 0 where a prompt has a token, −1e9 in its padding
+ * @param ids `promptIds`
  * @param kept receives each layer's keys and values [kvHeads, G, P, dh]
  */
-export function promptAttention(config: ModelConfig, layout: Layout, lengthMask: Tensor, kept: KeysValues[]): Attend {
+export function promptAttention(
+  config: ModelConfig,
+  layout: Layout,
+  lengthMask: Tensor,
+  ids: Tensor | undefined,
+  kept: KeysValues[],
+): Attend {
   const { heads, kvHeads } = config;
   const dh = headSize(config);
   const axes = headAxes(config);
   const scale = 1 / Math.sqrt(dh);
   let mask = reshape(lengthMask, ['G', 1, 'P']);
-  if (!config.prefixBidirectional) {
+  if (!config.prefixBidirectional || ids) {
     const steps = input('prompt.steps', ['P'], 'i32'); // 0 … P − 1
-    mask = add(mask, causalMask(steps, 'P'));
+    if (!config.prefixBidirectional) mask = add(mask, causalMask(steps, 'P'));
+    if (ids) {
+      mask = add(mask, sameTokenBias(config, axes.q, reshape(ids, ['G', 'P', 1]), reshape(ids, ['G', 1, 'P']), steps));
+    }
   }
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
@@ -135,6 +184,8 @@ export interface EpisodeContext {
   readonly prompt: readonly KeysValues[];
   /** [G, P] f32: 0 or −1e9. */
   readonly promptMask: Tensor;
+  /** `promptIds`. */
+  readonly promptIds: Tensor | undefined;
   /** [T] i32 0 … T − 1. */
   readonly steps: Tensor;
 }
@@ -146,8 +197,16 @@ export function episodeAttention(config: ModelConfig, context: EpisodeContext): 
   const axes = headAxes(config);
   const scale = 1 / Math.sqrt(dh);
   const { layout } = context;
-  const promptMask = reshape(context.promptMask, ['G', 1, 1, 'P']);
-  const ownMask = causalMask(context.steps, 'T');
+  let promptMask = reshape(context.promptMask, ['G', 1, 1, 'P']);
+  let ownMask = causalMask(context.steps, 'T');
+  const ids = paddedIds(config, 'episodes.padded', ['G', 'K', 'T']);
+  if (ids && context.promptIds) {
+    const queries = reshape(ids, ['G', 'K', 'T', 1]);
+    const keys = reshape(context.promptIds, ['G', 1, 1, 'P']);
+    promptMask = add(promptMask, sameTokenBias(config, axes.q, queries, keys));
+    const own = reshape(ids, ['G', 'K', 1, 'T']);
+    ownMask = add(ownMask, sameTokenBias(config, axes.q, queries, own, context.steps));
+  }
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   const KT = times('K', 'T');
@@ -184,6 +243,8 @@ export interface CachedContext {
   readonly past: readonly KeysValues[];
   /** [G, K, S] f32: 0 or −1e9. */
   readonly pastMask: Tensor;
+  /** `promptIds`. */
+  readonly promptIds: Tensor | undefined;
   /** [T] i32 0 … T − 1. */
   readonly steps: Tensor;
 }
@@ -197,14 +258,13 @@ export function cachedAttention(config: ModelConfig, context: CachedContext): At
   const scale = 1 / Math.sqrt(dh);
   const { layout, past } = context;
   const future = reshape(causalMask(context.steps, 'T'), [1, 1, 1, 'T', 'T']);
-  const mask = concat(
-    [
-      broadcastTo(reshape(context.promptMask, ['G', 1, 1, 1, 'P']), ['G', 1, 'K', rT, 'P']),
-      broadcastTo(repeat === 1 ? future : concat(Array(repeat).fill(future), 3), ['G', 1, 'K', rT, 'T']),
-      broadcastTo(reshape(context.pastMask, ['G', 1, 'K', 1, 'S']), ['G', 1, 'K', rT, 'S']),
-    ],
-    4,
-  );
+  const masks = [
+    broadcastTo(reshape(context.promptMask, ['G', 1, 1, 1, 'P']), ['G', 1, 'K', rT, 'P']),
+    broadcastTo(repeat === 1 ? future : concat(Array(repeat).fill(future), 3), ['G', 1, 'K', rT, 'T']),
+    broadcastTo(reshape(context.pastMask, ['G', 1, 'K', 1, 'S']), ['G', 1, 'K', rT, 'S']),
+  ];
+  const biases = cachedBiases(config, context);
+  const mask = concat(biases ? masks.map((part, i) => add(part, biases[i]!)) : masks, 4);
   const PT = plus('P', 'T');
   return (layer, { q, k, v }) => {
     const pad = (x: Tensor) => take(x, layout.index, layout.inverse, { zeros: false, total: true });
@@ -233,6 +293,25 @@ export function cachedAttention(config: ModelConfig, context: CachedContext): At
     ]);
     return take(rows, layout.inverse, layout.index, { zeros: false });
   };
+}
+
+/** Biases between equal tokens over prompt, each other and past: [G, kvHeads, K, repeat·T, P], then T and S in P's place. */
+function cachedBiases(config: ModelConfig, { promptIds: prompt, steps }: CachedContext): Tensor[] | undefined {
+  const own = paddedIds(config, 'episodes.padded', ['G', 'K', 'T']);
+  const past = paddedIds(config, 'past.padded', ['G', 'K', 'S']);
+  if (!own || !past || !prompt) return undefined;
+  const { heads, kvHeads } = config;
+  const repeat = heads / kvHeads;
+  const queries = reshape(own, ['G', 'K', 'T', 1]);
+  const parts = [
+    { keys: reshape(prompt, ['G', 1, 1, 'P']), size: 'P' },
+    { keys: reshape(own, ['G', 'K', 1, 'T']), size: 'T', steps },
+    { keys: reshape(past, ['G', 'K', 1, 'S']), size: 'S' },
+  ];
+  return parts.map(({ keys, size, steps }) => {
+    const bias = sameTokenBias(config, [kvHeads, repeat], queries, keys, steps); // [kvHeads, repeat, G, K, T, size]
+    return reshape(transpose(bias, [2, 0, 3, 1, 4, 5]), ['G', kvHeads, 'K', times(repeat, 'T'), size]);
+  });
 }
 
 interface AttentionPart {

@@ -30,6 +30,12 @@ export interface ModelConfig {
   readonly tokenShift: 0 | 1 | 2;
   /** Focus bit, an extra input bit of each token that also occurs in the view's `focus`. Off for public checkpoints. */
   readonly focusBit: boolean;
+  /**
+   * Same-token bias, added to the scores of the first head between tokens of one id. That head so begins by looking up where
+   * else a word stands; a small model takes long to tell hundreds of words apart by what it has learnt of them. Absent for
+   * public checkpoints.
+   */
+  readonly sameTokenBias?: number;
   /** Factor on token embeddings. 1 for public checkpoints. */
   readonly embeddingScale: number;
   /** Scores whole actions: a bag of their tokens, and a pointer to where the prompt mentions them. */

@@ -44,8 +44,10 @@ export function promptFeeds(
   const index = new Int32Array(prompts.length * longest).fill(-1);
   const inverse = new Int32Array(N);
   const mask = new Float32Array(prompts.length * longest).fill(-1e9);
+  const padded = new Int32Array(prompts.length * longest).fill(-1);
   let n = 0;
   prompts.forEach((prompt, g) => {
+    padded.set(prompt.tokens, g * longest);
     const { previous1, previous2 } = previousTokens(prompt.tokens);
     ids.set(prompt.tokens, n);
     previous[0].set(previous1, n);
@@ -70,9 +72,8 @@ export function promptFeeds(
     feeds[`prompt.previous${i + 1}`] = { dtype: 'i32', shape: [N], data: previous[i]! };
   }
   if (config.focusBit) feeds['prompt.focus'] = { dtype: 'f32', shape: [N, 1], data: focus };
-  if (!config.prefixBidirectional) {
-    feeds['prompt.steps'] = steps(longest);
-  }
+  if (config.sameTokenBias !== undefined) feeds['prompt.padded'] = i32([prompts.length, longest], padded);
+  if (!config.prefixBidirectional || config.sameTokenBias !== undefined) feeds['prompt.steps'] = steps(longest);
   return feeds;
 }
 
@@ -226,6 +227,12 @@ export function windowFeeds(
     'decisions.inverse': steps(n),
     ...candidateFeeds(config, speller, windows),
   };
+  if (config.sameTokenBias !== undefined) {
+    feeds['episodes.padded'] = i32(
+      [n, 1, 1],
+      Int32Array.from(windows, ({ deciding }) => deciding),
+    );
+  }
   if (config.tokenShift > 0) feeds['tokens.previous1'] = each(({ prompt }) => prompt.tokens.at(-1) ?? PAD);
   if (config.tokenShift > 1) feeds['tokens.previous2'] = each(({ prompt }) => prompt.tokens.at(-2) ?? PAD);
   if (config.focusBit) {

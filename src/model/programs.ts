@@ -12,7 +12,14 @@ import { defineGraph, type Graph } from '../tensor/graph.ts';
 import { add, logSoftmax, pick, possibleMask, reshape, slice, take, tokenScores, transpose } from '../tensor/ops.ts';
 import { times } from '../tensor/shape.ts';
 import { input, type Tensor } from '../tensor/tensor.ts';
-import { cachedAttention, episodeAttention, type KeysValues, layoutInputs, promptAttention } from './attention.ts';
+import {
+  cachedAttention,
+  episodeAttention,
+  type KeysValues,
+  layoutInputs,
+  promptAttention,
+  promptIds,
+} from './attention.ts';
 import { checkModelConfig, headSize, type ModelConfig } from './config.ts';
 import {
   actionBags,
@@ -253,6 +260,7 @@ function readEpisodes(config: ModelConfig, p: Parameters, again = false) {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
     prompt: prompts.layers,
     promptMask: prompts.mask,
+    promptIds: prompts.ids,
     steps: input('episodes.steps', ['T'], 'i32'),
   });
   return { prompts, hidden: trunk(config, p, tokens, attend, again ? config.layers + 2 : undefined) };
@@ -262,9 +270,10 @@ function readPrompts(config: ModelConfig, p: Parameters, again = false) {
   const tokens = tokenInputs(config, 'prompt', 'Np');
   const mask = input('prompt.mask', ['G', 'P']);
   const layers: KeysValues[] = [];
-  const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, layers);
+  const ids = promptIds(config);
+  const attend = promptAttention(config, layoutInputs('prompt', ['G', 'P'], 'Np'), mask, ids, layers);
   const hidden = trunk(config, p, tokens, attend, again ? 1 : undefined);
-  return { hidden, layers, mask };
+  return { hidden, layers, mask, ids };
 }
 
 function continueEpisodes(config: ModelConfig, p: Parameters) {
@@ -279,6 +288,7 @@ function continueEpisodes(config: ModelConfig, p: Parameters) {
     layout: layoutInputs('episodes', ['G', 'K', 'T'], 'N'),
     prompt: cached('prompt', ['G', kvHeads, 'P', dh]),
     promptMask: input('prompt.mask', ['G', 'P']),
+    promptIds: promptIds(config),
     past: cached('past', ['G', kvHeads, 'K', 'S', dh]),
     pastMask: input('past.mask', ['G', 'K', 'S']),
     steps: input('episodes.steps', ['T'], 'i32'),

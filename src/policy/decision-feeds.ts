@@ -111,7 +111,11 @@ export function decisionFeeds(
   cache.reservePast(S);
   cache.reservePrompt(1); // no dimension may be 0
   return {
-    feeds: { ...tokenFeeds(config, cache.members, readings, { G, N, T }), ...cacheFeeds(config, cache, G) },
+    feeds: {
+      ...tokenFeeds(config, cache.members, readings, { G, N, T }),
+      ...cacheFeeds(config, cache, G),
+      ...(config.sameTokenBias === undefined ? {} : paddedFeeds(cache, readings, G, T)),
+    },
     tokens: N,
   };
 }
@@ -177,6 +181,31 @@ function tokenFeeds(
   if (config.tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
   if (config.focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
   return feeds;
+}
+
+/** Ids of prompts, pasts and new tokens in their padded layouts, −1 elsewhere; of rows that are not in the call none are needed. */
+function paddedFeeds(
+  { members: K, prompt: P, past: S }: KvCache,
+  readings: readonly Reading[],
+  G: number,
+  T: number,
+): Record<string, HostTensor> {
+  const prompts = new Int32Array(G * P).fill(-1);
+  const pasts = new Int32Array(G * K * S).fill(-1);
+  const fresh = new Int32Array(G * K * T).fill(-1);
+  let filled: Reader['group'] | undefined;
+  for (const { member, cached, fresh: count } of readings) {
+    const { row, group, transcript } = member;
+    if (group !== filled) prompts.set(group.prompt.tokens, group.slot * P); // members of a group follow each other
+    filled = group;
+    for (let t = 0; t < cached; t++) pasts[row * S + t] = transcript.tokens[t]!;
+    for (let t = 0; t < count; t++) fresh[row * T + t] = transcript.tokens[cached + t]!;
+  }
+  return {
+    'prompt.padded': i32([G, P], prompts),
+    'past.padded': i32([G, K, S], pasts),
+    'episodes.padded': i32([G, K, T], fresh),
+  };
 }
 
 /** Pools of the first G slots, in place: a pool's slots lie one after the other, so a prefix of it is a batch. */

@@ -49,6 +49,7 @@ const modelSchema = z.looseObject({
   prefixBidirectional: z.boolean(),
   tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]),
   focusBit: z.boolean(),
+  sameTokenBias: z.number().optional(),
   embeddingScale: z.number(),
   choiceHead: z.boolean(),
   valueHead: z.boolean(),

@@ -54,6 +54,11 @@ export class Decoder {
     const mask = new Float32Array(sequences.length * P).fill(MASKED);
     for (const [g, { prompt }] of sequences.entries()) mask.fill(0, g * P, g * P + prompt.length);
     cache['prompt.mask'] = f32([sequences.length, P], mask);
+    if (this.#config.sameTokenBias !== undefined) {
+      const ids = new Int32Array(sequences.length * P).fill(-1);
+      for (const [g, { prompt }] of sequences.entries()) ids.set(prompt, g * P);
+      cache['prompt.padded'] = i32([sequences.length, P], ids);
+    }
     return new DecodingBatch(this.#config, this.#weights, this.#decode, sequences, cache);
   }
 }
@@ -97,7 +102,7 @@ export class DecodingBatch {
 
   /** Reads the next tokens of some members. @returns the logits after the last one of each piece */
   async step(pieces: readonly Piece[]): Promise<Float32Array[]> {
-    const { layers, kvHeads, vocabSize, tokenShift, focusBit } = this.#config;
+    const { layers, kvHeads, vocabSize, tokenShift, focusBit, sameTokenBias } = this.#config;
     const dh = headSize(this.#config);
     const [G, K] = [this.#sequences.length, this.#members];
     const T = Math.max(...pieces.map(({ count }) => count));
@@ -109,14 +114,17 @@ export class DecodingBatch {
     const index = new Int32Array(G * K * T).fill(-1);
     const deciding = new Int32Array(G * K).fill(-1);
     const decidingInverse = new Int32Array(N).fill(-1);
+    const fresh = new Int32Array(G * K * T).fill(-1);
+    const past = new Int32Array(G * K * S).fill(-1);
     let n = 0;
     for (const { group, member, count } of pieces) {
       const sequence = this.#sequences[group]!;
       const all = [...sequence.prompt, ...sequence.members[member]!];
       const at = group * K + member;
+      past.set(all.slice(sequence.prompt.length, sequence.prompt.length + this.read(group, member)), at * S);
       for (let t = 0; t < count; t++, n++) {
         const position = sequence.prompt.length + this.read(group, member) + t;
-        ids[n] = all[position]!;
+        ids[n] = fresh[at * T + t] = all[position]!;
         previous1[n] = all[position - 1] ?? 0;
         previous2[n] = all[position - 2] ?? 0;
         focus[n] = sequence.focus.has(all[position]!) ? 1 : 0;
@@ -143,6 +151,10 @@ export class DecodingBatch {
     if (tokenShift > 0) feeds['tokens.previous1'] = i32([N], previous1);
     if (tokenShift > 1) feeds['tokens.previous2'] = i32([N], previous2);
     if (focusBit) feeds['tokens.focus'] = f32([N, 1], focus);
+    if (sameTokenBias !== undefined) {
+      feeds['episodes.padded'] = i32([G, K, T], fresh);
+      feeds['past.padded'] = i32([G, K, S], past);
+    }
     for (let layer = 0; layer < layers; layer++) {
       for (const [kind, cached] of [
         ['k', this.#k],

@@ -27,6 +27,7 @@ function randomSequences(seed: number, groups: number, members: number): Sequenc
 describe.each([
   ['a public checkpoint', plainConfig],
   ['the local policy', optionsConfig],
+  ['grouped queries', { ...optionsConfig, heads: 4, kvHeads: 2 }],
 ] as const)('decoding, %s', (_, config: ModelConfig) => {
   let engine: Engine;
   let decoder: Decoder;

@@ -40,6 +40,7 @@ export const optionsConfig: ModelConfig = {
   prefixBidirectional: true,
   tokenShift: 2,
   focusBit: true,
+  sameTokenBias: 1.5,
   embeddingScale: 1.7,
   choiceHead: true,
 };

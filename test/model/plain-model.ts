@@ -67,7 +67,7 @@ export function plainEmbedding(
 
 /** Hidden states after the final norm, one per token. */
 export function plainHidden(config: ModelConfig, w: Weights, sequence: PlainSequence): number[][] {
-  const { heads, kvHeads, hiddenSize: d, rmsNormEps: eps, prefixBidirectional, ropeTheta } = config;
+  const { heads, kvHeads, hiddenSize: d, rmsNormEps: eps, prefixBidirectional, ropeTheta, sameTokenBias = 0 } = config;
   const { tokens, promptLength, focus } = sequence;
   const dh = d / heads;
   const before = (t: number) => (t < 0 ? 0 : tokens[t]!);
@@ -89,7 +89,8 @@ export function plainHidden(config: ModelConfig, w: Weights, sequence: PlainSequ
           if (!sees(t, s)) return Number.NEGATIVE_INFINITY;
           let dot = 0;
           for (let i = 0; i < dh; i++) dot += q[t]![head * dh + i]! * k[s]![from + i]!;
-          return dot / Math.sqrt(dh);
+          const looksUp = head === 0 && s !== t && tokens[s] === tokens[t];
+          return dot / Math.sqrt(dh) + (looksUp ? sameTokenBias : 0);
         });
         const weights = plainSoftmax(scores);
         for (let i = 0; i < dh; i++) mixed.push(weights.reduce((sum, p, s) => sum + p * v[s]![from + i]!, 0));

@@ -38,7 +38,12 @@ function local(
   decoder: DecoderKind = 'choice',
   codec: Codec = codecOf(world),
 ): PolicySubject {
-  const config = smallModel(codec.vocabSize, { layers: 1, hiddenSize: 16, choiceHead: decoder === 'choice' });
+  const config = smallModel(codec.vocabSize, {
+    layers: 1,
+    hiddenSize: 16,
+    sameTokenBias: 2,
+    choiceHead: decoder === 'choice',
+  });
   const params = initialParams(config, 3);
   const rest = { decoder, masked: true, maxTokens: 24, cacheOnUpdate: 'recompute' } as const;
   return {

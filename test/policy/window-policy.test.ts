@@ -12,7 +12,7 @@ import { ViewCodec } from '../../src/reading/view-codec.ts';
 
 const env = createEnv();
 const codec = new ViewCodec(view);
-const config = smallModel(codec.vocabSize, { layers: 2, hiddenSize: 32 });
+const config = smallModel(codec.vocabSize, { layers: 2, hiddenSize: 32, sameTokenBias: 2 });
 const params = initialParams(config, 7);
 let engine: Engine;
 
