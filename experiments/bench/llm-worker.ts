@@ -3,10 +3,13 @@
  *
  *     node dist/experiments/bench/llm-worker.js <model folder> <inputs|none|int8|int4> <what> <seconds>
  *
- * Prints one line of JSON: tokens of a run, [wall, processor] milliseconds of each, peak resident memory, and the
- * milliseconds from the start to the first result.
+ * Prints one line of JSON: tokens of a run, [wall, processor] milliseconds of each, memory, and the milliseconds from the
+ * start to the first result.
  */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isMainThread, Worker } from 'node:worker_threads';
 import { openEngine } from '../../src/engine/open.ts';
 import { ALL_PROJECTIONS, type ModelConfig } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
@@ -21,16 +24,23 @@ import { decodeBatch, type Feeds, promptBatch, trainBatch } from './tensor-feeds
 export interface LlmMeasurement {
   readonly tokens: number;
   readonly times: readonly (readonly [wall: number, cpu: number])[];
-  /** 10^9 bytes. */
+  /** 10^9 bytes resident at the most, and 10^6 by which what is resident grew after the second run. */
   readonly peak: number;
+  readonly grownMb: number;
   readonly firstMs: number;
   /** Processor milliseconds of it, the process's own start included. */
   readonly firstCpuMs: number;
 }
 
+/** What a whole process holds: threads that each have a session of their own over one base. */
+export interface ThreadsMeasurement {
+  /** 10^9 bytes; a page that two sessions map counts once. */
+  readonly held: number;
+}
+
 const LORA = { rank: 16, alpha: 32, targets: ALL_PROJECTIONS };
 
-/** @param what `load`, `prefill:<tokens>`, `decode:<batch>`, `lora:<batch>x<tokens>` or `lora:<batch>x<tokens>:lean` */
+/** @param what `load`, `prefill:<tokens>`, `decode:<batch>`, `lora:<batch>x<tokens>`, `lora:<batch>x<tokens>:lean` or `threads:<n>` */
 async function measure(
   folder: string,
   base: Quantize | 'inputs',
@@ -82,10 +92,27 @@ async function measure(
   const firstMs = performance.now() - start;
   const { user, system } = process.cpuUsage();
   const firstCpuMs = (user + system) / 1000;
+  await step();
+  const second = process.memoryUsage.rss();
   times.length = 0;
   const began = performance.now();
   while (performance.now() - began < seconds * 1000 || times.length < 2) await step();
-  return { tokens, times, peak: process.resourceUsage().maxRSS / 1e6, firstMs, firstCpuMs };
+  const grownMb = (process.memoryUsage.rss() - second) / 1e6;
+  return { tokens, times, peak: process.resourceUsage().maxRSS / 1e6, grownMb, firstMs, firstCpuMs };
+}
+
+/** Memory of this process while `threads` of it decode, each in a session of its own. */
+async function measureThreads(folder: string, base: string, threads: number): Promise<ThreadsMeasurement> {
+  const argv = [folder, base, 'decode:1', '3'];
+  const all = Array.from({ length: threads }, async () => {
+    const worker = new Worker(fileURLToPath(import.meta.url), { argv, stdout: true });
+    await new Promise((resolve) => worker.stdout.once('data', resolve)); // it has measured, and still holds its session
+    return worker;
+  });
+  const workers = await Promise.all(all);
+  const pss = /^Pss:\s+(\d+)/m.exec(readFileSync('/proc/self/smaps_rollup', 'utf8'));
+  await Promise.all(workers.map((worker) => worker.terminate()));
+  return { held: (Number(pss![1]) * 1024) / 1e9 };
 }
 
 /** Feeds of parameters under their names, and of zeros under each further prefix. */
@@ -105,4 +132,9 @@ function fed(
 }
 
 const [folder, base, what, seconds] = process.argv.slice(2);
-console.log(JSON.stringify(await measure(folder!, base as Quantize, what!, Number(seconds))));
+const threads = /^threads:(\d+)$/.exec(what!)?.[1];
+const found = threads
+  ? await measureThreads(folder!, base!, Number(threads))
+  : await measure(folder!, base as Quantize, what!, Number(seconds));
+console.log(JSON.stringify(found));
+if (!isMainThread) setInterval(() => {}, 2 ** 30); // ends with its process

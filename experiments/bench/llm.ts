@@ -5,6 +5,7 @@
  *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1] [--bases int8,int4]
  *       [--model <folder>]
  *
+ * `threads` is the memory of two threads with a session each over one base, pages that both map counted once.
  * `load` is the time from a process's start to its first token, from a base whose quantised file is there already.
  * `lora:…:lean` computes the vocabulary in parts and the layers again. `--model` takes a folder in the place of random
  * weights, and leaves the quantised file beside it.
@@ -23,7 +24,7 @@ import { readModelConfig } from '../../src/pretrained/model-config.ts';
 import { writeTinyChatModel } from '../tiny-chat-model.ts';
 import type { BenchFlags } from './contract.ts';
 import { measureTorch } from './llm-torch.ts';
-import type { LlmMeasurement } from './llm-worker.ts';
+import type { LlmMeasurement, ThreadsMeasurement } from './llm-worker.ts';
 import { median } from './median.ts';
 
 /** @see https://huggingface.co/Qwen/Qwen2.5-0.5B (config.json) */
@@ -40,7 +41,7 @@ const QWEN = {
 
 const WORK = [
   ...['load', 'prefill:128', 'prefill:512', 'decode:1', 'decode:8'],
-  ...['lora:1x128', 'lora:4x256', 'lora:4x256:lean', 'lora:1x2048:lean'],
+  ...['lora:1x128', 'lora:4x256', 'lora:4x256:lean', 'lora:1x2048:lean', 'threads'],
 ];
 const BASES = ['inputs', 'none', 'int8', 'int4'] as const;
 
@@ -57,11 +58,22 @@ export async function llmBench({
   const folder = model ?? scratch;
   const worker = new URL('./llm-worker.js', import.meta.url).pathname;
   const results: Record<string, Record<string, Figures>> = {};
+  const threads: Record<string, { readonly one: number; readonly two: number }> = {};
   try {
     if (model === undefined) writeRandomModel(folder);
     textFigures(folder);
     let torch = '';
     for (const what of only) {
+      if (what === 'threads') {
+        for (const base of bases) {
+          if (base === 'inputs') continue;
+          const [one, two] = [heldBy(worker, folder, base, 1), heldBy(worker, folder, base, 2)];
+          threads[base] = { one, two };
+          if (!json)
+            console.log(`threads ${base}: one ${one.toFixed(2)} GB, two ${two.toFixed(2)}, ${(two / one).toFixed(2)}x`);
+        }
+        continue;
+      }
       const row: (typeof results)[string] = {};
       results[what] = row;
       for (const base of bases) {
@@ -75,17 +87,23 @@ export async function llmBench({
       if (python && what !== 'load') {
         const { torch: version, ...measured } = measureTorch(python, what, seconds);
         torch = version;
-        row.torch = figures({ ...measured, firstMs: 0, firstCpuMs: 0 });
+        row.torch = figures({ ...measured, grownMb: 0, firstMs: 0, firstCpuMs: 0 });
       }
       if (!json) console.log(table(what, row).join('\n'));
     }
     if (torch !== '' && !/^[2-9]/.test(torch))
       console.log(`PyTorch ${torch}: older than 2, so nothing is claimed by its ratios`);
     else if (torch !== '') console.log(`PyTorch ${torch}`);
-    if (json) console.log(JSON.stringify({ torch, results }));
+    if (json) console.log(JSON.stringify({ torch, results, threads }));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** 10^9 bytes that a process holds while some threads of it decode over one base. */
+function heldBy(worker: string, folder: string, base: string, threads: number): number {
+  const out = execFileSync(process.execPath, [worker, folder, base, `threads:${threads}`, '3'], { encoding: 'utf8' });
+  return (JSON.parse(out) as ThreadsMeasurement).held;
 }
 
 /** A folder of the shape: half a billion numbers, drawn once as a block that is written over and over. */
@@ -125,12 +143,13 @@ function writeRandomModel(folder: string): void {
 interface Figures {
   readonly rate: number;
   readonly peak: number;
+  readonly grownMb: number;
   readonly firstMs: number;
   readonly firstCpuMs: number;
 }
 
-function figures({ tokens, times, peak, firstMs, firstCpuMs }: LlmMeasurement): Figures {
-  return { rate: (1000 * tokens) / median(times.map(([, cpu]) => cpu)), peak, firstMs, firstCpuMs };
+function figures({ tokens, times, ...memoryAndStart }: LlmMeasurement): Figures {
+  return { rate: (1000 * tokens) / median(times.map(([, cpu]) => cpu)), ...memoryAndStart };
 }
 
 function table(what: string, row: Readonly<Record<string, Figures>>): string[] {
@@ -140,16 +159,18 @@ function table(what: string, row: Readonly<Record<string, Figures>>): string[] {
     'x inputs',
     ...(row.torch ? ['x torch'] : []),
     'peak GB',
+    'MB grown',
     'first result s',
     'CPU s',
   ];
   const ratio = (rate: number, other: { rate: number } | undefined) => (other ? (rate / other.rate).toFixed(2) : '');
-  const lines = Object.entries(row).map(([base, { rate, peak, firstMs, firstCpuMs }]) => [
+  const lines = Object.entries(row).map(([base, { rate, peak, grownMb, firstMs, firstCpuMs }]) => [
     base,
     rate.toFixed(1),
     ratio(rate, row.inputs),
     ...(row.torch ? [ratio(rate, row.torch)] : []),
     peak.toFixed(1),
+    base === 'torch' ? '' : grownMb.toFixed(0),
     firstMs > 0 ? (firstMs / 1000).toFixed(1) : '',
     firstMs > 0 ? (firstCpuMs / 1000).toFixed(1) : '',
   ]);
