@@ -7,7 +7,7 @@ import type { ParamSet } from '../model/parameters.ts';
 import type { DecoderKind } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
 import { microBatches } from './micro-batches.ts';
-import { decisionCount, finalGroup, type TrainGroup, trainingFeeds } from './training-batch.ts';
+import { decisionCount, decisionsOf, finalGroup, type TrainGroup, trainingFeeds } from './training-batch.ts';
 import { floats, weightFeeds } from './weights.ts';
 
 /** Program and codec of a measurement. */
@@ -40,10 +40,10 @@ export async function measure(
   parts = 1,
 ): Promise<Measured> {
   const { model, codec, program, maxTokens } = measuring;
-  const total = units.reduce((sum, unit) => sum + decisionCount(unit), 0);
-  const logprobs = new Float64Array(total);
-  const values = new Float64Array(total);
-  let at = 0;
+  // Passes may take groups in another order, and part their members.
+  const placeOf = new Map(decisionsOf(units.flat()).map((decision, at) => [decision, at]));
+  const logprobs = new Float64Array(placeOf.size);
+  const values = new Float64Array(placeOf.size);
   const passes =
     maxTokens === undefined ? cut(units, parts).map((part) => part.flat()) : microBatches(units.flat(), maxTokens);
   for (const groups of passes) {
@@ -52,10 +52,10 @@ export async function measure(
     const out = await program.run({ ...feeds, ...weightFeeds(model, params) });
     const logprob = floats(out.logprob);
     const value = model.valueHead ? floats(out.value) : undefined;
-    for (const row of rows) {
-      logprobs[at] = logprob[row]!;
-      if (value) values[at] = value[row]!;
-      at++;
+    for (const [i, decision] of decisionsOf(groups).entries()) {
+      const at = placeOf.get(decision)!;
+      logprobs[at] = logprob[rows[i]!]!;
+      if (value) values[at] = value[rows[i]!]!;
     }
   }
   return { logprobs, values };

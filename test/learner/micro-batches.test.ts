@@ -6,12 +6,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { openEngine } from '../../src/engine/open.ts';
+import { measure } from '../../src/learner/measure.ts';
 import { microBatches } from '../../src/learner/micro-batches.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
 import { decisionsOf, type TrainGroup, trainUnits } from '../../src/learner/training-batch.ts';
 import { ALL_PROJECTIONS } from '../../src/model/config.ts';
 import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { drawParameters, parameterSpecs } from '../../src/model/parameters.ts';
+import { logprobsGraph } from '../../src/model/programs.ts';
 import { type PreferenceEpoch, type PreferenceOptions, trainOnPairs } from '../../src/offline/preference.ts';
 import { frozen } from '../../src/pretrained/base.ts';
 import { openModel } from '../../src/pretrained/folder.ts';
@@ -143,6 +145,28 @@ function joined(pass: readonly TrainGroup[], more: TrainGroup): TrainGroup[] {
   if (last.prompt !== more.prompt) return [...pass, more];
   return [...pass.slice(0, -1), { ...last, members: [...last.members, ...more.members] }];
 }
+
+it('a measurement in several passes gives every decision its own log-probability', async () => {
+  const codec = codecOf();
+  // The longest comes last, and passes begin with it.
+  const runs = [[[70]], [[71, 72], [73]], [[80, 81, 82, 83, 84, 85], [86], [87, 88]]];
+  const units = runs.flatMap((one, i) => trainUnits(codec, [episode(codec, i, one, 1, `begin ${i}`)], i));
+  const model = frozen(openModel(folder));
+  const adapted = { ...model, adapter: { rank: 4, alpha: 8, targets: ALL_PROJECTIONS } };
+  const params = { version: 0, values: drawParameters(parameterSpecs(adapted), 1) };
+  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
+  const decoding = { decoder: 'tokens', masked: false } as const;
+  const program = await engine.compile(logprobsGraph(adapted, decoding));
+  const measured = (maxTokens?: number) =>
+    measure({ model: adapted, codec, ...decoding, maxTokens, program }, params, units);
+  const whole = await measured();
+  const parts = await measured(150);
+  await engine.dispose();
+  expect(new Set(whole.logprobs).size).toBe(whole.logprobs.length);
+  parts.logprobs.forEach((logprob, i) => {
+    expect(logprob).toBeCloseTo(whole.logprobs[i]!, 4);
+  });
+});
 
 it('preference pairs are learnt alike whole and dense, in parts, recomputed and in several passes', async () => {
   const codec = codecOf();
