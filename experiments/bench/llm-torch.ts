@@ -1,9 +1,8 @@
 /**
- * Qwen2 and its LoRA step in plain PyTorch, eager: language models are measured against it. One process per
- * measurement, as on our side. Where a Python has transformers and peft, they are named in the report; the program here
- * needs torch alone.
+ * Qwen2 and its LoRA step in Python: language models are measured against it. In plain PyTorch, eager; and in transformers
+ * and peft where that Python has them. One process per measurement, as on our side.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { openmpBlas } from './tensor-torch.ts';
 
 const SOURCE = `
@@ -78,22 +77,83 @@ while time.perf_counter() - start < seconds or len(times) < 2:
     c, t = time.process_time(), time.perf_counter(); step()
     times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'firstMs': 0, 'torch': torch.__version__}))
+print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': {'torch': torch.__version__}}))
 `;
 
-/** Time PyTorch took for the same work; undefined where it could not. */
-export function measureTorch(python: string, what: string, seconds: number) {
+const TRANSFORMERS = `
+import sys, time, json, resource, torch, transformers
+from transformers import Qwen2Config, Qwen2ForCausalLM
+what, seconds = sys.argv[1], float(sys.argv[2])
+torch.set_num_threads(1); torch.manual_seed(0)
+config = Qwen2Config(vocab_size=151936, hidden_size=896, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2, intermediate_size=4864, max_position_embeddings=32768, tie_word_embeddings=True)
+model = Qwen2ForCausalLM(config).eval()
+used = {'transformers': transformers.__version__}
+kind, size = what.split(':')[:2]
+if kind == 'prefill':
+    tokens = int(size); ids = torch.randint(0, 151936, (1, tokens))
+    def step():
+        with torch.no_grad(): model(ids, logits_to_keep=1)
+elif kind == 'decode':
+    tokens = int(size)
+    with torch.no_grad(): past = model(torch.randint(0, 151936, (tokens, 128)), logits_to_keep=1).past_key_values
+    ids = torch.randint(0, 151936, (tokens, 1))
+    def step():
+        with torch.no_grad(): model(ids, past_key_values=past)
+        past.crop(128)
+else:
+    import peft
+    used['peft'] = peft.__version__
+    B, T = (int(a) for a in size.split('x')); tokens = B * T
+    names = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
+    model = peft.get_peft_model(model, peft.LoraConfig(r=16, lora_alpha=32, target_modules=names, lora_dropout=0.0)).train()
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, 1e-4, betas=(0.9, 0.98))
+    ids = torch.randint(0, 151936, (B, T))
+    def step():
+        optimizer.zero_grad()
+        model(input_ids=ids, labels=ids).loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+step(); times = []; start = time.perf_counter()
+while time.perf_counter() - start < seconds or len(times) < 2:
+    c, t = time.process_time(), time.perf_counter(); step()
+    times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': used}))
+`;
+
+/** Ways that Python is measured in. */
+const PROGRAMS = { torch: SOURCE, transformers: TRANSFORMERS };
+
+/** What a Python took for some work, and its packages with their versions. */
+export interface PythonMeasurement {
+  readonly tokens: number;
+  readonly times: readonly (readonly [wall: number, cpu: number])[];
+  /** 10^9 bytes resident at the most. */
+  readonly peak: number;
+  readonly used: Readonly<Record<string, string>>;
+}
+
+/** Ways that a Python can be measured in: plain PyTorch, and transformers where it can be imported with peft. */
+export function pythonWays(python: string): (keyof typeof PROGRAMS)[] {
+  const { status } = spawnSync(python, ['-c', 'import transformers, peft'], { stdio: 'ignore' });
+  return status === 0 ? ['torch', 'transformers'] : ['torch'];
+}
+
+/** Measures Python. @param what as in llm-worker.ts, but `load` and `threads` */
+export function measurePython(
+  python: string,
+  way: keyof typeof PROGRAMS,
+  what: string,
+  seconds: number,
+): PythonMeasurement {
   const blas = openmpBlas();
   const env = {
     ...process.env,
     OMP_NUM_THREADS: '1',
     LD_LIBRARY_PATH: [blas, process.env.LD_LIBRARY_PATH].filter((path) => path !== undefined).join(':'),
   };
-  const out = execFileSync(python, ['-c', SOURCE, what, String(seconds)], { env, encoding: 'utf8' });
-  return JSON.parse(out) as {
-    readonly tokens: number;
-    readonly times: readonly (readonly [wall: number, cpu: number])[];
-    readonly peak: number;
-    readonly torch: string;
-  };
+  const args = ['-c', PROGRAMS[way], what, String(seconds)];
+  const out = execFileSync(python, args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  return JSON.parse(out) as PythonMeasurement;
 }

@@ -1,6 +1,7 @@
 /**
  * Language models of Qwen2.5-0.5B's shape with random weights: reading, decoding and training under each kind of base,
- * against weights that are fed at every run and, with `--python <path>`, against plain PyTorch.
+ * against weights that are fed at every run and, with `--python <path>`, against plain PyTorch, and transformers with peft
+ * where that Python has them.
  *
  *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1] [--bases int8,int4]
  *       [--model <folder>]
@@ -23,7 +24,7 @@ import { openText } from '../../src/pretrained/folder.ts';
 import { readModelConfig } from '../../src/pretrained/model-config.ts';
 import { writeTinyChatModel } from '../tiny-chat-model.ts';
 import type { BenchFlags } from './contract.ts';
-import { measureTorch } from './llm-torch.ts';
+import { measurePython, pythonWays } from './llm-torch.ts';
 import type { LlmMeasurement, ThreadsMeasurement } from './llm-worker.ts';
 import { median } from './median.ts';
 
@@ -62,7 +63,8 @@ export async function llmBench({
   try {
     if (model === undefined) writeRandomModel(folder);
     textFigures(folder);
-    let torch = '';
+    const ways = python ? pythonWays(python) : [];
+    const versions: Record<string, string> = {};
     for (const what of only) {
       if (what === 'threads') {
         for (const base of bases) {
@@ -84,17 +86,19 @@ export async function llmBench({
         const out = execFileSync(process.execPath, args, options);
         row[base] = figures(JSON.parse(out) as LlmMeasurement);
       }
-      if (python && what !== 'load') {
-        const { torch: version, ...measured } = measureTorch(python, what, seconds);
-        torch = version;
-        row.torch = figures({ ...measured, grownMb: 0, firstMs: 0, firstCpuMs: 0 });
+      for (const way of what === 'load' ? [] : ways) {
+        const measured = measurePython(python!, way, what, seconds);
+        Object.assign(versions, measured.used);
+        row[way] = figures({ ...measured, grownMb: 0, firstMs: 0, firstCpuMs: 0 });
       }
       if (!json) console.log(table(what, row).join('\n'));
     }
-    if (torch !== '' && !/^[2-9]/.test(torch))
-      console.log(`PyTorch ${torch}: older than 2, so nothing is claimed by its ratios`);
-    else if (torch !== '') console.log(`PyTorch ${torch}`);
-    if (json) console.log(JSON.stringify({ torch, results, threads }));
+    const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+    const isOld = versions.torch !== undefined && !/^[2-9]/.test(versions.torch);
+    if (!json && named.length > 0) {
+      console.log(`${named.join(', ')}${isOld ? ': older than PyTorch 2, so nothing is claimed by its ratios' : ''}`);
+    }
+    if (json) console.log(JSON.stringify({ versions, results, threads }));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
@@ -158,6 +162,7 @@ function table(what: string, row: Readonly<Record<string, Figures>>): string[] {
     'tokens/CPU-s',
     'x inputs',
     ...(row.torch ? ['x torch'] : []),
+    ...(row.transformers ? ['x transformers'] : []),
     'peak GB',
     'MB grown',
     'first result s',
@@ -169,8 +174,9 @@ function table(what: string, row: Readonly<Record<string, Figures>>): string[] {
     rate.toFixed(1),
     ratio(rate, row.inputs),
     ...(row.torch ? [ratio(rate, row.torch)] : []),
+    ...(row.transformers ? [ratio(rate, row.transformers)] : []),
     peak.toFixed(1),
-    base === 'torch' ? '' : grownMb.toFixed(0),
+    firstMs > 0 ? grownMb.toFixed(0) : '',
     firstMs > 0 ? (firstMs / 1000).toFixed(1) : '',
     firstMs > 0 ? (firstCpuMs / 1000).toFixed(1) : '',
   ]);
