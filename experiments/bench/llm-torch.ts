@@ -122,10 +122,10 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': used}))
 `;
 
-/** Ways that Python is measured in. */
+/** Programs that Python is measured by. */
 const PROGRAMS = { torch: SOURCE, transformers: TRANSFORMERS };
 
-/** What a Python took for some work, and its packages with their versions. */
+/** Measurement of a Python, with its packages' versions. */
 export interface PythonMeasurement {
   readonly tokens: number;
   readonly times: readonly (readonly [wall: number, cpu: number])[];
@@ -134,7 +134,7 @@ export interface PythonMeasurement {
   readonly used: Readonly<Record<string, string>>;
 }
 
-/** Ways that a Python can be measured in: plain PyTorch, and transformers where it can be imported with peft. */
+/** Programs that a Python can run: plain PyTorch, and transformers where it can be imported with peft. */
 export function pythonWays(python: string): (keyof typeof PROGRAMS)[] {
   const { status } = spawnSync(python, ['-c', 'import transformers, peft'], { stdio: 'ignore' });
   return status === 0 ? ['torch', 'transformers'] : ['torch'];

@@ -32,7 +32,7 @@ export interface LlmMeasurement {
   readonly firstCpuMs: number;
 }
 
-/** What a whole process holds: threads that each have a session of their own over one base. */
+/** Memory of a whole process, whose threads each have a session of their own over one base. */
 export interface ThreadsMeasurement {
   /** 10^9 bytes; a page that two sessions map counts once. */
   readonly held: number;
