@@ -13,7 +13,7 @@ const ways = [
 it.each(long ? ways : ways.slice(0, 2))(
   'by %s',
   async (_, module, policy) => {
-    const config = toyConfig('bandit', { stop: { updates: 40 }, horizon: { type: 'fixed', rounds: 7 }, policy });
+    const config = toyConfig('bandit', { stop: { updates: 80 }, horizon: { type: 'fixed', rounds: 7 }, policy });
     const { score, rows } = await learnToy(config, new URL(`../support/${module}.ts`, import.meta.url));
     expect(rows[0]!.success).toBeLessThan(0.4); // else there would be nothing to learn
     expect(score).toBeGreaterThanOrEqual(0.8);
