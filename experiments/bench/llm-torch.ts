@@ -5,6 +5,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { openmpBlas } from './tensor-torch.ts';
 
+/** Lines that time `step` and take the peak of memory. */
+const TIMED = `step(); times = []; start = time.perf_counter()
+while time.perf_counter() - start < seconds or len(times) < 2:
+    c, t = time.process_time(), time.perf_counter(); step()
+    times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+`;
+
 const SOURCE = `
 import sys, time, json, resource, torch, torch.nn.functional as F
 what, seconds = sys.argv[1], float(sys.argv[2])
@@ -72,12 +80,7 @@ else:
         F.cross_entropy(model(ids).view(-1, V), targets).backward()
         torch.nn.utils.clip_grad_norm_(list(A.values()), 1.0)
         optimizer.step()
-step(); times = []; start = time.perf_counter()
-while time.perf_counter() - start < seconds or len(times) < 2:
-    c, t = time.process_time(), time.perf_counter(); step()
-    times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': {'torch': torch.__version__}}))
+${TIMED}print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': {'torch': torch.__version__}}))
 `;
 
 const TRANSFORMERS = `
@@ -114,12 +117,7 @@ else:
         model(input_ids=ids, labels=ids).loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
-step(); times = []; start = time.perf_counter()
-while time.perf_counter() - start < seconds or len(times) < 2:
-    c, t = time.process_time(), time.perf_counter(); step()
-    times.append([(time.perf_counter() - t) * 1000, (time.process_time() - c) * 1000])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': used}))
+${TIMED}print(json.dumps({'tokens': tokens, 'times': times, 'peak': peak, 'used': used}))
 `;
 
 /** Programs that Python is measured by. */

@@ -38,6 +38,9 @@ export interface ThreadsMeasurement {
   readonly held: number;
 }
 
+/** Programs that are measured: collected, they would not be counted. */
+const held: unknown[] = [];
+
 const LORA = { rank: 16, alpha: 32, targets: ALL_PROJECTIONS };
 
 /** @param what `load`, `prefill:<tokens>`, `decode:<batch>`, `lora:<batch>x<tokens>`, `lora:<batch>x<tokens>:lean` or `threads:<n>` */
@@ -80,6 +83,7 @@ async function measure(
     feeds = { ...trainBatch(config, batch, length), ...fed(adapted, (name) => drawn[name]!, ['', 'm/', 'v/']) };
   }
   const program = await engine.compile(graph);
+  held.push(program);
   const times: [number, number][] = [];
   const step = async () => {
     const [wall, cpu] = [performance.now(), process.cpuUsage()];

@@ -44,10 +44,8 @@ export function promptFeeds(
   const index = new Int32Array(prompts.length * longest).fill(-1);
   const inverse = new Int32Array(N);
   const mask = new Float32Array(prompts.length * longest).fill(-1e9);
-  const padded = new Int32Array(prompts.length * longest).fill(-1);
   let n = 0;
   prompts.forEach((prompt, g) => {
-    padded.set(prompt.tokens, g * longest);
     const { previous1, previous2 } = previousTokens(prompt.tokens);
     ids.set(prompt.tokens, n);
     previous[0].set(previous1, n);
@@ -72,7 +70,11 @@ export function promptFeeds(
     feeds[`prompt.previous${i + 1}`] = { dtype: 'i32', shape: [N], data: previous[i]! };
   }
   if (config.focusBit) feeds['prompt.focus'] = { dtype: 'f32', shape: [N, 1], data: focus };
-  if (config.sameTokenBias !== undefined) feeds['prompt.padded'] = i32([prompts.length, longest], padded);
+  if (config.sameTokenBias !== undefined) {
+    const padded = new Int32Array(prompts.length * longest).fill(-1);
+    for (const [g, prompt] of prompts.entries()) padded.set(prompt.tokens, g * longest);
+    feeds['prompt.padded'] = i32([prompts.length, longest], padded);
+  }
   if (!config.prefixBidirectional || config.sameTokenBias !== undefined) feeds['prompt.steps'] = steps(longest);
   return feeds;
 }
