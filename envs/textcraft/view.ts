@@ -1,10 +1,11 @@
 /**
  * World in few tokens, for the local policy: goal first, then the recipes, then about four tokens a turn. Each listed
- * action says how many of what it finds or makes are held, counted from the answers read so far.
+ * action says how many of what it finds or makes are held, and how many times it was found or made, counted from the
+ * answers read so far: what a craft uses up is held no longer, but a policy that goes in circles sees that it does.
  *
  *     goal stick craft 4 stick using 2 planks craft 4 oak planks using 1 oak logs …
  *     1 oak logs ok · craft oak planks ok · inventory 4 oak planks · craft stick ok
- *     candidates: get 1 oak logs held 0 · craft 4 stick using 2 oak planks held 4
+ *     candidates: get 1 oak logs held 0 times 1 · craft 4 stick using 2 oak planks held 4 times 1
  */
 import type { AppendView, Rendered, SeenTurn, Track } from '../../src/core/view.ts';
 import { type Command, type CraftCommand, parse, type Stack } from './grammar.ts';
@@ -19,23 +20,41 @@ const MAX_ENTRIES = 11;
 const lexicon = [...TREE.items, ...TREE.tags].map(words);
 const isKnown = new Set(lexicon);
 
-/** Number held of each item, by its name with blanks. */
-type Held = ReadonlyMap<string, number>;
+/** Counts by an item's name with blanks. */
+type Counts = ReadonlyMap<string, number>;
 
-/** Track of the inventory, counted from the answers; it restates what was read and plans nothing. */
-const track: Track<Held> = { begin: () => new Map(), after: heldAfter, situation: inventoryOf };
+/** Counts from the answers; they restate what was read and plan nothing. */
+interface Seen {
+  /** Number held of each item. */
+  readonly held: Counts;
+  /** Times that each item was found. */
+  readonly found: Counts;
+  /** Times that each item was made. */
+  readonly made: Counts;
+}
 
-export const view: AppendView<Held> = {
-  id: 'textcraft/compact@2',
+const NONE: Counts = new Map();
+
+const track: Track<Seen> = {
+  begin: () => ({ held: NONE, found: NONE, made: NONE }),
+  after: seenAfter,
+  situation: inventoryOf,
+};
+
+export const view: AppendView<Seen> = {
+  id: 'textcraft/compact@3',
   mode: 'append',
   lexicon,
-  words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown', 'held'],
+  words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown', 'held', 'times'],
   prompt: ({ observation }) => renderPrompt(observation),
   turn: renderTurn,
   track,
-  candidate: (action, held) => {
-    const item = obtainedBy(parse(action));
-    return item === undefined ? action : `${action} held ${held.get(item) ?? 0}`;
+  candidate: (action, { held, found, made }) => {
+    const command = parse(action);
+    const item = obtainedBy(command);
+    if (item === undefined) return action;
+    const times = (command.type === 'get' ? found : made).get(item) ?? 0;
+    return `${action} held ${held.get(item) ?? 0} times ${times}`;
   },
 };
 
@@ -45,22 +64,31 @@ function obtainedBy(command: Command): string | undefined {
   return command.type === 'craft' ? command.makes.item : undefined;
 }
 
-function heldAfter(held: Held, { action, observation }: SeenTurn): Held {
+function seenAfter(seen: Seen, { action, observation }: SeenTurn): Seen {
   const obtained = /^(?:Got (\d+) |Crafted (\d+) minecraft:)(.*)$/.exec(observation);
-  if (!obtained) return observation.startsWith(INVENTORY) ? new Map(entriesOf(observation)) : held;
-  const after = new Map(held);
-  const add = (item: string, n: number) => after.set(item, Math.max(0, (after.get(item) ?? 0) + n));
-  const [, got, made, item] = obtained as unknown as [string, string?, string?, string?];
-  const command = parse(action);
-  if (made !== undefined && command.type === 'craft') {
-    for (const stack of command.using) add(stack.item, -Number(stack.amount));
+  if (!obtained) {
+    return observation.startsWith(INVENTORY) ? { ...seen, held: new Map(entriesOf(observation)) } : seen;
   }
-  add(words(item!), Number(got ?? made));
+  const [, got, crafted, name] = obtained as unknown as [string, string?, string?, string?];
+  const item = words(name!);
+  if (got !== undefined) {
+    return { ...seen, held: added(seen.held, [[item, Number(got)]]), found: added(seen.found, [[item, 1]]) };
+  }
+  const command = parse(action);
+  const used =
+    command.type === 'craft' ? command.using.map((stack) => [stack.item, -Number(stack.amount)] as const) : [];
+  const held = added(seen.held, [...used, [item, Number(crafted)]]);
+  return { ...seen, held, made: added(seen.made, [[item, 1]]) };
+}
+
+function added(counts: Counts, changes: readonly (readonly [string, number])[]): Counts {
+  const after = new Map(counts);
+  for (const [item, n] of changes) after.set(item, Math.max(0, (after.get(item) ?? 0) + n));
   return after;
 }
 
 /** Inventory as text, in one order: the rest of an episode depends on nothing else. */
-function inventoryOf(held: Held): string {
+function inventoryOf({ held }: Seen): string {
   const entries = [...held].filter(([, n]) => n > 0).map(([item, n]) => `${n} ${item}`);
   return entries.sort().join(', ');
 }

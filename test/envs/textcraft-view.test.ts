@@ -16,7 +16,7 @@ describe('the count of what is held', () => {
     const play = (...answers: readonly (readonly [string, string])[]) => {
       const begun = track.begin({ kind: 'first', observation: '' });
       return track.situation!(
-        answers.reduce((held, [action, observation]) => track.after(held, { action, observation }), begun),
+        answers.reduce((seen, [action, observation]) => track.after(seen, { action, observation }), begun),
       );
     };
     const log = ['get 1 oak log', 'Got 1 oak log'] as const;
@@ -34,14 +34,14 @@ describe('the count of what is held', () => {
     fc.assert(
       fc.property(fc.nat(543), fc.nat(1000), fc.array(fc.nat(1000), { maxLength: 30 }), (index, seed, choices) => {
         const session = createEnv().open({ env: 'textcraft', index, seed });
-        let held = track.begin(session.first);
+        let seen = track.begin(session.first);
         for (const choice of choices) {
           const listed = session.actions();
           const action = choice % 7 === 0 ? `craft 1 stick using ${choice} stone` : listed[choice % listed.length]!;
           const step = session.step(action);
-          held = track.after(held, { action, observation: step.observation });
+          seen = track.after(seen, { action, observation: step.observation });
           const inventory = session.inventory.map(([name, n]) => [words(name), Number(n)] as const);
-          expect([...held].filter(([, n]) => n > 0).sort()).toEqual([...inventory].sort());
+          expect([...seen.held].filter(([, n]) => n > 0).sort()).toEqual([...inventory].sort());
           turns++;
           if (step.kind === 'terminated') break;
         }
@@ -54,23 +54,41 @@ describe('the count of what is held', () => {
   it('stands in each candidate, and a new turn leaves the old state alone', () => {
     const before = track.begin({ kind: 'first', observation: '' });
     const after = track.after(before, { action: 'get 3 oak log', observation: 'Got 3 oak log' });
-    const candidate = (action: string, held = after) => view.candidate!(action, held);
-    expect(candidate('get 2 oak log')).toBe('get 2 oak log held 3');
-    expect(candidate('get 2 oak log', before)).toBe('get 2 oak log held 0');
-    expect(candidate('craft 4 stick using 2 oak planks')).toBe('craft 4 stick using 2 oak planks held 0');
+    const candidate = (action: string, seen = after) => view.candidate!(action, seen);
+    expect(candidate('get 2 oak log')).toBe('get 2 oak log held 3 times 1');
+    expect(candidate('get 2 oak log', before)).toBe('get 2 oak log held 0 times 0');
+    expect(candidate('craft 4 stick using 2 oak planks')).toBe('craft 4 stick using 2 oak planks held 0 times 0');
     expect(candidate('inventory')).toBe('inventory');
+  });
+
+  it('goes down when a craft uses an item up; the times that it was found or made do not, and are apart', () => {
+    const turns = [
+      ['get 2 oak log', 'Got 2 oak log'],
+      ['get 1 oak log', 'Got 1 oak log'],
+      ['get 1 oak log', 'Could not find oak log'],
+      ['craft 4 oak planks using 1 oak log', 'Crafted 4 minecraft:oak_planks'],
+      ['get 1 oak planks', 'Got 1 oak planks'],
+      ['inventory', 'Inventory: [oak planks] (5) '],
+    ] as const;
+    const begun = track.begin({ kind: 'first', observation: '' });
+    const seen = turns.reduce((so, [action, observation]) => track.after(so, { action, observation }), begun);
+    expect(view.candidate!('get 1 oak log', seen)).toBe('get 1 oak log held 0 times 2');
+    expect(view.candidate!('get 9 oak planks', seen)).toBe('get 9 oak planks held 5 times 1');
+    const craft = 'craft 4 oak planks using 1 oak log';
+    expect(view.candidate!(craft, seen)).toBe(`${craft} held 5 times 1`);
   });
 });
 
 /** Indices of the candidates that a rule would choose among. */
 type Rule = (candidates: readonly string[], actions: readonly string[], done: ReadonlySet<string>) => readonly number[];
 
-const heldIn = (text: string) => Number(/ held (\d+)$/.exec(text)?.[1] ?? 0);
+const heldIn = (text: string) => Number(/ held (\d+)/.exec(text)?.[1] ?? 0);
+const timesIn = (text: string) => Number(/ times (\d+)$/.exec(text)?.[1] ?? 0);
 const indicesOf = (texts: readonly string[], keep: (text: string) => boolean) =>
   texts.map((_, i) => i).filter((i) => keep(texts[i]!));
 const isCraft = (text: string) => text.startsWith('craft');
 
-/** Rules on the view's fields: the item of which least is held, one of which none is held, crafts before finds. */
+/** Rules on the view's fields: the item of which least is held, one of which none is, crafts before finds, least often. */
 const RULES: Readonly<Record<string, Rule>> = {
   'least held': (texts) => indicesOf(texts, (text) => heldIn(text) === Math.min(...texts.map(heldIn))),
   'none held': (texts) => indicesOf(texts, (text) => heldIn(text) === 0),
@@ -79,6 +97,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     const crafts = fresh.filter((i) => isCraft(texts[i]!));
     return crafts.length > 0 ? crafts : fresh;
   },
+  'least often': (texts) => indicesOf(texts, (text) => timesIn(text) === Math.min(...texts.map(timesIn))),
 };
 
 const randomPlayer: Rule = (_, actions) => indicesOf(actions, () => true);
@@ -104,18 +123,18 @@ function success(options: EnvOptions, rule: Rule): number {
     for (let n = 0; n < EPISODES; n++) {
       const rng = Rng.fromSeed(index * EPISODES + n);
       const session = env.open({ env: env.id, index, seed: env.tasks.evalSeed });
-      let held = track.begin(session.first);
+      let seen = track.begin(session.first);
       const done = new Set<string>();
       for (let t = 0; t < HORIZON; t++) {
         const actions = session.actions();
         const among = rule(
-          actions.map((action) => view.candidate!(action, held)),
+          actions.map((action) => view.candidate!(action, seen)),
           actions,
           done,
         );
         const action = among.length > 0 ? actions[rng.pick(among)]! : rng.pick(actions);
         const step = session.step(action);
-        held = track.after(held, { action, observation: step.observation });
+        seen = track.after(seen, { action, observation: step.observation });
         done.add(action);
         if (step.kind !== 'terminated') continue;
         won++;

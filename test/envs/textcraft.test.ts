@@ -412,7 +412,8 @@ describe('the view', () => {
   });
 
   it('tells a turn in a few words', () => {
-    const told = (action: string, observation: string) => turn({ action, observation }, new Map());
+    const nothing = view.track!.begin({ kind: 'first', observation: '' });
+    const told = (action: string, observation: string) => turn({ action, observation }, nothing);
     expect(told('get 1 oak logs', 'Got 1 oak logs')).toBe(' 1 oak logs ok');
     expect(told('craft 4 stick using 2 oak planks', 'Crafted 4 minecraft:stick')).toBe(' craft stick ok');
     expect(told('craft 4 stick using 2 oak planks', 'Could not find enough items to craft minecraft:stick')).toBe(
