@@ -409,7 +409,8 @@ function engineOptions(
   threads: number,
   replay: RecordedOrder | undefined,
 ): EngineOptions {
-  return { name: engine.name, device: engine.device, threads: mode === 'serial' && !replay ? 1 : threads };
+  const { name, device, packing } = engine;
+  return { name, device, packing, threads: mode === 'serial' && !replay ? 1 : threads };
 }
 
 /**

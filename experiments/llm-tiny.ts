@@ -5,7 +5,7 @@
  * The fine-tuning is slight on purpose, so that there is something left to find out, and the horizon is what most goals of
  * depth 1 need, so that a wasted turn costs the reward.
  *
- *     npm run experiment -- llm-tiny
+ *     npm run experiment -- llm-tiny [--seed 2] [--adapter]
  *
  * Prints held-out success at depth 1 of the random weights, after the fine-tuning and after the learning, the paired
  * difference of the last two by goal, and, as it learns, how many groups carried a signal: a group whose members all
@@ -276,11 +276,20 @@ export const TINY_STUDY = {
   learningRate: 1e-3,
 } as const satisfies Omit<TinyStudy, 'seed'>;
 
+/** Settings that differ where an adapter is trained (rank 16, every projection). */
+const ADAPTER_STUDY = { full: false, learningRate: 5e-3 };
+
+export interface LlmTinyFlags {
+  readonly seed: number;
+  /** Reinforcement trains an adapter and leaves the fine-tuned weights alone. Default false. */
+  readonly adapter?: boolean;
+}
+
 /** The study from the command line. */
-export async function llmTiny({ seed }: { readonly seed: number }): Promise<void> {
+export async function llmTiny({ seed, adapter = false }: LlmTinyFlags): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'longplay-llm-tiny-'));
   try {
-    await studyTiny(dir, { ...TINY_STUDY, seed }, (line) => console.log(line));
+    await studyTiny(dir, { ...TINY_STUDY, ...(adapter ? ADAPTER_STUDY : {}), seed }, (line) => console.log(line));
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

@@ -43,7 +43,7 @@ const held: unknown[] = [];
 
 const LORA = { rank: 16, alpha: 32, targets: ALL_PROJECTIONS };
 
-/** @param what `load`, `prefill:<tokens>`, `decode:<batch>`, `lora:<batch>x<tokens>`, `lora:<batch>x<tokens>:lean` or `threads:<n>` */
+/** @param what `load`, `prefill:<tokens>`, `decode:<batch>`, the same with `:unpacked`, `lora:<batch>x<tokens>` or the same with `:lean` */
 async function measure(
   folder: string,
   base: Quantize | 'inputs',
@@ -53,8 +53,8 @@ async function measure(
   const start = performance.now();
   const model = openModel(folder, 8192);
   const config = base === 'inputs' ? model.config : frozenAs(model, base, join(folder, 'quantised'));
-  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1 });
   const [kind, size = '', how] = what.split(':') as [string, string | undefined, string | undefined];
+  const engine = await openEngine({ name: 'onnxruntime-node', threads: 1, packing: how !== 'unpacked' });
   const weights: Feeds =
     base === 'inputs' ? fed(model.config, (name) => readWeight(model.shards.weights.get(name)!)) : {};
   let tokens: number;
@@ -106,8 +106,8 @@ async function measure(
 }
 
 /** Memory of this process while `threads` of it decode, each in a session of its own. */
-async function measureThreads(folder: string, base: string, threads: number): Promise<ThreadsMeasurement> {
-  const argv = [folder, base, 'decode:1', '3'];
+async function measureThreads(folder: string, base: string, threads: number, how = ''): Promise<ThreadsMeasurement> {
+  const argv = [folder, base, `decode:1${how}`, '3'];
   const all = Array.from({ length: threads }, async () => {
     const worker = new Worker(fileURLToPath(import.meta.url), { argv, stdout: true });
     await new Promise((resolve) => worker.stdout.once('data', resolve)); // it has measured, and still holds its session
@@ -136,9 +136,9 @@ function fed(
 }
 
 const [folder, base, what, seconds] = process.argv.slice(2);
-const threads = /^threads:(\d+)$/.exec(what!)?.[1];
+const threads = /^threads:(\d+)(:unpacked)?$/.exec(what!);
 const found = threads
-  ? await measureThreads(folder!, base!, Number(threads))
+  ? await measureThreads(folder!, base!, Number(threads[1]), threads[2])
   : await measure(folder!, base as Quantize, what!, Number(seconds));
 console.log(JSON.stringify(found));
 if (!isMainThread) setInterval(() => {}, 2 ** 30); // ends with its process

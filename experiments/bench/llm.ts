@@ -6,7 +6,8 @@
  *     npm run bench -- llm [--python /usr/bin/python3] [--seconds 4] [--only prefill:128,decode:1] [--bases int8,int4]
  *       [--model <folder>]
  *
- * `threads` is the memory of two threads with a session each over one base, pages that both map counted once.
+ * `threads` is the memory of two threads with a session each over one base, pages that both map counted once. What ends in
+ * `:unpacked` is without copies of the weights in the kernels' order (`engine.packing: false`).
  * `load` is the time from a process's start to its first token, from a base whose quantised file is there already.
  * `lora:…:lean` computes the vocabulary in parts and the layers again. `--model` takes a folder in the place of random
  * weights, and leaves the quantised file beside it.
@@ -43,6 +44,7 @@ const QWEN = {
 const WORK = [
   ...['load', 'prefill:128', 'prefill:512', 'decode:1', 'decode:8'],
   ...['lora:1x128', 'lora:4x256', 'lora:4x256:lean', 'lora:1x2048:lean', 'threads'],
+  ...['decode:1:unpacked', 'decode:8:unpacked', 'threads:unpacked'],
 ];
 const BASES = ['inputs', 'none', 'int8', 'int4'] as const;
 
@@ -66,27 +68,27 @@ export async function llmBench({
     const ways = python ? pythonWays(python) : [];
     const versions: Record<string, string> = {};
     for (const what of only) {
-      if (what === 'threads') {
+      if (what.startsWith('threads')) {
         for (const base of bases) {
           if (base === 'inputs') continue;
-          const [one, two] = [heldBy(worker, folder, base, 1), heldBy(worker, folder, base, 2)];
-          threads[base] = { one, two };
+          const [one, two] = [1, 2].map((count) => heldBy(worker, folder, base, what, count)) as [number, number];
+          threads[`${base}${what.slice('threads'.length)}`] = { one, two };
           if (!json)
-            console.log(`threads ${base}: one ${one.toFixed(2)} GB, two ${two.toFixed(2)}, ${(two / one).toFixed(2)}x`);
+            console.log(`${what} ${base}: one ${one.toFixed(2)} GB, two ${two.toFixed(2)}, ${(two / one).toFixed(2)}x`);
         }
         continue;
       }
       const row: (typeof results)[string] = {};
       results[what] = row;
       for (const base of bases) {
-        if ((what.endsWith(':lean') || what === 'load') && base === 'inputs') continue;
+        if ((/:(lean|unpacked)$/.test(what) || what === 'load') && base === 'inputs') continue;
         const options = { encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
         const args = [worker, folder, base, what, String(seconds)];
         if (what === 'load') execFileSync(process.execPath, args, options); // makes the quantised file
         const out = execFileSync(process.execPath, args, options);
         row[base] = figures(JSON.parse(out) as LlmMeasurement);
       }
-      for (const way of what === 'load' ? [] : ways) {
+      for (const way of what === 'load' || what.endsWith(':unpacked') ? [] : ways) {
         const measured = measurePython(python!, way, what, seconds);
         Object.assign(versions, measured.used);
         row[way] = figures({ ...measured, grownMb: 0, firstMs: 0, firstCpuMs: 0 });
@@ -105,8 +107,9 @@ export async function llmBench({
 }
 
 /** 10^9 bytes that a process holds while some threads of it decode over one base. */
-function heldBy(worker: string, folder: string, base: string, threads: number): number {
-  const out = execFileSync(process.execPath, [worker, folder, base, `threads:${threads}`, '3'], { encoding: 'utf8' });
+function heldBy(worker: string, folder: string, base: string, what: string, threads: number): number {
+  const args = [worker, folder, base, what.replace('threads', `threads:${threads}`), '3'];
+  const out = execFileSync(process.execPath, args, { encoding: 'utf8' });
   return (JSON.parse(out) as ThreadsMeasurement).held;
 }
 

@@ -123,11 +123,14 @@ function bases(text: string): readonly string[] {
 function work(text: string): readonly string[] {
   const list = text.split(',');
   const wrong = list.find(
-    (one) => !/^(load|threads|prefill:[1-9]\d*|decode:[1-9]\d*|lora:[1-9]\d*x[1-9]\d*(:lean)?)$/.test(one),
+    (one) =>
+      !/^(load|threads(:unpacked)?|prefill:[1-9]\d*|decode:[1-9]\d*(:unpacked)?|lora:[1-9]\d*x[1-9]\d*(:lean)?)$/.test(
+        one,
+      ),
   );
   if (wrong === undefined) return list;
   throw new InvalidArgumentError(
-    `Expected load, threads, prefill:128, decode:8, lora:4x256 or lora:4x256:lean, got '${wrong}'.`,
+    `Expected load, threads[:unpacked], prefill:128, decode:8[:unpacked], lora:4x256[:lean], got '${wrong}'.`,
   );
 }
 

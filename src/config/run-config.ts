@@ -489,6 +489,11 @@ export const runConfigSchema = z.strictObject({
      * learnt is the same to the bit for any number of them.
      */
     learnerReplicas: threads.default(1),
+    /**
+     * Packing of frozen weights: each engine of onnxruntime-node keeps a copy of them in the order that it reads them, and decodes up to half as
+     * fast again. False where several engines over one base would not fit in memory.
+     */
+    packing: z.boolean().default(true),
   }),
   /** The run ends at the first of these. */
   stop: section({

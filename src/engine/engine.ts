@@ -74,4 +74,9 @@ export interface EngineOptions {
   readonly threads?: number;
   /** Let idle threads of a run spin: faster alone, far slower as soon as two engines share the cores. Off by default. */
   readonly spinning?: boolean;
+  /**
+   * Keep a copy of fixed weights in the order in which onnxruntime-node's kernels read them: faster, above all in small batches, and memory of
+   * each engine of its own. Without it, all engines of a machine read the same pages of the files. On by default.
+   */
+  readonly packing?: boolean;
 }

@@ -13,6 +13,7 @@ export interface OrtNodeSettings {
   readonly device: EngineDevice;
   readonly threads: number;
   readonly spinning: boolean;
+  readonly packing: boolean;
   readonly reason: string;
 }
 
@@ -40,7 +41,7 @@ export async function openOrtNode(ort: OrtNode, settings: OrtNodeSettings): Prom
 
 /** Computes one number on a device. @throws what the package throws, or ENGINE_FAILED for a wrong number */
 export async function tryDevice(ort: OrtNode, device: EngineDevice): Promise<void> {
-  const engine = openOn(ort, { device, threads: 1, spinning: false, reason: 'a probe' });
+  const engine = openOn(ort, { device, threads: 1, spinning: false, packing: true, reason: 'a probe' });
   const program = await engine.compile(defineGraph({ y: neg(input('x', [1])) }));
   const { y } = await program.run({ x: { dtype: 'f32', shape: [1], data: Float32Array.of(1) } });
   if (y!.data[0] !== -1) throw new LongplayError('ENGINE_FAILED', `-(1) came back as ${y!.data[0]}`);
@@ -48,7 +49,7 @@ export async function tryDevice(ort: OrtNode, device: EngineDevice): Promise<voi
 }
 
 function openOn(ort: OrtNode, settings: OrtNodeSettings): Engine {
-  const { device, threads, spinning, reason } = settings;
+  const { device, threads, spinning, packing, reason } = settings;
   return openOrt(ort, {
     name: 'onnxruntime-node',
     device,
@@ -67,6 +68,7 @@ function openOn(ort: OrtNode, settings: OrtNodeSettings): Engine {
       logSeverityLevel: 4, // what goes wrong comes as an exception, and the console is not the engine's
       extra: {
         session: {
+          disable_prepacking: packing ? '0' : '1',
           intra_op: { allow_spinning: spinning ? '1' : '0' },
           // The files of fixed tensors are named from the root (toOnnx).
           model_external_initializers_file_folder_path: parse(process.cwd()).root,

@@ -24,7 +24,7 @@ const DEVICES: Readonly<Record<EngineName, readonly string[]>> = {
  * @throws {UserError} BAD_CONFIG for options that no engine takes
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { name, device = 'cpu', threads = availableParallelism(), spinning = false } = options;
+  const { name, device = 'cpu', threads = availableParallelism(), spinning = false, packing = true } = options;
   if (!Number.isInteger(threads) || threads < 1) {
     throw new UserError('BAD_CONFIG', `engine threads must be an integer of at least 1, got ${threads}`);
   }
@@ -41,7 +41,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   if (typeof ort !== 'string') {
     const { openOrtNode } = await import('./onnxruntime-node.ts');
     const reason = name === 'auto' ? `the fastest on a ${device}, and present` : asked;
-    return openOrtNode(ort, { device, threads, spinning, reason });
+    return openOrtNode(ort, { device, threads, spinning, packing, reason });
   }
   const absent = `onnxruntime-node is not there (${ort})`;
   const command = `Install it: ${INSTALL['onnxruntime-node']}`;

@@ -133,7 +133,7 @@ function setUp({ config, view, prompt, dir }: OfflineRequest) {
     reader,
     identity,
     params,
-    engine: { name: engine.name, device: engine.device, threads: engine.learnerThreads },
+    engine: { name: engine.name, device: engine.device, packing: engine.packing, threads: engine.learnerThreads },
     training: {
       ...reader,
       ...passOptions(config, model),

@@ -60,10 +60,11 @@ export async function startPolicyServer(
   }
   const { codec, model, params, chat } = setup;
   const { decoder, masked, maxTokens } = config.policy;
+  const { name: engineName, device, packing, inferenceThreads } = config.engine;
   const decisions = await servePolicyActors({
     policy: {
       kind: 'local',
-      engine: { name: config.engine.name, device: config.engine.device, threads: config.engine.inferenceThreads },
+      engine: { name: engineName, device, packing, threads: inferenceThreads },
       model,
       chat,
       envModule: workerUrl(url).href,

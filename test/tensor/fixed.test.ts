@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -86,6 +86,43 @@ it.each(['onnxruntime-node', 'onnxruntime-web', 'tfjs', 'reference'] as const)(
       );
     }
     await engine.dispose();
+  },
+);
+
+const SMAPS = '/proc/self/smaps_rollup';
+
+it.skipIf(!existsSync(SMAPS))(
+  'unpacked weights are the pages of their file, packed ones a copy as well; the numbers are the same',
+  { timeout: 60_000 },
+  async () => {
+    const size = 2048;
+    const source = stored(
+      Float32Array.from({ length: size * size }, (_, i) => ((i * 7919) % 17) - 8),
+      'f32',
+    );
+    const w = fixed('w', [size, size], source);
+    const graph = defineGraph({ y: t.matmul(t.input('x', ['N', size]), w, { transposeB: true }) });
+    const x = {
+      dtype: 'f32',
+      shape: [2, size],
+      data: Float32Array.from({ length: 2 * size }, (_, i) => i % 5),
+    } as const;
+    /** Bytes of memory that this process shares with no file. */
+    const own = () => 1024 * Number(/^Anonymous:\s+(\d+)/m.exec(readFileSync(SMAPS, 'utf8'))![1]);
+    const measured = async (packing: boolean) => {
+      const engine = await openEngine({ name: 'onnxruntime-node', threads: 1, packing });
+      await engine.compile(defineGraph({ y: t.neg(t.input('x', [1])) })); // what the first program takes is not its weights'
+      const before = own();
+      const program = await engine.compile(graph);
+      const { y } = await program.run({ x });
+      const taken = own() - before;
+      await engine.dispose();
+      return { taken, values: [...y!.data] };
+    };
+    const [unpacked, packed] = [await measured(false), await measured(true)];
+    expect(unpacked.values).toEqual(packed.values); // whole numbers: no order of a sum rounds them
+    expect(unpacked.taken).toBeLessThan(0.5 * 4 * size ** 2);
+    expect(packed.taken).toBeGreaterThan(0.75 * 4 * size ** 2);
   },
 );
 
