@@ -31,6 +31,8 @@ export interface Cell extends CellKey {
   readonly config: RunConfig;
   /** `commonHash` of its configuration file. */
   readonly common: string;
+  /** Id of the view that the policy reads through. */
+  readonly view: string;
   /** Evaluations of the last weights; the first one, with one episode a task, is made along the way too. */
   readonly evaluations: readonly [Evaluation, ...Evaluation[]];
   /** A player that is not trained. */
@@ -98,9 +100,9 @@ export function commonHash(text: string, overrides: readonly string[] = []): str
   return createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 12);
 }
 
-/** Key of a row: the name of its cell, and the hash of its configuration. */
-export function rowKey(cell: CellKey & { readonly common: string }): string {
-  return `${cellName(cell)} ${cell.common}`;
+/** Key of a row: the name of its cell, the hash of its configuration, and the view, under another of which it would be another outcome. */
+export function rowKey(cell: CellKey & { readonly common: string; readonly view?: string }): string {
+  return `${cellName(cell)} ${cell.common} ${cell.view ?? ''}`;
 }
 
 /** Name of a cell for people: `textcraft/fixed 8/3`. */
@@ -249,7 +251,7 @@ export interface Session {
   /** Folder for the runs of unfinished cells. */
   readonly folder: string;
   readonly points: number;
-  /** Cells to play at most. */
+  /** Cells to train at most; random play and the planner come besides, but for 0. */
   readonly cells?: number | undefined;
   /** Minutes after which the cell under way is broken off, to go on another time. */
   readonly minutes?: number | undefined;
@@ -267,7 +269,7 @@ export async function playCells(session: Session): Promise<void> {
   const timer = minutes === undefined ? undefined : setTimeout(() => budget.abort(), minutes * 60_000);
   const signal = AbortSignal.any([interrupt.signal, budget.signal]);
   try {
-    for (const cell of missing.slice(0, cells)) {
+    for (const cell of within(missing, cells)) {
       if (signal.aborted) break;
       const row = cell.player
         ? await playBaseline(cell, cell.player, folder)
@@ -284,6 +286,12 @@ export async function playCells(session: Session): Promise<void> {
     clearTimeout(timer);
     interrupt.close();
   }
+}
+
+/** Cells to play now: at most `cells` that are trained, and all the others; none for 0. */
+export function within(missing: readonly Cell[], cells: number): Cell[] {
+  const trained = new Set(missing.filter(({ player }) => !player).slice(0, cells));
+  return cells === 0 ? [] : missing.filter((cell) => cell.player || trained.has(cell));
 }
 
 /** Removes the run of a cell whose row is kept. */

@@ -13,6 +13,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { view as babyai } from '../envs/babyai/index.ts';
+import { view as textcraft } from '../envs/textcraft/index.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import type { Env } from '../src/core/env.ts';
 import { findWorld } from '../src/run/find-world.ts';
@@ -47,6 +49,8 @@ type ListKey = Pick<Evaluation, 'set' | 'horizon'>;
 
 interface StudiedWorld {
   readonly id: string;
+  /** Id of its view. */
+  readonly view: string;
   readonly title: string;
   /** Words under the title: what training has that differs from the paper. */
   readonly about: string;
@@ -67,6 +71,7 @@ const authors = 'env.options.order=agenttraj';
 const WORLDS: Readonly<Record<string, StudiedWorld>> = {
   textcraft: {
     id: 'textcraft',
+    view: textcraft.id,
     title: 'TextCraft from scratch',
     about:
       "Trained on the paper's 374 ids with item names permuted and recipes recombined for every group (which changes the distribution of training tasks), powers of two among the listed amounts and no `inventory` listed (which changes random play), no demonstrations. 530,000 steps are what two idle cores do in the quickstart's 4.4 minutes, 7 million what they do in an hour.",
@@ -133,6 +138,7 @@ const WORLDS: Readonly<Record<string, StudiedWorld>> = {
   },
   babyai: {
     id: 'babyai',
+    view: babyai.id,
     title: 'BabyAI from scratch',
     about:
       "Trained on the environment's reward alone, no demonstrations. *Fresh levels* are level seeds 420 … 999 of the paper's 18 levels, in none of its lists and not held out; the other arms train on its 810. 540,000 steps are about what two idle cores do in five minutes, 6 million in an hour.",
@@ -205,6 +211,7 @@ function missingCells(world: StudiedWorld, rows: readonly CellRow[]): Cell[] {
 
 function cellsOf(world: StudiedWorld): Cell[] {
   const cells: Cell[] = [];
+  const { view } = world;
   for (const arm of world.arms) {
     const text = readFileSync(new URL(`experiments/${arm.file}`, packageRoot), 'utf8');
     const config = (seed: number) => loadRunConfig(text, arm.file, [...arm.overrides, `seed=${seed}`]);
@@ -214,12 +221,12 @@ function cellsOf(world: StudiedWorld): Cell[] {
       { ...list, kind: 'greedy', episodes: 1 },
     ]) as unknown as Cell['evaluations'];
     for (let seed = 1; seed <= SEEDS; seed++) {
-      cells.push({ world: world.id, arm: arm.name, seed, config: config(seed), common, evaluations });
+      cells.push({ world: world.id, arm: arm.name, seed, config: config(seed), common, view, evaluations });
     }
     if (arm.file !== world.arms[0]!.file || arm.overrides.includes('tasks.set=fresh')) continue;
     for (const player of ['planner', 'random'] as const) {
       const name = `${player}, ${arm.lists.map(({ set }) => set).join(' and ')}`;
-      cells.unshift({ world: world.id, arm: name, seed: 0, config: config(0), common, evaluations, player });
+      cells.unshift({ world: world.id, arm: name, seed: 0, config: config(0), common, view, evaluations, player });
     }
   }
   return cells;

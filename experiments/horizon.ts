@@ -13,6 +13,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { view as babyai } from '../envs/babyai/index.ts';
+import { view as textcraft } from '../envs/textcraft/index.ts';
 import { loadRunConfig } from '../src/config/load.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import { type Cell, type CellRow, cellName, commonHash, playCells, readRows, rowKey } from './cells.ts';
@@ -34,6 +36,8 @@ const PAIRS = [
 
 /** A world with what differs between its arms. */
 interface World extends StudiedWorld {
+  /** Id of its view. */
+  readonly view: string;
   /** Configuration that all its cells share. */
   readonly file: string;
   /** Evaluations of the last weights. */
@@ -44,6 +48,7 @@ interface World extends StudiedWorld {
 const WORLDS: readonly World[] = [
   {
     id: 'textcraft',
+    view: textcraft.id,
     title: "TextCraft, the paper's 100 test ids under sorted order, horizon 24",
     file: 'horizon-textcraft.yaml',
     evaluations: [
@@ -63,6 +68,7 @@ const WORLDS: readonly World[] = [
   },
   {
     id: 'babyai',
+    view: babyai.id,
     title: "BabyAI, the paper's 90 test levels and 360 held-out ones, horizon 20",
     file: 'horizon-babyai.yaml',
     evaluations: [
@@ -127,13 +133,13 @@ export function missingCells(rows: readonly CellRow[]): Cell[] {
 }
 
 function configured(
-  { file, horizons, evaluations }: World,
+  { file, view, horizons, evaluations }: World,
   arm: (typeof ARMS)[number],
   seed: number,
-): Pick<Cell, 'config' | 'common' | 'evaluations'> {
+): Pick<Cell, 'config' | 'common' | 'view' | 'evaluations'> {
   const text = readFileSync(new URL(`experiments/${file}`, packageRoot), 'utf8');
   const config = loadRunConfig(text, file, [`seed=${seed}`, `horizon=${horizons[arm]}`]);
-  return { config, common: commonHash(text), evaluations };
+  return { config, common: commonHash(text), view, evaluations };
 }
 
 /** Writes page and plots from the rows that belong to the study as it is configured now. */
@@ -141,8 +147,8 @@ function report(): void {
   const all = readRows(rowsPath());
   const missing = missingCells(all);
   const sections = WORLDS.flatMap((world) => {
-    const { common } = configured(world, SCALING, 0);
-    const own = all.filter((row) => row.world === world.id && row.common === common);
+    const { common, view } = configured(world, SCALING, 0);
+    const own = all.filter((row) => row.world === world.id && row.common === common && row.view === view);
     const plots = own.some(({ curve }) => curve.length > 0)
       ? (['envSteps', 'tokens'] as const).map((by) => plot(world, own, by))
       : [];

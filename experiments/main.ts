@@ -8,7 +8,7 @@ import { fromScratch } from './from-scratch.ts';
 import { gallery } from './gallery.ts';
 import { horizon } from './horizon.ts';
 import { type ImitationOptions, imitation } from './imitation.ts';
-import { llmTiny } from './llm-tiny.ts';
+import { type LlmTinyFlags, llmTiny } from './llm-tiny.ts';
 import { sciworld } from './sciworld.ts';
 import { searchqa } from './searchqa.ts';
 import type { StudyOptions } from './trial.ts';
@@ -55,7 +55,8 @@ export function experimentProgram(): Command {
     .command('llm-tiny')
     .description('a tiny chat model: fine-tuned a little on the planner, then by reinforcement learning')
     .option('--seed <n>', 'seed', wholeNumber(0, MOST.seed), 1)
-    .action(({ seed }: { readonly seed: number }) => runCommand(() => llmTiny({ seed })));
+    .option('--adapter', 'train an adapter instead of all weights')
+    .action((flags: LlmTinyFlags) => runCommand(() => llmTiny(flags)));
   program
     .command('imitation')
     .description('TextCraft’s small model imitates the planner: what it learns to read, whatever the signal')

@@ -11,6 +11,7 @@ import {
   playBaseline,
   playCell,
   readRows,
+  within,
 } from '../../experiments/cells.ts';
 import { missingCells } from '../../experiments/horizon.ts';
 import {
@@ -123,6 +124,17 @@ describe('the file of rows', () => {
     expect(commonHash('env: { id: babyai }\n')).not.toBe(hash);
   });
 
+  it('are played as many as are asked for, the baselines besides', () => {
+    const all = missingCells([]);
+    expect(within(all, 3).map(({ player }) => player ?? 'trained')).toEqual([
+      ...['random', 'planner', 'random', 'planner'],
+      ...['trained', 'trained', 'trained'],
+    ]);
+    expect(within(all.slice(4), 1)).toEqual([all[4]]);
+    expect(within(all, 0)).toEqual([]);
+    expect(within(all, Number.POSITIVE_INFINITY)).toEqual(all);
+  });
+
   it('leaves 80 cells and four baselines to play, the baselines first, then seed by seed', () => {
     const cells = missingCells([]);
     expect(cells).toHaveLength(84);
@@ -132,6 +144,7 @@ describe('the file of rows', () => {
     const done = { ...row('a', 1), ...key };
     expect(missingCells([done])).toHaveLength(83);
     expect(missingCells([{ ...done, common: 'another' }])).toHaveLength(84);
+    expect(missingCells([{ ...done, view: 'another' }])).toHaveLength(84);
   });
 });
 
@@ -141,7 +154,7 @@ describe('a cell', { timeout: 120_000 }, () => {
   });
   const list = { set: 'selection', horizon: 4 } as const;
   const cell: Cell = {
-    ...{ world: 'textcraft', arm: 'fixed 4', seed: 1, config, common: 'x' },
+    ...{ world: 'textcraft', arm: 'fixed 4', seed: 1, config, common: 'x', view: 'textcraft/compact@3' },
     evaluations: [
       { ...list, kind: 'sampled', episodes: 2 },
       { ...list, kind: 'greedy', episodes: 1 },
