@@ -9,7 +9,7 @@ import type { Item, Tree } from './recipes.ts';
 import { drawStart } from './start.ts';
 import { EVAL_SEED, tasksOf } from './tasks.ts';
 import * as text from './text.ts';
-import { vary } from './variants.ts';
+import { Variants } from './variants.ts';
 
 /** Options of the world; README.md says what each is for. */
 export interface TextCraftOptions {
@@ -67,14 +67,18 @@ export class TextCraft implements Env {
   readonly maxObservationChars: number;
   readonly #options: TextCraftOptions;
   readonly #book: RuleBook;
-  /** Variants of the rule book by task seed, oldest first. */
-  readonly #variants = new Map<number, RuleBook>();
+  /** Source of variants; none where names and recipes are the true ones. */
+  readonly #variants: Variants | undefined;
+  /** Books of variants by task seed, oldest first. */
+  readonly #varied = new Map<number, RuleBook>();
 
   constructor(options: Partial<TextCraftOptions> = {}) {
     this.#options = { ...DEFAULTS, ...options };
     const tree = treeOf(this.#options.order);
     this.tasks = tasksOf(tree);
     this.#book = this.#ruleBook(tree);
+    const [names, recipes] = [this.#options.names === 'permuted', this.#options.recipes === 'recombined'];
+    this.#variants = names || recipes ? new Variants(tree, { names, recipes }) : undefined;
     // The original echoes actions of any length, so only the engine's longest string bounds its answers.
     this.maxObservationChars = this.#options.fidelity === 'original' ? 2 ** 29 : 65_536;
   }
@@ -100,16 +104,14 @@ export class TextCraft implements Env {
   }
 
   #bookOf(seed: number): RuleBook {
-    const names = this.#options.names === 'permuted';
-    const recipes = this.#options.recipes === 'recombined';
-    if (seed === EVAL_SEED || (!names && !recipes)) return this.#book;
-    const known = this.#variants.get(seed);
+    if (seed === EVAL_SEED || !this.#variants) return this.#book;
+    const known = this.#varied.get(seed);
     if (known) return known;
     const rng = Rng.fromSeed(seedFrom('textcraft variant', seed));
-    const book = this.#ruleBook(vary(this.#book.tree, { names, recipes }, rng));
-    const [oldest] = this.#variants.keys();
-    if (this.#variants.size >= REMEMBERED_BOOKS) this.#variants.delete(oldest!);
-    this.#variants.set(seed, book);
+    const book = this.#ruleBook(this.#variants.draw(rng));
+    const [oldest] = this.#varied.keys();
+    if (this.#varied.size >= REMEMBERED_BOOKS) this.#varied.delete(oldest!);
+    this.#varied.set(seed, book);
     return book;
   }
 

@@ -19,37 +19,86 @@ export interface Variation {
   readonly recipes: boolean;
 }
 
-/** Varies the rule book; indices of goals and depths stay what they were. */
-export function vary(tree: Tree, { names, recipes }: Variation, rng: Rng): Tree {
-  const recombined = recipes ? recombine(tree, rng.split('recipes')) : tree;
-  return names ? rename(recombined, rng.split('names')) : recombined;
+/** Variants of one rule book: what all of them share is worked out once, since training draws one for every group. */
+export class Variants {
+  readonly #tree: Tree;
+  readonly #of: Variation;
+  /** Recipes in load order within their output; those on an easiest way alone where they are recombined. */
+  readonly #recipes: readonly Recipe[];
+  /** Items that may stand in the place of an item: those of its depth, where neither has a tag. */
+  readonly #pools: ReadonlyMap<string, readonly string[]>;
+  /** Names that are permuted among themselves. */
+  readonly #classes: readonly (readonly string[])[];
+
+  constructor(tree: Tree, variation: Variation) {
+    const all = [...tree.recipesOf.values()].flat();
+    const depthOf = depths(tree);
+    const isEasiest = ({ output, ingredients }: Recipe) =>
+      1 + largestOf(ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
+    this.#tree = tree;
+    this.#of = variation;
+    this.#recipes = variation.recipes ? all.filter(isEasiest) : all;
+    this.#pools = poolsOf(tree);
+    // A name that a recipe's group has too is left alone: it would make what bears it craftable (`iron_ingot`).
+    const untagged = tree.items.filter((name) => !tree.tagOf.has(name) && !tree.recipesOfTag.has(name));
+    this.#classes = [untagged, ...[...tree.membersOf.values()].map((members) => [...new Set(members)])];
+  }
+
+  /** Draws a variant; indices of goals and depths stay what they were. */
+  draw(rng: Rng): Tree {
+    const { names, recipes } = this.#of;
+    const recombined = recipes ? this.#recombine(rng.split('recipes')) : this.#recipes;
+    if (!names) return withRecipes(this.#tree, recombined);
+    const to = this.#renamed(rng.split('names'));
+    const of = (name: string) => to.get(name) ?? name;
+    const renamed = recombined.map(({ output, count, tag, ingredients }) => {
+      const used = ingredients.map((one) => (one.tag ? one : { name: of(one.name), tag: false, count: one.count }));
+      return new Varied(of(output), count, tag, used);
+    });
+    const goals = this.#tree.goals.map(({ item, depth }) => ({ item: of(item), depth }));
+    return { ...withRecipes(this.#tree, renamed), goals };
+  }
+
+  #recombine(rng: Rng): readonly Recipe[] {
+    return this.#recipes.map((recipe) => {
+      const used = recipe.ingredients.map(({ name }) => name);
+      const ingredients = recipe.ingredients.map((ingredient) => {
+        const pool = ingredient.tag ? undefined : this.#pools.get(ingredient.name);
+        if (!pool) return ingredient;
+        const name = pool[rng.int(pool.length)]!;
+        if (used.includes(name)) return ingredient; // an item stands in a recipe once
+        used.push(name);
+        return { name, tag: false, count: ingredient.count };
+      });
+      return new Varied(recipe.output, recipe.count, recipe.tag, ingredients);
+    });
+  }
+
+  /** New name of each item that gets one. */
+  #renamed(rng: Rng): ReadonlyMap<string, string> {
+    const to = new Map<string, string>();
+    for (const names of this.#classes) {
+      const shuffled = rng.shuffle(names);
+      for (const [at, name] of names.entries()) to.set(name, shuffled[at]!);
+    }
+    return to;
+  }
 }
 
-function recombine(tree: Tree, rng: Rng): Tree {
+/** Items of the same depth without a tag, for each item without one. */
+function poolsOf(tree: Tree): ReadonlyMap<string, readonly string[]> {
   const depthOf = depths(tree);
-  const pools = new Map<number, string[]>();
-  for (const item of tree.items) {
-    if (tree.tagOf.has(item)) continue;
-    const depth = depthOf({ name: item, tag: false });
-    const pool = pools.get(depth);
-    if (pool) pool.push(item);
-    else pools.set(depth, [item]);
+  const byDepth = new Map<number, string[]>();
+  const pools = new Map<string, readonly string[]>();
+  for (const name of tree.items) {
+    if (tree.tagOf.has(name)) continue;
+    const depth = depthOf({ name, tag: false });
+    const pool = byDepth.get(depth) ?? [];
+    byDepth.set(depth, pool);
+    pool.push(name);
+    pools.set(name, pool);
   }
-  const swap = (recipe: Recipe): Recipe => {
-    const used = new Set(recipe.ingredients.map(({ name }) => name));
-    const ingredients = recipe.ingredients.map((ingredient) => {
-      if (ingredient.tag || tree.tagOf.has(ingredient.name)) return ingredient;
-      const pool = pools.get(depthOf(ingredient))!;
-      const name = pool[rng.int(pool.length)]!;
-      if (used.has(name)) return ingredient; // an item stands in a recipe once
-      used.add(name);
-      return { name, tag: false, count: ingredient.count };
-    });
-    return new Varied(recipe.output, recipe.count, recipe.tag, ingredients);
-  };
-  const isEasiest = ({ output, ingredients }: Recipe) =>
-    1 + largestOf(ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
-  return withRecipes(tree, [...tree.recipesOf.values()].flat().filter(isEasiest).map(swap));
+  return pools;
 }
 
 /** Depth of an ingredient: of an item, or of its tag's easiest member; 0 for what is found. */
@@ -57,24 +106,6 @@ function depths(tree: Tree): (ingredient: Pick<Ingredient, 'name' | 'tag'>) => n
   const known = new Map(tree.goals.map(({ item, depth }) => [item, depth]));
   return ({ name, tag }) =>
     tag ? smallestOf((tree.membersOf.get(name) ?? []).map((member) => known.get(member) ?? 0)) : (known.get(name) ?? 0);
-}
-
-function rename(tree: Tree, rng: Rng): Tree {
-  const to = new Map<string, string>();
-  // A name that a recipe's group has too is left alone: it would make what bears it craftable (`iron_ingot`).
-  const untagged = tree.items.filter((name) => !tree.tagOf.has(name) && !tree.recipesOfTag.has(name));
-  const classes = [untagged, ...[...tree.membersOf.values()].map((members) => [...new Set(members)])];
-  for (const names of classes) {
-    const shuffled = rng.shuffle([...names]);
-    for (const [at, name] of names.entries()) to.set(name, shuffled[at]!);
-  }
-  const of = (name: string) => to.get(name) ?? name;
-  const recipes = [...tree.recipesOf.values()].flat().map(({ output, count, tag, ingredients }) => {
-    const renamed = ingredients.map((one) => (one.tag ? one : { name: of(one.name), tag: false, count: one.count }));
-    return new Varied(of(output), count, tag, renamed);
-  });
-  const goals = tree.goals.map(({ item, depth }) => ({ item: of(item), depth }));
-  return { ...withRecipes(tree, recipes), goals };
 }
 
 /** Varied recipe, whose command is written when it is first read: few of a variant's 613 are. */

@@ -6,7 +6,7 @@ import { minus, parse, plus } from '../../../envs/textcraft/grammar.ts';
 import { buildTree, isGettable, nameOf, standIns, words } from '../../../envs/textcraft/recipes.ts';
 import { drawStart, waysTo } from '../../../envs/textcraft/start.ts';
 import * as text from '../../../envs/textcraft/text.ts';
-import { vary } from '../../../envs/textcraft/variants.ts';
+import { Variants } from '../../../envs/textcraft/variants.ts';
 import { Rng } from '../../../src/core/rng.ts';
 
 /** Planks of two woods, sticks of any planks, a ladder of sticks, and a torch of coal. */
@@ -188,7 +188,7 @@ describe('starts', () => {
 
 describe('variants', () => {
   it('of names alone keep the shape: as many recipes, of the same amounts and depths', () => {
-    const varied = vary(tree, { names: true, recipes: false }, Rng.fromSeed(5));
+    const varied = new Variants(tree, { names: true, recipes: false }).draw(Rng.fromSeed(5));
     expect(varied.goals.map(({ depth }) => depth)).toEqual(tree.goals.map(({ depth }) => depth));
     expect([...varied.items].sort()).toEqual([...tree.items].sort());
     const amounts = (one: typeof tree) =>
