@@ -1,7 +1,7 @@
 /**
  * Check of episodes that another machine played: whatever the learner would stumble over, or an honest rollout cannot have
  * produced, is found before it counts. What is left to a liar are observations and rewards, which only playing again shows
- * (`--verify`), and the policy's own numbers.
+ * (`--verify`), and the policy's own word: its numbers, and which of the possible actions it drew.
  */
 import { ACTION_LIMITS, type Env, MAX_PARTIAL_STEPS } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
