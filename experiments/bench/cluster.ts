@@ -32,11 +32,11 @@ const main = fileURLToPath(new URL('dist/src/cli/main.js', packageRoot));
 /** Seconds of a run after its second update that are left out: processes start, programs are compiled. */
 const WARM_SECONDS = 10;
 
-/** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5), `--parts` of it (all). */
-export async function clusterBench({ seconds = 30, rounds = 5, json, parts }: BenchFlags): Promise<void> {
+/** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5), `--parts` of it (all), `--horizon` of its episodes (8). */
+export async function clusterBench({ seconds = 30, rounds = 5, horizon = 8, json, parts }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
   const say = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
-  const lab = await Lab.open(folder, seconds);
+  const lab = await Lab.open(folder, seconds, horizon);
   const found: Record<string, unknown> = {};
   const measures: Record<string, () => Promise<unknown>> = {
     broker: () => measuredBroker(lab, rounds, say),
@@ -85,20 +85,22 @@ interface Rates {
 class Lab {
   readonly folder: string;
   readonly seconds: number;
+  readonly horizon: number;
   readonly url: string;
   readonly #server: StartedServer;
   #runs = 0;
 
-  private constructor(folder: string, seconds: number, server: StartedServer) {
+  private constructor(folder: string, seconds: number, horizon: number, server: StartedServer) {
     this.folder = folder;
     this.seconds = seconds;
+    this.horizon = horizon;
     this.url = server.url;
     this.#server = server;
   }
 
   /** @throws {UserError} where there is no server */
-  static async open(folder: string, seconds: number): Promise<Lab> {
-    return new Lab(folder, seconds, await startNatsServer(join(folder, 'store')));
+  static async open(folder: string, seconds: number, horizon: number): Promise<Lab> {
+    return new Lab(folder, seconds, horizon, await startNatsServer(join(folder, 'store')));
   }
 
   close(): Promise<void> {
@@ -114,7 +116,7 @@ class Lab {
   config(...more: string[]): RunConfig {
     const text = readFileSync(new URL('experiments/quickstart.yaml', packageRoot), 'utf8');
     return loadRunConfig(text, 'quickstart.yaml', [
-      ...['trace.everyGroups=0', 'tasks.sampling={type: uniform}', 'horizon={type: fixed, rounds: 8}'],
+      ...['trace.everyGroups=0', 'tasks.sampling={type: uniform}', `horizon={type: fixed, rounds: ${this.horizon}}`],
       'stop={minutes: 60}',
       'evaluation={split: train, tasks: [0], episodesPerTask: 1, horizons: [4], greedy: false, randomBaseline: false}',
       ...more,

@@ -33,6 +33,8 @@ export interface BenchFlags {
   readonly passages?: number;
   /** Parts of the bench of clusters. */
   readonly parts?: readonly string[];
+  /** Most turns of the episodes that the bench of clusters plays. */
+  readonly horizon?: number;
 }
 
 /** Bench that prints its own tables, by the flags it takes beside `--json`. */

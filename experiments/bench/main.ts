@@ -20,7 +20,7 @@ interface Entry {
 /** Benches: each gives figures, or prints tables of its own. */
 const benches: Readonly<Record<string, Entry>> = {
   cluster: {
-    flags: ['seconds', 'rounds', 'parts'],
+    flags: ['seconds', 'rounds', 'parts', 'horizon'],
     load: async () => ({ print: (await import('./cluster.ts')).clusterBench }),
   },
   envs: { load: () => import('./envs.ts') },
@@ -72,6 +72,7 @@ export function benchProgram(): Command {
     .addOption(new Option('--device <name>', 'tensor: device').choices(['cpu', 'webgpu', 'cuda']))
     .option('--no-qwen', "tensor: leave out the language model's shapes")
     .option('--parts <names>', `cluster: of ${CLUSTER_PARTS.join(', ')}, between commas (default: all)`, clusterParts)
+    .option('--horizon <n>', 'cluster: most turns of an episode (default: 8)', wholeNumber(1, 1000))
     .option('--passages <n>', 'retrieval: also an index of so many made-up passages', wholeNumber(1, 100_000_000))
     .action((names: readonly string[], flags: BenchFlags, program: Command) =>
       runCommand(async () => {
