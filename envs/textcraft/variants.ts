@@ -22,7 +22,7 @@ export interface Variation {
 /** Variants of one rule book: what all of them share is worked out once, since training draws one for every group. */
 export class Variants {
   readonly #tree: Tree;
-  readonly #of: Variation;
+  readonly #variation: Variation;
   /** Recipes in load order within their output; those on an easiest way alone where they are recombined. */
   readonly #recipes: readonly Recipe[];
   /** Items that may stand in the place of an item: those of its depth, where neither has a tag. */
@@ -36,7 +36,7 @@ export class Variants {
     const isEasiest = ({ output, ingredients }: Recipe) =>
       1 + largestOf(ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
     this.#tree = tree;
-    this.#of = variation;
+    this.#variation = variation;
     this.#recipes = variation.recipes ? all.filter(isEasiest) : all;
     this.#pools = poolsOf(tree);
     // A name that a recipe's group has too is left alone: it would make what bears it craftable (`iron_ingot`).
@@ -46,7 +46,7 @@ export class Variants {
 
   /** Draws a variant; indices of goals and depths stay what they were. */
   draw(rng: Rng): Tree {
-    const { names, recipes } = this.#of;
+    const { names, recipes } = this.#variation;
     const recombined = recipes ? this.#recombine(rng.split('recipes')) : this.#recipes;
     if (!names) return withRecipes(this.#tree, recombined);
     const to = this.#renamed(rng.split('names'));
