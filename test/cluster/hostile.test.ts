@@ -197,7 +197,9 @@ function essence({ ticket, gaveUp, trajectories }: GroupResult, isSkipping = fal
       decision: decision?.kind === 'tokens' && !decision.masked ? { ...decision, tokens: undefined } : decision,
       texts: Array.from(actions, (at) => actionTable[at]),
     }));
-    const read = all.filter((turn, t) => !isSkipping || !isSeenAlike(turn, all[t + 1]));
+    // One that was cut at its horizon has all its turns.
+    const isShorter = isSkipping && one.end !== 'truncated';
+    const read = all.filter((turn, t) => !isShorter || !isSeenAlike(turn, all[t + 1]));
     return JSON.stringify({ ...plainTrajectory({ ...one, actionTable: [], turns: [] }), read }, (key, value) =>
       UNSEEN.has(key) ? undefined : value,
     );
