@@ -22,7 +22,7 @@ export const draw: Draw = (task, first, turns, options = {}) => {
 
 function worldOf(options: EnvOptions): TextCraft {
   const names = options.names === 'permuted' ? 'permuted' : 'true';
-  const recipes = options.recipes === 'recombined' ? 'recombined' : 'true';
+  const recipes = options.recipes === 'recombined' || options.recipes === 'mixed' ? options.recipes : 'true';
   const order = options.order === 'agenttraj' ? 'agenttraj' : 'sorted';
   const key = `${names} ${recipes} ${order}`;
   let world = worlds.get(key);

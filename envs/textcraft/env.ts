@@ -17,8 +17,8 @@ export interface TextCraftOptions {
   readonly order: Order;
   /** Names of items. `permuted`: permuted per task seed, the evaluation seed aside. */
   readonly names: 'true' | 'permuted';
-  /** Recipes. `recombined`: recombined per task seed, the evaluation seed aside. */
-  readonly recipes: 'true' | 'recombined';
+  /** Recipes. `recombined`: recombined per task seed, the evaluation seed aside; `mixed`: so under seven seeds of ten. */
+  readonly recipes: 'true' | 'recombined' | 'mixed';
   /** Amounts in which a found item is listed. */
   readonly amounts: Amounts;
   /** True when `inventory` is among the listed actions; it can always be said. */
@@ -33,6 +33,9 @@ export const DEFAULTS: TextCraftOptions = {
   amounts: 'named',
   listInventory: true,
 };
+
+/** Share of task seeds whose recipes are recombined. */
+const SHARE_RECOMBINED: Readonly<Record<TextCraftOptions['recipes'], number>> = { true: 0, mixed: 0.7, recombined: 1 };
 
 /** Rule books of recent task seeds that are kept; the members of a group share one. */
 const REMEMBERED_BOOKS = 64;
@@ -77,8 +80,9 @@ export class TextCraft implements Env {
     const tree = treeOf(this.#options.order);
     this.tasks = tasksOf(tree);
     this.#book = this.#ruleBook(tree);
-    const [names, recipes] = [this.#options.names === 'permuted', this.#options.recipes === 'recombined'];
-    this.#variants = names || recipes ? new Variants(tree, { names, recipes }) : undefined;
+    const names = this.#options.names === 'permuted';
+    const recombined = SHARE_RECOMBINED[this.#options.recipes];
+    this.#variants = names || recombined > 0 ? new Variants(tree, { names, recombined }) : undefined;
     // The original echoes actions of any length, so only the engine's longest string bounds its answers.
     this.maxObservationChars = this.#options.fidelity === 'original' ? 2 ** 29 : 65_536;
   }

@@ -17,7 +17,7 @@ const CHOICES: { readonly [K in keyof TextCraftOptions]: readonly TextCraftOptio
   fidelity: ['corrected', 'original'],
   order: ['sorted', 'agenttraj'],
   names: ['true', 'permuted'],
-  recipes: ['true', 'recombined'],
+  recipes: ['true', 'recombined', 'mixed'],
   amounts: ['named', 'powers'],
   listInventory: [true, false],
 };

@@ -13,32 +13,34 @@ export interface Variation {
   /** Permutes item names: members of a tag within it, items without a tag among themselves. */
   readonly names: boolean;
   /**
-   * Recombines recipes: each ingredient without a tag is replaced by another item of the same depth without a tag. An
-   * index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
+   * Share of variants, in [0, 1], whose recipes are recombined: each ingredient without a tag is replaced by one of the same depth without a tag, drawn as often as
+   * the rule book uses it: what many recipes share, many share in a variant too. An index keeps its goal's depth; recipes
+   * that are not on an easiest way (33 of 613) are left out, so no cycle arises. The others keep the true recipes, all of them.
    */
-  readonly recipes: boolean;
+  readonly recombined: number;
 }
 
 /** Variants of one rule book: what all of them share is worked out once, since training draws one for every group. */
 export class Variants {
   readonly #tree: Tree;
   readonly #variation: Variation;
-  /** Recipes in load order within their output; those on an easiest way alone where they are recombined. */
+  /** Recipes in load order within their output, and those on an easiest way, which are recombined. */
   readonly #recipes: readonly Recipe[];
-  /** Items that may stand in the place of an item: those of its depth, where neither has a tag. */
+  readonly #easiest: readonly Recipe[];
+  /** Items that may stand in the place of an ingredient, once for each recipe that uses them: of its depth, neither with a tag. */
   readonly #pools: ReadonlyMap<string, readonly string[]>;
   /** Names that are permuted among themselves. */
   readonly #classes: readonly (readonly string[])[];
 
   constructor(tree: Tree, variation: Variation) {
-    const all = [...tree.recipesOf.values()].flat();
     const depthOf = depths(tree);
     const isEasiest = ({ output, ingredients }: Recipe) =>
       1 + largestOf(ingredients.map(depthOf)) === depthOf({ name: output, tag: false });
     this.#tree = tree;
     this.#variation = variation;
-    this.#recipes = variation.recipes ? all.filter(isEasiest) : all;
-    this.#pools = poolsOf(tree);
+    this.#recipes = [...tree.recipesOf.values()].flat();
+    this.#easiest = this.#recipes.filter(isEasiest);
+    this.#pools = poolsOf(tree, this.#easiest);
     // A name that a recipe's group has too is left alone: it would make what bears it craftable (`iron_ingot`).
     const untagged = tree.items.filter((name) => !tree.tagOf.has(name) && !tree.recipesOfTag.has(name));
     this.#classes = [untagged, ...[...tree.membersOf.values()].map((members) => [...new Set(members)])];
@@ -46,12 +48,13 @@ export class Variants {
 
   /** Draws a variant; indices of goals and depths stay what they were. */
   draw(rng: Rng): Tree {
-    const { names, recipes } = this.#variation;
-    const recombined = recipes ? this.#recombine(rng.split('recipes')) : this.#recipes;
-    if (!names) return withRecipes(this.#tree, recombined);
+    const { names, recombined } = this.#variation;
+    const recombines = rng.split('share').float() < recombined;
+    const recipes = recombines ? this.#recombine(rng.split('recipes')) : this.#recipes;
+    if (!names) return withRecipes(this.#tree, recipes);
     const to = this.#renamed(rng.split('names'));
     const of = (name: string) => to.get(name) ?? name;
-    const renamed = recombined.map(({ output, count, tag, ingredients }) => {
+    const renamed = recipes.map(({ output, count, tag, ingredients }) => {
       const used = ingredients.map((one) => (one.tag ? one : { name: of(one.name), tag: false, count: one.count }));
       return new Varied(of(output), count, tag, used);
     });
@@ -60,7 +63,7 @@ export class Variants {
   }
 
   #recombine(rng: Rng): readonly Recipe[] {
-    return this.#recipes.map((recipe) => {
+    return this.#easiest.map((recipe) => {
       const used = recipe.ingredients.map(({ name }) => name);
       const ingredients = recipe.ingredients.map((ingredient) => {
         const pool = ingredient.tag ? undefined : this.#pools.get(ingredient.name);
@@ -85,18 +88,18 @@ export class Variants {
   }
 }
 
-/** Items of the same depth without a tag, for each item without one. */
-function poolsOf(tree: Tree): ReadonlyMap<string, readonly string[]> {
+/** Ingredients without a tag of the recipes, by name: all those of the same depth, once for each recipe that has them. */
+function poolsOf(tree: Tree, recipes: readonly Recipe[]): ReadonlyMap<string, readonly string[]> {
   const depthOf = depths(tree);
   const byDepth = new Map<number, string[]>();
   const pools = new Map<string, readonly string[]>();
-  for (const name of tree.items) {
-    if (tree.tagOf.has(name)) continue;
-    const depth = depthOf({ name, tag: false });
+  for (const ingredient of recipes.flatMap(({ ingredients }) => ingredients)) {
+    if (ingredient.tag || tree.tagOf.has(ingredient.name)) continue;
+    const depth = depthOf(ingredient);
     const pool = byDepth.get(depth) ?? [];
     byDepth.set(depth, pool);
-    pool.push(name);
-    pools.set(name, pool);
+    pool.push(ingredient.name);
+    pools.set(ingredient.name, pool);
   }
   return pools;
 }

@@ -1,9 +1,11 @@
 /**
- * World in few tokens, for the local policy: goal first, then the recipes, then about four tokens a turn. Each listed
+ * World in few tokens, for the local policy: goal first, then the recipes, a line each, then about four tokens a turn. Each listed
  * action says how many of what it finds or makes are held, and how many times it was found or made, counted from the
  * answers read so far: what a craft uses up is held no longer, but a policy that goes in circles sees that it does.
  *
- *     goal stick craft 4 stick using 2 planks craft 4 oak planks using 1 oak logs …
+ *     goal stick
+ *     4 stick using 2 planks
+ *     4 oak planks using 1 oak logs …
  *     1 oak logs ok · craft oak planks ok · inventory 4 oak planks · craft stick ok
  *     candidates: get 1 oak logs held 0 times 1 · craft 4 stick using 2 oak planks held 4 times 1
  */
@@ -42,7 +44,7 @@ const track: Track<Seen> = {
 };
 
 export const view: AppendView<Seen> = {
-  id: 'textcraft/compact@3',
+  id: 'textcraft/compact@4',
   mode: 'append',
   lexicon,
   words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown', 'held', 'times'],
@@ -108,7 +110,7 @@ function renderPrompt(observation: string): Rendered {
     const command = parse(listed);
     if (command.type !== 'craft') continue;
     lines.push({ command, at: segments.length });
-    segments.push(` craft ${stackText(command.makes)}`);
+    segments.push(`\n${stackText(command.makes)}`);
     for (const [i, stack] of command.using.entries()) {
       const mention = stackText(stack);
       const places = found.get(mention) ?? [];

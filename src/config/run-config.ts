@@ -319,6 +319,8 @@ export const runConfigSchema = z.strictObject({
       focusBit: z.boolean().exactOptional(),
       /** Bias with which the first attention head looks from a token to equal ones, up to 20. Default: none. */
       sameTokenBias: z.number().min(0).max(20).exactOptional(),
+      /** Bias with which the last attention head looks within a line of the prompt, up to 20. Default: none. */
+      sameLineBias: z.number().min(0).max(20).exactOptional(),
       /** Let the tokens of a prompt see each other both ways. Default true. */
       prefixBidirectional: z.boolean().exactOptional(),
     }),

@@ -34,7 +34,7 @@ import {
 } from '../tensor/ops.ts';
 import { type Dim, plus, type Shape, times } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
-import type { ModelConfig } from './config.ts';
+import type { ModelConfig, SameLineBias } from './config.ts';
 import { headSize } from './config.ts';
 import type { Attend } from './transformer.ts';
 
@@ -118,10 +118,21 @@ function sameTokenBias(
     const [n] = steps.shape as [Dim];
     same = and(same, not(equal(reshape(steps, [n, 1]), reshape(steps, [1, n]))));
   }
+  return onHead(0, axes, same, bias);
+}
+
+/** Bias where `pairs` [..., Q, K] holds, on the scores of one head; 0 elsewhere. @returns [...axes, ..., Q, K] */
+function onHead(head: number, axes: readonly number[], pairs: Tensor, bias: number): Tensor {
   const heads = axes.reduce((a, b) => a * b, 1);
-  const first = Float32Array.from({ length: heads }, (_, head) => (head === 0 ? bias : 0));
-  const shape = [...axes, ...same.shape.map(() => 1)];
-  return mul(reshape(cast(same, 'f32'), [...axes.map(() => 1), ...same.shape]), constant(first, shape));
+  const biases = Float32Array.from({ length: heads }, (_, h) => (h === head ? bias : 0));
+  const shape = [...axes, ...pairs.shape.map(() => 1)];
+  return mul(reshape(cast(pairs, 'f32'), [...axes.map(() => 1), ...pairs.shape]), constant(biases, shape));
+}
+
+/** Bias between tokens of one line of the prompts, on the scores of the last head. @returns [...axes, G, P, P] */
+function sameLineBias({ heads }: ModelConfig, axes: readonly number[], { bias }: SameLineBias): Tensor {
+  const lines = input('prompt.lines', ['G', 'P'], 'i32');
+  return onHead(heads - 1, axes, equal(reshape(lines, ['G', 'P', 1]), reshape(lines, ['G', 1, 'P'])), bias);
 }
 
 /** Head sharing of queries and keys: leading axes of the queries, and of the keys, which broadcast to them. */
@@ -159,6 +170,7 @@ export function promptAttention(
       mask = add(mask, sameTokenBias(config, axes.q, reshape(ids, ['G', 'P', 1]), reshape(ids, ['G', 1, 'P']), steps));
     }
   }
+  if (config.sameLineBias !== undefined) mask = add(mask, sameLineBias(config, axes.q, config.sameLineBias));
   const queryLayout = headLayout(layout, heads);
   const keyLayout = headLayout(layout, kvHeads);
   return (layer, { q, k, v }) => {

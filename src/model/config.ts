@@ -36,6 +36,11 @@ export interface ModelConfig {
    * public checkpoints.
    */
   readonly sameTokenBias?: number;
+  /**
+   * Same-line bias, added to the scores of the last head between tokens of one line of the prompt; a newline begins one. What
+   * a line says of one thing (a recipe, an object) is so read together from the start. Absent for public checkpoints.
+   */
+  readonly sameLineBias?: SameLineBias;
   /** Factor on token embeddings. 1 for public checkpoints. */
   readonly embeddingScale: number;
   /** Scores whole actions: a bag of their tokens, and a pointer to where the prompt mentions them. */
@@ -48,6 +53,13 @@ export interface ModelConfig {
   readonly base?: BaseWeights;
   /** Low-rank matrices beside projections; where present, they (and a value head) are all that is trained. */
   readonly adapter?: LoraConfig;
+}
+
+/** Bias between tokens of one line. */
+export interface SameLineBias {
+  readonly bias: number;
+  /** Id of the token that begins a line. */
+  readonly newline: number;
 }
 
 /** Frozen weights of a pretrained model. Plain data, so that every thread can open them for itself. */
@@ -124,6 +136,9 @@ export function checkModelConfig(config: ModelConfig): void {
   }
   if (config.heads % config.kvHeads !== 0) {
     throw new RangeError(`model.kvHeads: ${config.kvHeads} must divide heads ${config.heads}`);
+  }
+  if (config.heads < 2 && config.sameTokenBias !== undefined && config.sameLineBias !== undefined) {
+    throw new RangeError('model.heads: sameTokenBias and sameLineBias take a head each; expected at least 2, got 1');
   }
 }
 

@@ -3,7 +3,7 @@ import { largestOf } from '../core/extremes.ts';
 import type { HostTensor } from '../engine/engine.ts';
 import type { Codec } from '../reading/codec.ts';
 import { type Candidate, MAX_MENTIONS, type Prompt } from '../reading/transcript.ts';
-import type { ModelConfig } from './config.ts';
+import type { ModelConfig, SameLineBias } from './config.ts';
 
 /** Id that stands before the first token where the model looks back (`tokenShift`), and pads layouts. */
 export const PAD = 0;
@@ -76,7 +76,18 @@ export function promptFeeds(
     feeds['prompt.padded'] = i32([prompts.length, longest], padded);
   }
   if (!config.prefixBidirectional || config.sameTokenBias !== undefined) feeds['prompt.steps'] = steps(longest);
+  if (config.sameLineBias !== undefined) {
+    const lines = new Int32Array(prompts.length * longest).fill(-1);
+    for (const [g, prompt] of prompts.entries()) lines.set(linesOf(prompt.tokens, config.sameLineBias), g * longest);
+    feeds['prompt.lines'] = i32([prompts.length, longest], lines);
+  }
   return feeds;
+}
+
+/** Number of the line that each token stands in. */
+function linesOf(tokens: Int32Array, { newline }: SameLineBias): Int32Array {
+  let line = 0;
+  return tokens.map((id) => (id === newline ? ++line : line));
 }
 
 /** Feeds of the action texts: their different pieces, and how often each text has each. */

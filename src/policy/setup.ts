@@ -9,6 +9,7 @@ import { initialParams, type ParamSet } from '../model/parameters.ts';
 import type { ChatReading } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
+import { NEWLINE } from '../reading/word-tokenizer.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-state.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
@@ -64,9 +65,11 @@ export function setUpLocalPolicy<R, H>(
 ): PolicySetup<R, H> {
   const codec = codecOf(view ? { view } : {});
   const { decoder } = config.policy;
-  const overrides = Object.fromEntries(Object.entries(config.policy.model).filter(([, value]) => value !== undefined));
+  const { sameLineBias, ...given } = config.policy.model;
+  const overrides = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const model = smallModel(codec.vocabSize, {
     ...overrides,
+    ...(sameLineBias === undefined ? {} : { sameLineBias: { bias: sameLineBias, newline: NEWLINE } }),
     choiceHead: decoder === 'choice',
     valueHead: config.learner.valueCoef > 0,
   });

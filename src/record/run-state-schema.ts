@@ -50,6 +50,7 @@ const modelSchema = z.looseObject({
   tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]),
   focusBit: z.boolean(),
   sameTokenBias: z.number().optional(),
+  sameLineBias: z.looseObject({ bias: z.number(), newline: z.int().min(0) }).optional(),
   embeddingScale: z.number(),
   choiceHead: z.boolean(),
   valueHead: z.boolean(),

@@ -20,7 +20,7 @@ const varied: EnvOptions = { names: 'permuted', recipes: 'recombined' };
 const anyOptions = fc.record({
   order: fc.constantFrom('sorted', 'agenttraj'),
   names: fc.constantFrom('true', 'permuted'),
-  recipes: fc.constantFrom('true', 'recombined'),
+  recipes: fc.constantFrom('true', 'recombined', 'mixed'),
   amounts: fc.constantFrom('named', 'powers'),
   listInventory: fc.boolean(),
 });
@@ -97,6 +97,30 @@ describe('a varied rule book', () => {
   it('is the same for the members of a group and another under another seed', () => {
     expect(opening(varied, 430, 5)).toBe(opening(varied, 430, 5));
     expect(opening(varied, 430, 5)).not.toBe(opening(varied, 430, 6));
+  });
+
+  it('keeps the true recipes under three seeds of ten where they are mixed', () => {
+    const env = createEnv({ recipes: 'mixed' });
+    const commands = ({ recipesOf }: typeof TREE) => [...recipesOf.values()].flat().map(({ command }) => command);
+    const own = commands(TREE).sort();
+    const kept = Array.from({ length: 1000 }, (_, seed) => commands(env.treeUnder(100 + seed)).sort()).filter(
+      (varied) => varied.join() === own.join(),
+    );
+    expect(kept.length).toBeGreaterThan(250);
+    expect(kept.length).toBeLessThan(350);
+  });
+
+  it('draws ingredients as often as the true recipes use them', () => {
+    const env = createEnv({ recipes: 'recombined' });
+    const share = (item: string, trees: readonly (typeof TREE)[]) => {
+      const used = trees.flatMap(({ recipesOf }) => [...recipesOf.values()].flat()).flatMap((one) => one.ingredients);
+      return used.filter(({ name, tag }) => name === item && !tag).length / used.length;
+    };
+    const trees = Array.from({ length: 40 }, (_, seed) => env.treeUnder(100 + seed));
+    for (const item of ['iron_ingot', 'redstone', 'gold_ingot']) {
+      expect(share(item, trees) / share(item, [TREE])).toBeGreaterThan(0.7);
+      expect(share(item, trees) / share(item, [TREE])).toBeLessThan(1.4);
+    }
   });
 
   it('is the rule book itself in evaluation', () => {

@@ -382,9 +382,7 @@ describe('the view', () => {
       commands: ['craft 4 stick using 2 planks', 'craft 1 lever using 1 cobblestone, 1 stick'],
     }).first;
     const { segments, focus } = prompt(first);
-    expect(segments.join('')).toBe(
-      'goal stick craft 4 stick using 2 planks craft 1 lever using 1 cobblestone, 1 stick',
-    );
+    expect(segments.join('')).toBe('goal stick\n4 stick using 2 planks\n1 lever using 1 cobblestone, 1 stick');
     expect(focus).toBe('stick');
   });
 
@@ -403,7 +401,7 @@ describe('the view', () => {
           else {
             expect(places, action).not.toEqual([]);
             const { amount, item } = command.type === 'get' ? command.stack : (command as CraftCommand).makes;
-            for (const place of places) expect(segments[place]!.endsWith(` ${amount} ${item}`)).toBe(true);
+            for (const place of places) expect(segments[place]!).toMatch(new RegExp(`[ \\n]${amount} ${item}$`));
           }
         }
         if (session.step(rng.pick(session.actions())).kind === 'terminated') break;
@@ -431,8 +429,8 @@ describe('the view', () => {
     const strange = indices
       .flatMap((index) => prompt(open(index).first).segments)
       .filter((segment) => {
-        const [, lead = '', rest = ''] = /^ ?(goal|craft|using|,) (?:\d+ )?(.*)$/.exec(segment) ?? [];
-        return !(lead === ',' || known.has(lead)) || !known.has(rest);
+        const [, lead = '', rest = ''] = /^(goal |\n| using |, )(?:\d+ )?(.*)$/.exec(segment) ?? [];
+        return !(lead === '\n' || lead === ', ' || known.has(lead.trim())) || !known.has(rest);
       });
     expect(strange).toEqual([]);
   });

@@ -154,7 +154,7 @@ describe('a cell', { timeout: 120_000 }, () => {
   });
   const list = { set: 'selection', horizon: 4 } as const;
   const cell: Cell = {
-    ...{ world: 'textcraft', arm: 'fixed 4', seed: 1, config, common: 'x', view: 'textcraft/compact@3' },
+    ...{ world: 'textcraft', arm: 'fixed 4', seed: 1, config, common: 'x', view: 'textcraft/compact@4' },
     evaluations: [
       { ...list, kind: 'sampled', episodes: 2 },
       { ...list, kind: 'greedy', episodes: 1 },

@@ -41,6 +41,7 @@ export const optionsConfig: ModelConfig = {
   tokenShift: 2,
   focusBit: true,
   sameTokenBias: 1.5,
+  sameLineBias: { bias: 2, newline: 6 },
   embeddingScale: 1.7,
   choiceHead: true,
 };

@@ -67,10 +67,12 @@ export function plainEmbedding(
 
 /** Hidden states after the final norm, one per token. */
 export function plainHidden(config: ModelConfig, w: Weights, sequence: PlainSequence): number[][] {
-  const { heads, kvHeads, hiddenSize: d, rmsNormEps: eps, prefixBidirectional, ropeTheta, sameTokenBias = 0 } = config;
+  const { heads, kvHeads, hiddenSize: d, rmsNormEps: eps, prefixBidirectional, ropeTheta } = config;
+  const { sameTokenBias = 0, sameLineBias } = config;
   const { tokens, promptLength, focus } = sequence;
   const dh = d / heads;
   const before = (t: number) => (t < 0 ? 0 : tokens[t]!);
+  const line = (t: number) => tokens.slice(0, t + 1).filter((id) => id === sameLineBias?.newline).length;
   const sees = (t: number, s: number) => s <= t || (prefixBidirectional && t < promptLength && s < promptLength);
   let x = tokens.map((id, t) => plainEmbedding(config, w, [id, before(t - 1), before(t - 2)], focus.has(id)));
   for (let layer = 0; layer < config.layers; layer++) {
@@ -90,7 +92,8 @@ export function plainHidden(config: ModelConfig, w: Weights, sequence: PlainSequ
           let dot = 0;
           for (let i = 0; i < dh; i++) dot += q[t]![head * dh + i]! * k[s]![from + i]!;
           const looksUp = head === 0 && s !== t && tokens[s] === tokens[t];
-          return dot / Math.sqrt(dh) + (looksUp ? sameTokenBias : 0);
+          const inLine = head === heads - 1 && Math.max(s, t) < promptLength && line(s) === line(t);
+          return dot / Math.sqrt(dh) + (looksUp ? sameTokenBias : 0) + (inLine ? (sameLineBias?.bias ?? 0) : 0);
         });
         const weights = plainSoftmax(scores);
         for (let i = 0; i < dh; i++) mixed.push(weights.reduce((sum, p, s) => sum + p * v[s]![from + i]!, 0));

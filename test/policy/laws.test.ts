@@ -14,6 +14,7 @@ import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Codec } from '../../src/reading/codec.ts';
 import { codecOf } from '../../src/reading/codec-of.ts';
+import { NEWLINE } from '../../src/reading/word-tokenizer.ts';
 import { OverflowingCodec } from '../support/overflowing-codec.ts';
 import { type PolicySubject, policyLaws, testPolicyLaws } from './laws.ts';
 
@@ -42,6 +43,7 @@ function local(
     layers: 1,
     hiddenSize: 16,
     sameTokenBias: 2,
+    sameLineBias: { bias: 2, newline: NEWLINE },
     choiceHead: decoder === 'choice',
   });
   const params = initialParams(config, 3);

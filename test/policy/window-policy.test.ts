@@ -9,10 +9,16 @@ import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
+import { NEWLINE } from '../../src/reading/word-tokenizer.ts';
 
 const env = createEnv();
 const codec = new ViewCodec(view);
-const config = smallModel(codec.vocabSize, { layers: 2, hiddenSize: 32, sameTokenBias: 2 });
+const config = smallModel(codec.vocabSize, {
+  layers: 2,
+  hiddenSize: 32,
+  sameTokenBias: 2,
+  sameLineBias: { bias: 2, newline: NEWLINE },
+});
 const params = initialParams(config, 7);
 let engine: Engine;
 
