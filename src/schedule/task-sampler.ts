@@ -28,9 +28,10 @@ export interface LearnableSampling {
   /**
    * Draw a label first, then a task of it: `true`, each label as likely; `failing`, in proportion to 1 − p + 0.1, where p is
    * the mean estimate of its tasks that were observed (0 before the first), so that labels that are learnt leave their
-   * episodes to those that are not. Default false: labels in proportion to their tasks' weights.
+   * episodes to those that are not; `learnable`, in proportion to p(1 − p) + floor of that mean, however few its tasks are.
+   * Default false: labels in proportion to their tasks' weights.
    */
-  readonly balanced?: boolean | 'failing';
+  readonly balanced?: boolean | 'failing' | 'learnable';
   /** In (0, 1]; default 0.3. */
   readonly smoothing?: number;
   /** > 0; default 0.03. */
@@ -118,7 +119,7 @@ export class TaskSampler {
   observe(index: number, success: number): void {
     const at = this.#position.get(index);
     if (at === undefined || this.#sampling.type !== 'learnable' || !(success >= 0 && success <= 1)) return;
-    const { smoothing = 0.3, prior = 0.5 } = this.#sampling;
+    const { smoothing = 0.3, prior = PRIOR } = this.#sampling;
     const p = Number.isNaN(this.#estimates[at]!) ? prior : this.#estimates[at]!;
     this.#estimates[at] = p + smoothing * (success - p);
   }
@@ -172,7 +173,7 @@ export class TaskSampler {
     if (this.#sampling.type === 'epoch') return this.#epochOrder(Math.floor(draw / n))[draw % n]!;
     const pool = this.#drawPool();
     if (this.#sampling.type === 'uniform') return pool[this.#rng.int(pool.length)]!;
-    const { floor = 0.03, prior = 0.5 } = this.#sampling;
+    const { floor = FLOOR, prior = PRIOR } = this.#sampling;
     const weight = (p: number): number => {
       const known = Number.isNaN(p) ? prior : p;
       return known * (1 - known) + floor;
@@ -191,11 +192,15 @@ export class TaskSampler {
   /** Draws a label's positions. One pool takes no random number, so what is not balanced draws as if there were no pools. */
   #drawPool(): readonly number[] {
     if (this.#pools.length === 1) return this.#pools[0]!;
-    const { type } = this.#sampling;
-    if (type !== 'learnable' || this.#sampling.balanced !== 'failing') {
+    if (this.#sampling.type !== 'learnable' || this.#sampling.balanced === true) {
       return this.#pools[this.#rng.int(this.#pools.length)]!;
     }
-    const weights = this.#pools.map((pool) => 1 - meanKnown(pool, this.#estimates) + SOLVED_FLOOR);
+    const { balanced, floor = FLOOR, prior = PRIOR } = this.#sampling;
+    const weights = this.#pools.map((pool) => {
+      if (balanced === 'failing') return 1 - meanKnown(pool, this.#estimates, 0) + SOLVED_FLOOR;
+      const p = meanKnown(pool, this.#estimates, prior);
+      return p * (1 - p) + floor;
+    });
     let left = this.#rng.float() * weights.reduce((sum, weight) => sum + weight, 0);
     for (const [i, weight] of weights.entries()) {
       left -= weight;
@@ -214,11 +219,16 @@ export class TaskSampler {
   }
 }
 
+/** Weight of a task that always or never succeeds, unless configured. */
+const FLOOR = 0.03;
+/** Success assumed of what was never observed, unless configured. */
+const PRIOR = 0.5;
+
 /** Weight of a label whose tasks are all solved: it keeps being looked at. */
 const SOLVED_FLOOR = 0.1;
 
-/** Mean estimate of the observed among some positions, 0 where none is. */
-function meanKnown(pool: readonly number[], estimates: Float64Array): number {
+/** Mean estimate of the observed among some positions, `unknown` where none is. */
+function meanKnown(pool: readonly number[], estimates: Float64Array, unknown: number): number {
   let [sum, known] = [0, 0];
   for (const at of pool) {
     const p = estimates[at]!;
@@ -226,7 +236,7 @@ function meanKnown(pool: readonly number[], estimates: Float64Array): number {
     sum += p;
     known++;
   }
-  return known === 0 ? 0 : sum / known;
+  return known === 0 ? unknown : sum / known;
 }
 
 /** Positions of the indices by label, labels in the order of their first index. */

@@ -9,6 +9,7 @@ const anySampling: fc.Arbitrary<TaskSampling> = fc.constantFrom(
   { type: 'learnable' },
   { type: 'learnable', balanced: true },
   { type: 'learnable', balanced: 'failing' },
+  { type: 'learnable', balanced: 'learnable' },
   { type: 'learnable', smoothing: 1, floor: 0.001, prior: 0.9 },
 );
 
@@ -87,6 +88,21 @@ describe('task sampler', () => {
     expect(Math.abs(share(seen, 3, 5) - solved!)).toBeLessThan(0.01);
     expect(Math.abs(share(seen, 8, 13) - half!)).toBeLessThan(0.02);
     expect(Math.abs(share(seen, 21) - untried!)).toBeLessThan(0.02);
+  });
+
+  it('balanced by what can be learnt: labels in proportion to p(1 − p) + floor, an untried one as if half solved', () => {
+    const labelOf = (index: number) => (index < 8 ? 'solved' : index < 21 ? 'few' : 'untried');
+    const sampling = { type: 'learnable', smoothing: 1, balanced: 'learnable' } as const;
+    const sampler = new TaskSampler('w', indices, 1, sampling, labelOf);
+    sampler.observe(3, 1);
+    sampler.observe(8, 0.2);
+    sampler.observe(13, 0.4);
+    const seen = counts(sampler, 9000);
+    const share = (...of: number[]) => of.reduce((sum, index) => sum + (seen.get(index) ?? 0), 0) / 9000;
+    const [solved, few, untried] = [0.03, 0.24, 0.28].map((weight) => weight / 0.55);
+    expect(Math.abs(share(3, 5) - solved!)).toBeLessThan(0.01);
+    expect(Math.abs(share(8, 13) - few!)).toBeLessThan(0.02);
+    expect(Math.abs(share(21) - untried!)).toBeLessThan(0.02);
   });
 
   it('balanced without labels draws as it does unbalanced', () => {
