@@ -295,12 +295,13 @@ export function within(missing: readonly Cell[], cells: number): Cell[] {
 }
 
 /** Removes the run of a cell whose row is kept. */
-function discardCell(cell: CellKey, folder: string): void {
+function discardCell(cell: Cell, folder: string): void {
   rmSync(join(folder, folderOf(cell)), { recursive: true, force: true });
 }
 
-function folderOf(cell: CellKey): string {
-  return cellName(cell).replaceAll(/[^\w.-]+/g, '-');
+/** Folder of a cell's run: a cell of the same name under another configuration is another run. */
+function folderOf(cell: Cell): string {
+  return rowKey(cell).replaceAll(/[^\w.-]+/g, '-');
 }
 
 /** State that a cell's folder keeps beside its checkpoints. */

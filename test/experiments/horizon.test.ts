@@ -182,6 +182,17 @@ describe('a cell', { timeout: 120_000 }, () => {
     expect(whole!.tasks).toMatchObject({ selection: expect.arrayContaining([31]) });
   });
 
+  it('begins anew where the one broken off had another configuration', async () => {
+    const options = { folder, points: 2, say };
+    const first = new AbortController();
+    const began = setTimeout(() => first.abort(), 400);
+    const old = smallConfig({ stop: { envSteps: 100_000 }, tasks: { split: 'train', sampling: { type: 'epoch' } } });
+    expect(await playCell({ ...cell, seed: 2, config: old }, { ...options, interrupt: first.signal })).toBeUndefined();
+    clearTimeout(began);
+    const anew = { ...cell, seed: 2, common: 'y' };
+    expect(await playCell(anew, { ...options, interrupt: new AbortController().signal })).toMatchObject({ common: 'y' });
+  });
+
   it('of a player that is not trained is played too', async () => {
     const [random, planner] = [await playBaseline(cell, 'random', folder), await playBaseline(cell, 'planner', folder)];
     expect(random.final).toEqual([expect.objectContaining({ kind: 'sampled', episodes: 2 })]);
