@@ -3,7 +3,7 @@
  *             imitates a planner that never errs, each episode seen once: reinforcement can hardly teach it faster.
  * Command     npm run experiment -- imitation [--episodes 12000] [--set policy.model.layers=5 …]
  * Does        Episodes of the scripted planner on the train goals of depth 1 to 3 under experiments/quickstart.yaml, so with
- *             names permuted and recipes recombined in each; one pass; then success on the train goals under their true
+ *             names permuted in each and recipes recombined in seven of ten; one pass; then success on the train goals under their true
  *             names and recipes. A diagnosis: no policy of a result page is trained like that.
  * Prints      The mean loss of each eighth of the episodes, and success by depth, sampled and greedy.
  * Wall-clock  Two minutes for 12,000 episodes on two idle cores.
