@@ -190,7 +190,9 @@ describe('a cell', { timeout: 120_000 }, () => {
     expect(await playCell({ ...cell, seed: 2, config: old }, { ...options, interrupt: first.signal })).toBeUndefined();
     clearTimeout(began);
     const anew = { ...cell, seed: 2, common: 'y' };
-    expect(await playCell(anew, { ...options, interrupt: new AbortController().signal })).toMatchObject({ common: 'y' });
+    expect(await playCell(anew, { ...options, interrupt: new AbortController().signal })).toMatchObject({
+      common: 'y',
+    });
   });
 
   it('of a player that is not trained is played too', async () => {
