@@ -9,7 +9,6 @@ import { initialParams, type ParamSet } from '../model/parameters.ts';
 import type { ChatReading } from '../reading/chat-codec.ts';
 import type { Codec } from '../reading/codec.ts';
 import { codecOf } from '../reading/codec-of.ts';
-import { NEWLINE } from '../reading/word-tokenizer.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
 import { type Identity, type RunState, runStateOf } from '../record/run-state.ts';
 import { setUpCheckpointPolicy } from './setup-checkpoint.ts';
@@ -69,7 +68,7 @@ export function setUpLocalPolicy<R, H>(
   const overrides = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const model = smallModel(codec.vocabSize, {
     ...overrides,
-    ...(sameLineBias === undefined ? {} : { sameLineBias: { bias: sameLineBias, newline: NEWLINE } }),
+    ...(sameLineBias === undefined ? {} : { sameLineBias: { bias: sameLineBias, newline: codec.spell('\n')[0]! } }),
     choiceHead: decoder === 'choice',
     valueHead: config.learner.valueCoef > 0,
   });

@@ -20,8 +20,6 @@ const MARKS = [', ', ': ', '. ', '; ', '\n'];
 const NUMBERS = 100;
 const FIRST_BYTE = SPECIALS.length;
 const FIRST_MARK = FIRST_BYTE + 256;
-/** Begins a line. */
-export const NEWLINE = FIRST_MARK + MARKS.indexOf('\n');
 const FIRST_WORDLIKE = FIRST_MARK + MARKS.length;
 /** UTF-16 units of text kept in the encode cache in all, and of one text: worlds repeat short texts, clients long ones. */
 const CACHE_CHARS = 2 ** 21;

@@ -7,7 +7,7 @@ import { inFolder } from '../support/toy-run.ts';
 it('learns from the planner, and evaluates what it learnt', { timeout: 120_000 }, async () => {
   await inFolder(async (dir) => {
     const set = ['policy.model.hiddenSize=16', 'policy.model.layers=1', 'tasks.labels=[depth 1]'];
-    const { losses, evaluations } = await imitate(join(dir, 'run'), { episodes: 600, set, evaluated: 'test' });
+    const { losses, evaluations } = await imitate(join(dir, 'run'), { episodes: 1500, set, evaluated: 'test' });
     expect(losses).toHaveLength(8);
     expect(losses.at(-1)!).toBeLessThan(0.9 * losses[0]!);
     expect(evaluations.map(({ name, all }) => [name, all.tasks])).toEqual([

@@ -14,7 +14,6 @@ import { RandomPolicy } from '../../src/policy/random-policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import type { Codec } from '../../src/reading/codec.ts';
 import { codecOf } from '../../src/reading/codec-of.ts';
-import { NEWLINE } from '../../src/reading/word-tokenizer.ts';
 import { OverflowingCodec } from '../support/overflowing-codec.ts';
 import { type PolicySubject, policyLaws, testPolicyLaws } from './laws.ts';
 
@@ -43,7 +42,7 @@ function local(
     layers: 1,
     hiddenSize: 16,
     sameTokenBias: 2,
-    sameLineBias: { bias: 2, newline: NEWLINE },
+    sameLineBias: { bias: 2, newline: codec.spell('\n')[0]! },
     choiceHead: decoder === 'choice',
   });
   const params = initialParams(config, 3);

@@ -9,7 +9,6 @@ import { CachedPolicy } from '../../src/policy/cached-policy.ts';
 import type { Acted, ActRequest, Policy } from '../../src/policy/policy.ts';
 import { WindowPolicy } from '../../src/policy/window-policy.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
-import { NEWLINE } from '../../src/reading/word-tokenizer.ts';
 
 const env = createEnv();
 const codec = new ViewCodec(view);
@@ -17,7 +16,7 @@ const config = smallModel(codec.vocabSize, {
   layers: 2,
   hiddenSize: 32,
   sameTokenBias: 2,
-  sameLineBias: { bias: 2, newline: NEWLINE },
+  sameLineBias: { bias: 2, newline: codec.spell('\n')[0]! },
 });
 const params = initialParams(config, 7);
 let engine: Engine;
