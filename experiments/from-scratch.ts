@@ -74,7 +74,7 @@ const WORLDS: Readonly<Record<string, StudiedWorld>> = {
     view: textcraft.id,
     title: 'TextCraft from scratch',
     about:
-      "Trained on the paper's 374 ids with item names permuted for every group and recipes recombined for seven of ten (which changes the distribution of training tasks), powers of two among the listed amounts and no `inventory` listed (which changes random play), no demonstrations. 360,000 steps are what two cores (a virtual AMD EPYC, AVX2) do in the quickstart's 4.6 minutes when they are slow (521,000 when they are not), 4.7 million what they then do in an hour.",
+      "Trained on the paper's 374 ids with item names permuted for every group and recipes recombined for seven of ten (which changes the distribution of training tasks), powers of two among the listed amounts and no `inventory` listed (which changes random play), no demonstrations. 360,000 steps are what two cores (a virtual AMD EPYC, AVX2) do in the quickstart's 4.6 minutes when they are slow (521,000 when they are not), 4.7 million are an hour at that pace.",
     episodes: 8,
     arms: [
       {

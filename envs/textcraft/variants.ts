@@ -13,9 +13,10 @@ export interface Variation {
   /** Permutes item names: members of a tag within it, items without a tag among themselves. */
   readonly names: boolean;
   /**
-   * Share of variants, in [0, 1], whose recipes are recombined: each ingredient without a tag is replaced by one of the same depth without a tag, drawn as often as
-   * the rule book uses it: what many recipes share, many share in a variant too. An index keeps its goal's depth; recipes
-   * that are not on an easiest way (33 of 613) are left out, so no cycle arises. The others keep the true recipes, all of them.
+   * Share of variants, in [0, 1], whose recipes are recombined: each ingredient without a tag is replaced by one of the same
+   * depth without a tag, drawn as often as the rule book uses it, so that what many recipes share, many share in a variant
+   * too. An index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
+   * The other variants keep the true recipes, all of them.
    */
   readonly recombined: number;
 }

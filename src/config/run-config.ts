@@ -39,7 +39,7 @@ const sampling = z.discriminatedUnion('type', [
     /** Success assumed of a task that was not seen yet. Default 0.5. */
     prior: share.exactOptional(),
     /** Draw a label (sub-task) first, each as likely, then a task of it; `failing`: the likelier the less of it is solved; `learnable`: the likelier the nearer to half of it is. Default false. */
-    balanced: z.union([z.boolean(), z.enum(['failing', 'learnable'])]).exactOptional(),
+    balanced: z.union([z.boolean(), z.literal('failing'), z.literal('learnable')]).exactOptional(),
   }),
 ]);
 
