@@ -67,7 +67,9 @@ describe('a server that misbehaves', () => {
   it.each(faults)('%s: every episode is finished all the same', async (fault) => {
     // Every third request goes wrong; two in a row never do.
     server = await misbehavingServer(model, (n, { path }) => (path !== '/v1/models' && n % 3 === 1 ? fault : 'ok'));
-    const { finished, usage } = await playRollout(prepare(), { onNotice: () => {} });
+    // Slow is not silent: an attempt's limit leaves a busy machine time for it.
+    const patient = ['policy.openai.attemptMs=20000', 'policy.openai.turnMs=30000'];
+    const { finished, usage } = await playRollout(prepare(fault === 'slow' ? patient : []), { onNotice: () => {} });
     expect(finished).toBe(EPISODES);
     for (const { turns, end } of traces()) {
       expect(turns.map(({ action }) => action)).toEqual(['inventory', 'inventory', 'inventory']);
