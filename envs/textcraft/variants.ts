@@ -15,7 +15,7 @@ export interface Variation {
   /**
    * Share of variants, in [0, 1], whose recipes are recombined: each ingredient without a tag is replaced by one of the same
    * depth without a tag, drawn as often as the rule book uses it, so that what many recipes share, many share in a variant
-   * too. An index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
+   * too. No two ways to a thing take the same ingredients. An index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
    * The other variants keep the true recipes, all of them.
    */
   readonly recombined: number;
@@ -30,6 +30,8 @@ export class Variants {
   readonly #easiest: readonly Recipe[];
   /** Items that may stand in the place of an ingredient, once for each recipe that uses them: of its depth, neither with a tag. */
   readonly #pools: ReadonlyMap<string, readonly string[]>;
+  /** Ingredients of the recipes that make one thing in several ways, by output. */
+  readonly #waysOf: ReadonlyMap<string, readonly string[]>;
   /** Names that are permuted among themselves. */
   readonly #classes: readonly (readonly string[])[];
 
@@ -42,6 +44,7 @@ export class Variants {
     this.#recipes = [...tree.recipesOf.values()].flat();
     this.#easiest = this.#recipes.filter(isEasiest);
     this.#pools = poolsOf(tree, this.#easiest);
+    this.#waysOf = waysOf(this.#easiest);
     // A name that a recipe's group has too is left alone: it would make what bears it craftable (`iron_ingot`).
     const untagged = tree.items.filter((name) => !tree.tagOf.has(name) && !tree.recipesOfTag.has(name));
     this.#classes = [untagged, ...[...tree.membersOf.values()].map((members) => [...new Set(members)])];
@@ -64,6 +67,7 @@ export class Variants {
   }
 
   #recombine(rng: Rng): readonly Recipe[] {
+    const drawn = new Map<string, string[]>();
     return this.#easiest.map((recipe) => {
       const used = recipe.ingredients.map(({ name }) => name);
       const ingredients = recipe.ingredients.map((ingredient) => {
@@ -74,7 +78,16 @@ export class Variants {
         used.push(name);
         return { name, tag: false, count: ingredient.count };
       });
-      return new Varied(recipe.output, recipe.count, recipe.tag, ingredients);
+      const { output, count, tag } = recipe;
+      const ways = this.#waysOf.get(output);
+      if (!ways) return new Varied(output, count, tag, ingredients);
+      // Two ways with the same ingredients are one command to the world, and one of two yields is never had.
+      const own = said(recipe.ingredients);
+      const now = said(ingredients);
+      const before = drawn.get(output) ?? [];
+      const isFree = now === own || !(before.includes(now) || ways.includes(now));
+      drawn.set(output, [...before, isFree ? now : own]);
+      return isFree ? new Varied(output, count, tag, ingredients) : recipe;
     });
   }
 
@@ -87,6 +100,19 @@ export class Variants {
     }
     return to;
   }
+}
+
+/** Ingredients as they are told apart, whatever their order. */
+function said(ingredients: readonly Ingredient[]): string {
+  const parts = ingredients.map(({ name, count }) => `${count} ${name}`);
+  return parts.sort().join(', ');
+}
+
+/** Ingredients of each recipe, by output, of the outputs that more than one recipe makes. */
+function waysOf(recipes: readonly Recipe[]): ReadonlyMap<string, readonly string[]> {
+  const ways = new Map<string, string[]>();
+  for (const { output, ingredients } of recipes) ways.set(output, [...(ways.get(output) ?? []), said(ingredients)]);
+  return new Map([...ways].filter(([, several]) => several.length > 1));
 }
 
 /** Ingredients without a tag of the recipes, by name: all those of the same depth, once for each recipe that has them. */

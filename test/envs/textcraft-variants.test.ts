@@ -7,8 +7,10 @@ import { createEnv, createOracle, draw } from '../../envs/textcraft/index.ts';
 import { treeOf } from '../../envs/textcraft/order.ts';
 import { TREE } from '../../envs/textcraft/recipes.ts';
 import { EVAL_SEED, TEST_IDS, TRAIN_IDS } from '../../envs/textcraft/tasks.ts';
+import { Variants } from '../../envs/textcraft/variants.ts';
 import type { TextPanel } from '../../src/core/draw.ts';
 import type { EnvOptions, TimeStep } from '../../src/core/env.ts';
+import { Rng } from '../../src/core/rng.ts';
 import type { SeenTurn } from '../../src/core/view.ts';
 
 const golden = join(process.env.LONGPLAY_GOLDEN ?? '../shared/golden', 'textcraft/split.json');
@@ -47,9 +49,37 @@ describe('a varied rule book', () => {
         expect(step).toMatchObject({ kind: 'terminated', reward: 1, success: true });
         made++;
       }),
-      { numRuns: 300 },
+      {
+        numRuns: 300,
+        // Two ways to yellow dye from one redstone, with yields of 1 and 2.
+        examples: [
+          [
+            { order: 'agenttraj', names: 'true', recipes: 'recombined', amounts: 'named', listInventory: false },
+            536,
+            2004031085,
+          ],
+        ],
+      },
     );
     expect(made).toBeGreaterThanOrEqual(300);
+  });
+
+  it('has no two ways to a thing that take the same: the world would only ever go the first', () => {
+    let several = 0;
+    for (let seed = 1; seed <= 300; seed++) {
+      const { recipesOf } = new Variants(TREE, { names: false, recombined: 1 }).draw(Rng.fromSeed(seed));
+      for (const recipes of recipesOf.values()) {
+        const ways = recipes.map(({ ingredients }) =>
+          ingredients
+            .map(({ count, name }) => `${count} ${name}`)
+            .sort()
+            .join(),
+        );
+        expect(ways.filter((way, at) => ways.indexOf(way) !== at)).toEqual([]);
+        if (ways.length > 1) several++;
+      }
+    }
+    expect(several).toBeGreaterThan(1000);
   });
 
   it('is what the drawing shows: what is held, and the recipe that makes the goal', () => {
