@@ -8,7 +8,7 @@
  *             ever appended to; an unfinished one goes on from its checkpoint in runs/<world>-study.
  * Prints      Each row as it comes; and writes experiments/results/<world>.md anew from all rows.
  * Expected    TextCraft in five minutes: all ≥ 78 % sampled, 73 % greedy; BabyAI: the paper's 90 ≥ 93 %, the 360 ≥ 87 %.
- * Wall-clock  Budgets are environment steps: five to six minutes a seed of the short arms on two idle cores, an hour of the long.
+ * Wall-clock  Budgets are environment steps: some five minutes a seed of the short arms on two idle cores, an hour of the long.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -15,8 +15,8 @@ export interface Variation {
   /**
    * Share of variants, in [0, 1], whose recipes are recombined: each ingredient without a tag is replaced by one of the same
    * depth without a tag, drawn as often as the rule book uses it, so that what many recipes share, many share in a variant
-   * too. No two ways to a thing take the same ingredients. An index keeps its goal's depth; recipes that are not on an easiest way (33 of 613) are left out, so no cycle arises.
-   * The other variants keep the true recipes, all of them.
+   * too. No two recipes of one output take the same ingredients. An index keeps its goal's depth; recipes that are not on
+   * an easiest way (33 of 613) are left out, so no cycle arises. The other variants keep the true recipes, all of them.
    */
   readonly recombined: number;
 }
@@ -67,7 +67,7 @@ export class Variants {
   }
 
   #recombine(rng: Rng): readonly Recipe[] {
-    const drawn = new Map<string, string[]>();
+    const ways = new Map(this.#waysOf);
     return this.#easiest.map((recipe) => {
       const used = recipe.ingredients.map(({ name }) => name);
       const ingredients = recipe.ingredients.map((ingredient) => {
@@ -79,15 +79,14 @@ export class Variants {
         return { name, tag: false, count: ingredient.count };
       });
       const { output, count, tag } = recipe;
-      const ways = this.#waysOf.get(output);
-      if (!ways) return new Varied(output, count, tag, ingredients);
-      // Two ways with the same ingredients are one command to the world, and one of two yields is never had.
-      const own = said(recipe.ingredients);
-      const now = said(ingredients);
-      const before = drawn.get(output) ?? [];
-      const isFree = now === own || !(before.includes(now) || ways.includes(now));
-      drawn.set(output, [...before, isFree ? now : own]);
-      return isFree ? new Varied(output, count, tag, ingredients) : recipe;
+      const taken = ways.get(output);
+      if (taken) {
+        // Two ways with the same ingredients are one command to the world, and one of two yields is never had.
+        const now = said(ingredients);
+        if (now !== said(recipe.ingredients) && taken.includes(now)) return recipe;
+        ways.set(output, [...taken, now]);
+      }
+      return new Varied(output, count, tag, ingredients);
     });
   }
 

@@ -122,14 +122,14 @@ it.skipIf(!existsSync(SMAPS))(
         const program = await engine.compile(graph);
         values.push([...(await program.run({ x })).y!.data]);
       }
-      const taken = (own() - before) / engines;
+      const taken = own() - before;
       for (const engine of opened) await engine.dispose();
       return { taken, values };
     };
     const [unpacked, packed] = [await measured(false), await measured(true)];
     expect(unpacked.values).toEqual(packed.values); // whole numbers: no order of a sum rounds them
     expect(unpacked.taken).toBeLessThan(0.5 * bytes);
-    expect(packed.taken).toBeGreaterThan(0.5 * bytes);
+    expect(packed.taken).toBeGreaterThan(0.75 * (engines - 1) * bytes);
     expect(weights.length).toBe(size ** 2); // kept to the end: collected in between, it would count as memory given back
   },
 );
