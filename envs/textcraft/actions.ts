@@ -23,10 +23,13 @@ export interface CraftOffer {
 }
 
 /**
- * Amounts in which a found item is listed: those that the commands name, or besides them the powers of two up to their
- * sum, so that what several crafts need can be found in one turn.
+ * Amounts in which a found item is listed: those that the commands name, or besides them the powers of two up to a full
+ * stack, so that what several crafts need can be found in one turn.
  */
 export type Amounts = 'named' | 'powers';
+
+/** Most of an item that Minecraft puts in one place; the rules set no limit. */
+const FULL_STACK = 64;
 
 /** Share of one command in the offers. */
 interface Part {
@@ -57,8 +60,7 @@ export class OfferBook {
       append(stacks, part.gets);
       for (const offer of part.crafts) if (!crafts.has(offer.action)) crafts.set(offer.action, offer);
     }
-    const found = this.#amounts === 'named' ? stacks : withPowers(stacks);
-    const gets = new Set(found.map((stack) => print({ type: 'get', stack })));
+    const gets = new Set(listedStacks(stacks, this.#amounts).map((stack) => print({ type: 'get', stack })));
     return { always: [...(listInventory ? ['inventory'] : []), ...gets], crafts: [...crafts.values()] };
   }
 
@@ -86,16 +88,17 @@ export class OfferBook {
 }
 
 /**
- * Amounts with powers: each item in its named amounts and the powers of two up to the first that reaches their sum,
- * ascending.
+ * Amounts and items that `get` is listed with.
+ * @param named by the commands
+ * @returns `named` as they are; with powers each item's amounts, ascending, items in the order of their first mention
  */
-function withPowers(named: readonly Stack[]): readonly Stack[] {
+export function listedStacks(named: readonly Stack[], amounts: Amounts): readonly Stack[] {
+  if (amounts === 'named') return named;
   const byItem = new Map<string, Set<number>>();
   for (const { item, amount } of named) byItem.set(item, (byItem.get(item) ?? new Set()).add(Number(amount)));
-  return [...byItem].flatMap(([item, amounts]) => {
-    const sum = [...amounts].reduce((total, amount) => total + amount, 0);
-    for (let power = 1; power / 2 < sum; power *= 2) amounts.add(power);
-    return [...amounts].sort((a, b) => a - b).map((amount) => ({ amount, item }));
+  return [...byItem].flatMap(([item, found]) => {
+    for (let power = 1; power <= FULL_STACK; power *= 2) found.add(power);
+    return [...found].sort((a, b) => a - b).map((amount) => ({ amount, item }));
   });
 }
 

@@ -1,8 +1,9 @@
 /**
  * Oracle: solves any goal from its opening's list, with only the actions that `Session.actions()` offers: amounts as
- * the commands name them, tags filled with held items.
+ * they are listed, tags filled with held items.
  */
 import type { Oracle } from '../../src/core/env.ts';
+import { type Amounts, listedStacks } from './actions.ts';
 import { type CraftCommand, parse, print, type Stack } from './grammar.ts';
 import { isGettable, nameOf, type Tree, words } from './recipes.ts';
 import { readOpening } from './text.ts';
@@ -10,14 +11,15 @@ import { readOpening } from './text.ts';
 /**
  * Plans on the opening, then plays the plan; gives up at its end, or where the goal cannot be reached.
  * @param treeUnder the rule book that holds under a task seed
+ * @param amounts   in which found items are listed
  */
-export function oracle(treeUnder: (seed: number) => Tree): Oracle {
+export function oracle(treeUnder: (seed: number) => Tree, amounts: Amounts): Oracle {
   return (task) => {
     let plan: readonly string[] | undefined;
     let next = 0;
     return (step) => {
       if (step.kind === 'first') {
-        plan = planFor(treeUnder(task.seed), readOpening(step.observation));
+        plan = planFor(treeUnder(task.seed), readOpening(step.observation), amounts);
         next = 0;
       }
       return step.kind === 'terminated' ? undefined : plan?.[next++];
@@ -32,10 +34,26 @@ export function oracle(treeUnder: (seed: number) => Tree): Oracle {
 export function planFor(
   tree: Tree,
   start: { goal: string; commands: readonly string[] },
+  amounts: Amounts = 'named',
 ): readonly string[] | undefined {
   const commands = start.commands.map(parse).filter((command) => command.type === 'craft');
   const ways = cheapestWays(tree, commands);
-  return ways.has(nameOf(start.goal)) ? new Planner(tree, commands, ways).make(nameOf(start.goal)) : undefined;
+  const goal = nameOf(start.goal);
+  if (!ways.has(goal)) return undefined;
+  const exact = new Planner(tree, ways);
+  exact.make(goal);
+  const named = commands.flatMap(({ using }) => using);
+  return new Planner(tree, ways, { amounts: amountsOf(listedStacks(named, amounts)), needed: exact.found }).make(goal);
+}
+
+/** Amounts of each item, ascending. */
+function amountsOf(stacks: readonly Stack[]): ReadonlyMap<string, readonly number[]> {
+  const amounts = new Map<string, Set<number>>();
+  for (const { item, amount } of stacks) {
+    const name = nameOf(item);
+    amounts.set(name, (amounts.get(name) ?? new Set()).add(Number(amount)));
+  }
+  return new Map([...amounts].map(([name, several]) => [name, [...several].sort((a, b) => a - b)]));
 }
 
 /** Best way to an item: found, or made by a listed command; with a rough number of turns for one. */
@@ -84,25 +102,27 @@ function cheapest(tree: Tree, ways: ReadonlyMap<string, Way>, stack: Stack): str
   return best;
 }
 
+/** Amounts in which found items are listed, and how many of each a plan will have used in the end. */
+interface Listed {
+  /** By item, ascending. */
+  readonly amounts: ReadonlyMap<string, readonly number[]>;
+  readonly needed: ReadonlyMap<string, number>;
+}
+
 class Planner {
+  /** Number of each item that the plan finds. */
+  readonly found = new Map<string, number>();
   readonly #tree: Tree;
   readonly #ways: ReadonlyMap<string, Way>;
-  /** Amounts in which each item is listed, ascending. */
-  readonly #amounts = new Map<string, number[]>();
+  readonly #listed: Listed | undefined;
   readonly #held = new Map<string, number>();
   readonly #plan: string[] = [];
 
-  constructor(tree: Tree, commands: readonly CraftCommand[], ways: ReadonlyMap<string, Way>) {
+  /** @param listed what can be found; absent: any amount of anything, just as many as are missing */
+  constructor(tree: Tree, ways: ReadonlyMap<string, Way>, listed?: Listed) {
     this.#tree = tree;
     this.#ways = ways;
-    for (const { amount, item } of commands.flatMap(({ using }) => using)) {
-      const amounts = this.#amounts.get(nameOf(item)) ?? [];
-      if (!amounts.includes(Number(amount))) amounts.push(Number(amount));
-      this.#amounts.set(
-        nameOf(item),
-        amounts.sort((a, b) => a - b),
-      );
-    }
+    this.#listed = listed;
   }
 
   make(goal: string): readonly string[] {
@@ -119,11 +139,14 @@ class Planner {
     }
   }
 
-  /** Finds the smallest listed amount that is enough, else the largest. */
+  /** Finds the smallest listed amount that is enough for the rest of the plan, else the largest. */
   #find(item: string, missing: number): void {
-    const amounts = this.#amounts.get(item)!;
-    const amount = amounts.find((listed) => listed >= missing) ?? amounts.at(-1)!;
+    const found = this.found.get(item) ?? 0;
+    const wanted = Math.max(missing, (this.#listed?.needed.get(item) ?? 0) - found);
+    const amounts = this.#listed?.amounts.get(item) ?? [wanted];
+    const amount = amounts.find((listed) => listed >= wanted) ?? amounts.at(-1)!;
     this.#plan.push(print({ type: 'get', stack: { amount, item: words(item) } }));
+    this.found.set(item, found + amount);
     this.#held.set(item, this.#count(item) + amount);
   }
 

@@ -44,7 +44,7 @@ const track: Track<Seen> = {
 };
 
 export const view: AppendView<Seen> = {
-  id: 'textcraft/compact@4',
+  id: 'textcraft/compact@5',
   mode: 'append',
   lexicon,
   words: ['goal', 'get', 'craft', 'using', 'inventory', 'ok', 'fail', 'nothing', 'unknown', 'held', 'times'],
@@ -105,23 +105,28 @@ function renderPrompt(observation: string): Rendered {
   const { goal, commands } = readOpening(observation);
   const segments = [`goal ${words(goal)}`];
   const lines: Line[] = [];
-  const found = new Map<string, number[]>();
+  /** Segments by what they name: `2 oak planks`, and `oak planks` in whatever amount. */
+  const places = new Map<string, number[]>();
+  const place = (name: string) => {
+    const known = places.get(name) ?? [];
+    if (known.length < MAX_MENTIONS) known.push(segments.length);
+    places.set(name, known);
+  };
   for (const listed of commands) {
     const command = parse(listed);
     if (command.type !== 'craft') continue;
     lines.push({ command, at: segments.length });
     segments.push(`\n${stackText(command.makes)}`);
     for (const [i, stack] of command.using.entries()) {
-      const mention = stackText(stack);
-      const places = found.get(mention) ?? [];
-      if (places.length < MAX_MENTIONS) places.push(segments.length);
-      found.set(mention, places);
-      segments.push(`${i === 0 ? ' using ' : ', '}${mention}`);
+      place(stackText(stack));
+      place(stack.item);
+      segments.push(`${i === 0 ? ' using ' : ', '}${stackText(stack)}`);
     }
   }
   const find = (action: string): readonly number[] => {
     const command = parse(action);
-    if (command.type === 'get') return found.get(stackText(command.stack)) ?? [];
+    // An amount that no recipe names is an item that some do.
+    if (command.type === 'get') return places.get(stackText(command.stack)) ?? places.get(command.stack.item) ?? [];
     if (command.type !== 'craft') return [];
     return lines
       .filter((line) => isWayOf(command, line.command))
