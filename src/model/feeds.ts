@@ -11,15 +11,20 @@ export const PAD = 0;
 /** Spelling of action texts: all that feeds need of a codec. */
 export type Speller = Pick<Codec, 'spell'>;
 
-/** Feed of i32 numbers. */
+/** Feed of i32 numbers; of a pool that is longer than the shape, the first values. */
 export function i32(shape: readonly number[], data: Int32Array): HostTensor {
-  return { dtype: 'i32', shape, data };
+  const size = sizeOf(shape);
+  return { dtype: 'i32', shape, data: size === data.length ? data : data.subarray(0, size) };
 }
 
 /** Feed of f32 numbers; of a pool that is longer than the shape, the first values. */
 export function f32(shape: readonly number[], data: Float32Array): HostTensor {
-  const size = shape.reduce((a, b) => a * b, 1);
+  const size = sizeOf(shape);
   return { dtype: 'f32', shape, data: size === data.length ? data : data.subarray(0, size) };
+}
+
+function sizeOf(shape: readonly number[]): number {
+  return shape.reduce((a, b) => a * b, 1);
 }
 
 /** Steps 0, 1, … n − 1. */
@@ -147,8 +152,9 @@ export interface Choosable {
 }
 
 /**
- * Feeds of the candidates: every different text once, which text each candidate is, and the packed rows of the prompt
- * that mention it. Lists are padded to the longest; a padding candidate has no mention.
+ * Feeds of the candidates: every different text and every different list of mentions once, which text and which list each
+ * candidate has, and the packed rows of the prompt in each list. All is padded to the longest; a padding candidate has
+ * the first list, a padding list no mention.
  */
 export function candidateFeeds(
   config: ModelConfig,
@@ -162,32 +168,68 @@ export function candidateFeeds(
   );
   const different = new DifferentTexts(speller);
   const texts = new Int32Array(G * C);
-  const mentions = groups.map(({ candidates, prompt }) => candidates.map(({ action }) => prompt.mentions(action)));
-  const M = largestOf(
-    mentions.flatMap((lists) => lists.map((list) => Math.min(list.length, MAX_MENTIONS))),
+  const listOf = new Int32Array(G * C);
+  const books = groups.map(({ candidates, prompt }, g) => {
+    const book = new MentionBook(prompt);
+    candidates.forEach(({ action, read }, c) => {
+      texts[g * C + c] = different.row(read, prompt.focus);
+      listOf[g * C + c] = book.listOf(action);
+    });
+    return book;
+  });
+  const I = largestOf(
+    books.map(({ lists }) => lists.length),
     1,
   );
-  const rows = new Int32Array(G * C * M);
+  const M = largestOf(
+    books.flatMap(({ lists }) => lists.map((list) => list.length)),
+    1,
+  );
+  const rows = new Int32Array(G * I * M);
   const mentionMask = new Float32Array(rows.length).fill(-1e9);
   let offset = 0; // where the group's prompt begins among the packed prompt tokens
-  groups.forEach(({ candidates, prompt }, g) => {
-    candidates.forEach(({ read }, c) => {
-      const list = mentions[g]![c]!;
-      texts[g * C + c] = different.row(read, prompt.focus);
-      for (let m = 0; m < Math.min(list.length, M); m++) {
-        rows[(g * C + c) * M + m] = offset + list[m]!;
-        mentionMask[(g * C + c) * M + m] = 0;
-      }
+  books.forEach(({ lists }, g) => {
+    lists.forEach((list, i) => {
+      list.forEach((position, m) => {
+        rows[(g * I + i) * M + m] = offset + position;
+        mentionMask[(g * I + i) * M + m] = 0;
+      });
     });
-    offset += prompt.tokens.length;
+    offset += groups[g]!.prompt.tokens.length;
   });
   if (different.texts.length === 0) different.row('', new Set());
   return {
     ...actionFeeds(config, speller, different.texts),
     'candidates.texts': i32([G * C], texts),
+    'candidates.lists': i32([G, C], listOf),
     'candidates.mentions': i32([rows.length], rows),
-    'candidates.mentionMask': f32([G, C, M], mentionMask),
+    'candidates.mentionMask': f32([G, I, M], mentionMask),
   };
+}
+
+/** Different lists of mentions of a prompt, in the order in which actions were asked for. */
+export class MentionBook {
+  /** Positions in the prompt of each list, MAX_MENTIONS at most. */
+  readonly lists: (readonly number[])[] = [];
+  readonly #prompt: Pick<Prompt, 'mentions'>;
+  readonly #byAction = new Map<string, number>();
+  readonly #byPlaces = new Map<string, number>();
+
+  constructor(prompt: Pick<Prompt, 'mentions'>) {
+    this.#prompt = prompt;
+  }
+
+  /** Number of the list of an action, which is mentioned wherever the prompt says. */
+  listOf(action: string): number {
+    const known = this.#byAction.get(action);
+    if (known !== undefined) return known;
+    const places = this.#prompt.mentions(action).slice(0, MAX_MENTIONS);
+    const key = places.join();
+    const list = this.#byPlaces.get(key) ?? this.lists.push(places) - 1;
+    this.#byPlaces.set(key, list);
+    this.#byAction.set(action, list);
+    return list;
+  }
 }
 
 /** Candidate texts that differ in what the model reads of them: their tokens, and which of them carry the focus bit. */

@@ -1,7 +1,7 @@
 /**
  * Output heads: whole-action scores (choice), next-token logits (tokens), and the value.
  */
-import { add, gather, logSumExp, matmul, mul, reshape, silu } from '../tensor/ops.ts';
+import { add, broadcastTo, gather, logSumExp, matmul, mul, pick, reshape, silu } from '../tensor/ops.ts';
 import type { Dim } from '../tensor/shape.ts';
 import { constant, input, type Tensor } from '../tensor/tensor.ts';
 import type { ModelConfig } from './config.ts';
@@ -44,14 +44,20 @@ export function pointerKeys(p: Parameters, hidden: Tensor): Tensor {
   return projection(p, 'choice_head.pointer_key', hidden);
 }
 
-/** Candidates of each group: C actions, each mentioned at up to M places of the prompt. */
+/**
+ * Candidates of each group: C actions, each mentioned at up to M places of the prompt. Many are mentioned at the same
+ * places (an action in other amounts, or restated by what was read since), so each of the I different lists of places is
+ * scored once.
+ */
 export interface Candidates {
   /** [G, C, d] */
   readonly bags: Tensor;
-  /** [G, C·M, d] pointer keys at the mentions. */
+  /** [G, I·M, d] pointer keys at the mentions of each list. */
   readonly keys: Tensor;
-  /** [G, C, M] f32: 0 for a mention, −1e9 for padding; every action has at least one mention. */
+  /** [G, I, M] f32: 0 for a mention, −1e9 for padding; every list has at least one mention. */
   readonly mentionMask: Tensor;
+  /** [G, C] i32 list of each action, in [0, I). */
+  readonly lists: Tensor;
 }
 
 /**
@@ -75,11 +81,11 @@ export function choiceScores(
   const pointers = reshape(matmul(query('choice_head.pointer_query'), candidates.keys, { transposeB: true }), [
     'G',
     d,
-    'C',
+    'I',
     'M',
   ]);
-  const masked = add(pointers, reshape(candidates.mentionMask, ['G', 1, 'C', 'M']));
-  return add(bag, logSumExp(masked));
+  const pointed = logSumExp(add(pointers, reshape(candidates.mentionMask, ['G', 1, 'I', 'M']))); // [G, D, I]
+  return add(bag, pick(pointed, broadcastTo(reshape(candidates.lists, ['G', 1, 'C']), ['G', d, 'C'])));
 }
 
 /** Next-token logits. @param hidden [rows, d] @returns [rows, V] */

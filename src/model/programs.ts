@@ -3,7 +3,7 @@
  *
  * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
- * M mentions per action · A different action texts · U different pieces of them · D decisions per group · R token
+ * I different lists of M mentions in a group · A different action texts · U different pieces of them · D decisions per group · R token
  * decisions · L ids that a masked one lists.
  */
 
@@ -81,8 +81,9 @@ export function chooseGraph(config: ModelConfig): Graph {
   const { hiddenSize: d } = config;
   const candidates: Candidates = {
     bags: input('candidates.bags', ['G', 'C', d]),
-    keys: input('candidates.keys', ['G', times('C', 'M'), d]),
-    mentionMask: input('candidates.mentionMask', ['G', 'C', 'M']),
+    keys: input('candidates.keys', ['G', times('I', 'M'), d]),
+    mentionMask: input('candidates.mentionMask', ['G', 'I', 'M']),
+    lists: input('candidates.lists', ['G', 'C'], 'i32'),
   };
   outputs.scores = choiceScores(config, p, reshape(deciding, ['G', 'K', d]), candidates, 'K');
   if (config.valueHead) outputs.values = values(p, deciding, rows);
@@ -200,12 +201,13 @@ function scoredChoices(config: ModelConfig, p: Parameters, promptHidden: Tensor,
   const bags = actionBags(config, p, actionPieceInputs(config, 'A'));
   // Text of each candidate, by number: groups list the same actions over and over, and a text is read once.
   const texts = input('candidates.texts', [times('G', 'C')], 'i32');
-  // Packed rows of the prompt that mention each action; rows repeat, so this is a gather.
-  const mentions = input('candidates.mentions', [times('G', 'C', 'M')], 'i32');
+  // Packed rows of the prompt in each list of mentions; rows repeat, so this is a gather.
+  const mentions = input('candidates.mentions', [times('G', 'I', 'M')], 'i32');
   const candidates: Candidates = {
     bags: reshape(rowsOf(bags, texts), ['G', 'C', d]),
-    keys: reshape(rowsOf(pointerKeys(p, promptHidden), mentions), ['G', times('C', 'M'), d]),
-    mentionMask: input('candidates.mentionMask', ['G', 'C', 'M']),
+    keys: reshape(rowsOf(pointerKeys(p, promptHidden), mentions), ['G', times('I', 'M'), d]),
+    mentionMask: input('candidates.mentionMask', ['G', 'I', 'M']),
+    lists: input('candidates.lists', ['G', 'C'], 'i32'),
   };
   return { scores: choiceScores(config, p, reshape(deciding, ['G', 'D', d]), candidates, 'D'), deciding };
 }

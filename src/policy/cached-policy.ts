@@ -27,7 +27,7 @@ import type { RunConfig } from '../config/run-config.ts';
 import { largestOf } from '../core/extremes.ts';
 import type { Engine, HostTensor, Program } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
-import { actionFeeds, promptFeeds } from '../model/feeds.ts';
+import { actionFeeds, MentionBook, promptFeeds } from '../model/feeds.ts';
 import { checkBase, checkParams, checkVocabulary, type ParamSet, parameterSpecs } from '../model/parameters.ts';
 import { actionsGraph, chooseGraph, decodeGraph, prefillGraph } from '../model/programs.ts';
 import type { Codec } from '../reading/codec.ts';
@@ -123,7 +123,7 @@ export class CachedPolicy implements Policy {
     this.#reader?.clear();
     for (const group of this.#groups.values()) {
       group.dirty = true;
-      group.vectors = 0;
+      group.vectors = group.pointed = 0;
     }
     for (const { group, row } of this.#members.values()) group.batch.cache.setPast(row, 0);
   }
@@ -304,7 +304,7 @@ export class CachedPolicy implements Policy {
       const batch = this.#batchOf(members);
       const slot = batch.cache.acquire();
       const empty = { promptKeys: undefined, dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
-      group = { key, batch, slot, prompt, ...empty };
+      group = { key, batch, slot, prompt, ...empty, mentions: new MentionBook(prompt), pointed: 0 };
       batch.cache.clearActions(slot);
       this.#groups.set(key, group);
     }
@@ -402,12 +402,21 @@ export class CachedPolicy implements Policy {
     const bags = floats(out.bags);
     const d = config.hiddenSize;
     // All room first: a pool then grows once a call, not once a group.
-    for (const { batch, candidates } of groups) batch.cache.reserveActions(candidates.length);
-    pending.forEach(({ group, row, action }, i) => {
-      const mentions = group.prompt.mentions(action);
-      group.batch.cache.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), mentions, group.promptKeys!);
+    const lists = pending.map(({ group, action }) => group.mentions.listOf(action));
+    for (const { batch, candidates, mentions } of groups) {
+      batch.cache.reserveActions(candidates.length);
+      batch.cache.reserveLists(mentions.lists.length);
+    }
+    pending.forEach(({ group, row }, i) => {
+      group.batch.cache.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), lists[i]!);
       group.vectors = row + 1;
     });
+    for (const group of groups) {
+      const { batch, slot, mentions, promptKeys } = group;
+      for (; group.pointed < mentions.lists.length; group.pointed++) {
+        batch.cache.writeMentions(slot, group.pointed, mentions.lists[group.pointed]!, promptKeys!);
+      }
+    }
   }
 
   /**

@@ -232,8 +232,9 @@ export function cachedCandidates(config: ModelConfig, cache: KvCache, groups: nu
   const { hiddenSize: d } = config;
   return {
     'candidates.bags': f32([groups, cache.actions, d], cache.bags),
-    'candidates.keys': f32([groups, cache.actions * MAX_MENTIONS, d], cache.mentionKeys),
-    'candidates.mentionMask': f32([groups, cache.actions, MAX_MENTIONS], cache.mentionMask),
+    'candidates.lists': i32([groups, cache.actions], cache.listOf),
+    'candidates.keys': f32([groups, cache.lists * MAX_MENTIONS, d], cache.mentionKeys),
+    'candidates.mentionMask': f32([groups, cache.lists, MAX_MENTIONS], cache.mentionMask),
   };
 }
 

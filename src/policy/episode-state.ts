@@ -1,5 +1,6 @@
 /** Cache state of running episodes: one prompt per group, one past per member after it. */
 import type { Rng } from '../core/rng.ts';
+import { MentionBook } from '../model/feeds.ts';
 import type { Candidate, Prompt, Transcript } from '../reading/transcript.ts';
 import type { KvCache } from './kv-cache.ts';
 import type { ActRequest } from './policy.ts';
@@ -28,6 +29,9 @@ export interface GroupState {
   /** Rows by text, for candidates that several members list. */
   readonly rows: Map<string, number>;
   vectors: number;
+  /** Lists of mentions of the candidates; the first `pointed` of them are in the cache. */
+  mentions: MentionBook;
+  pointed: number;
   /** Episodes in the slot; the slot is freed with the last one. */
   live: number;
 }
@@ -79,5 +83,7 @@ export function resetGroup(group: GroupState, prompt: Prompt): void {
   group.candidates.length = 0;
   group.rows.clear();
   group.vectors = 0;
+  group.mentions = new MentionBook(prompt);
+  group.pointed = 0;
   group.batch.cache.clearActions(group.slot);
 }

@@ -3,7 +3,7 @@
  * copied per call but the few new rows.
  *
  * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh] · action bags [G, C, d] · mention keys
- * [G, C·M, d]. P, S and C are capacities that grow by regrowing the pool.
+ * [G, I·M, d]. P, S, C and I are capacities that grow by regrowing the pool.
  *
  * Values beyond a row's length are never cleared: the masks alone say what may be read. A row is slot · K + member; the pasts
  * of a slot lie head by head, then member by member, so that attention reads [G, kvHeads, K, S, dh] as it lies.
@@ -27,6 +27,7 @@ const MASKED = -1e9;
 const PROMPT_STEP = 32;
 const PAST_STEP = 16;
 const ACTION_STEP = 8;
+const LIST_STEP = 8;
 
 /** Factor by which a pool that has to grow is made longer than it has to be: it grows step by step. */
 const HEADROOM = 1.5;
@@ -43,6 +44,8 @@ export class KvCache {
   past = PAST_STEP;
   /** C: capacity of a slot's candidate actions. */
   actions = ACTION_STEP;
+  /** I: capacity of a slot's different lists of mentions. */
+  lists = LIST_STEP;
   /** Pools per layer; each begins with the pool in its present layout, and may be longer. */
   promptK: Float32Array[] = [];
   promptV: Float32Array[] = [];
@@ -54,9 +57,11 @@ export class KvCache {
   pastMask: Float32Array;
   /** [G, C, d] one vector per candidate text. */
   bags: Float32Array;
-  /** [G, C·M, d] pointer keys of the prompt positions that mention a candidate. */
+  /** [G, C] list of mentions of each candidate. */
+  listOf: Int32Array;
+  /** [G, I·M, d] pointer keys of the prompt positions in each list of mentions. */
   mentionKeys: Float32Array;
-  /** [G, C, M] 0 where a candidate has that mention, −1e9 elsewhere. */
+  /** [G, I, M] 0 where a list has that mention, −1e9 elsewhere. */
   mentionMask: Float32Array;
   /** Tokens in each group's prompt. */
   readonly #promptLength: Int32Array;
@@ -82,8 +87,9 @@ export class KvCache {
     this.promptMask = this.#freshPromptMask();
     this.pastMask = this.#freshPastMask();
     this.bags = new Float32Array(groups * this.actions * config.hiddenSize);
-    this.mentionKeys = new Float32Array(groups * this.actions * MAX_MENTIONS * config.hiddenSize);
-    this.mentionMask = new Float32Array(groups * this.actions * MAX_MENTIONS).fill(MASKED);
+    this.listOf = new Int32Array(groups * this.actions);
+    this.mentionKeys = new Float32Array(groups * this.lists * MAX_MENTIONS * config.hiddenSize);
+    this.mentionMask = new Float32Array(groups * this.lists * MAX_MENTIONS).fill(MASKED);
   }
 
   /**
@@ -168,12 +174,23 @@ export class KvCache {
     const { hiddenSize: d } = this.#config;
     const { groups, actions } = this;
     this.bags = regrow(this.bags, groups, before * d, actions * d);
-    const keyWidth = MAX_MENTIONS * d;
-    this.mentionKeys = regrow(this.mentionKeys, groups, before * keyWidth, actions * keyWidth);
-    const mask = new Float32Array(groups * actions * MAX_MENTIONS).fill(MASKED);
+    const listOf = new Int32Array(groups * actions);
+    for (let g = 0; g < groups; g++) listOf.set(this.listOf.subarray(g * before, (g + 1) * before), g * actions);
+    this.listOf = listOf;
+  }
+
+  /** Room for `count` lists of mentions in a group, likewise. */
+  reserveLists(count: number): void {
+    if (count <= this.lists) return;
+    const before = this.lists;
+    this.lists = roundUp(count, LIST_STEP);
+    const { groups, lists } = this;
+    const keyWidth = MAX_MENTIONS * this.#config.hiddenSize;
+    this.mentionKeys = regrow(this.mentionKeys, groups, before * keyWidth, lists * keyWidth);
+    const mask = new Float32Array(groups * lists * MAX_MENTIONS).fill(MASKED);
     const width = before * MAX_MENTIONS;
     for (let g = 0; g < groups; g++)
-      mask.set(this.mentionMask.subarray(g * width, (g + 1) * width), g * actions * MAX_MENTIONS);
+      mask.set(this.mentionMask.subarray(g * width, (g + 1) * width), g * lists * MAX_MENTIONS);
     this.mentionMask = mask;
   }
 
@@ -223,18 +240,18 @@ export class KvCache {
     }
   }
 
-  /** Stores a candidate's vector and the pointer keys [·, d] of the prompt positions that mention it. */
-  writeAction(
-    slot: number,
-    row: number,
-    bag: Float32Array,
-    mentions: readonly number[],
-    promptKeys: Float32Array,
-  ): void {
-    const { hiddenSize: d } = this.#config;
+  /** Stores a candidate's vector, and which list of mentions it has. */
+  writeAction(slot: number, row: number, bag: Float32Array, list: number): void {
     const at = slot * this.actions + row;
-    this.bags.set(bag, at * d);
-    // Every mention is masked or set: the row may have belonged to another candidate.
+    this.bags.set(bag, at * this.#config.hiddenSize);
+    this.listOf[at] = list;
+  }
+
+  /** Stores a list of mentions: the pointer keys [·, d] of its positions in the prompt. */
+  writeMentions(slot: number, list: number, mentions: readonly number[], promptKeys: Float32Array): void {
+    const { hiddenSize: d } = this.#config;
+    const at = slot * this.lists + list;
+    // Every mention is masked or set: the list may have been another one.
     for (let m = 0; m < MAX_MENTIONS; m++) {
       const position = mentions[m];
       this.mentionMask[at * MAX_MENTIONS + m] = position === undefined ? MASKED : 0;
@@ -244,10 +261,11 @@ export class KvCache {
     }
   }
 
-  /** Drops a group's candidates: none is mentioned any more, and rows are written anew from 0. */
+  /** Drops a group's candidates: no list has a mention any more, and rows are written anew from 0. */
   clearActions(slot: number): void {
-    const width = this.actions * MAX_MENTIONS;
+    const width = this.lists * MAX_MENTIONS;
     this.mentionMask.fill(MASKED, slot * width, (slot + 1) * width);
+    this.listOf.fill(0, slot * this.actions, (slot + 1) * this.actions);
   }
 
   /** Length of a slot's prompt; at least one token stays readable, or the softmax of an idle row would be over nothing. */

@@ -293,11 +293,12 @@ describe('the oracle', () => {
     expect(planFor(TREE, { goal: 'lever', commands })).toEqual([
       'get 5 stone',
       stick,
-      'get 4 stone',
+      'get 5 stone',
       stick,
       'get 4 stone',
       lever,
     ]);
+    expect(planFor(TREE, { goal: 'lever', commands }, 'powers')).toEqual(['get 16 stone', stick, stick, lever]);
   });
 
   it('gives up where the goal cannot be made', () => {
@@ -407,6 +408,15 @@ describe('the view', () => {
         if (session.step(rng.pick(session.actions())).kind === 'terminated') break;
       }
     }
+  });
+
+  it('points a get of an amount that no recipe names at every place that names its item', () => {
+    const commands = ['craft 4 torch using 1 coal, 2 stick', 'craft 1 fire using 3 coal, 1 log'];
+    const { segments, mentions } = prompt(env.openFrom({ goal: 'torch', commands }).first);
+    const texts = (action: string) => mentions(action).map((place) => segments[place]);
+    expect(texts('get 64 coal')).toEqual([' using 1 coal', ' using 3 coal']);
+    expect(texts('get 3 coal')).toEqual([' using 3 coal']);
+    expect(texts('get 64 stone')).toEqual([]);
   });
 
   it('tells a turn in a few words', () => {

@@ -158,7 +158,7 @@ describe('listed actions', () => {
 
   it('name powers of two where asked to', () => {
     const offers = new OfferBook(effects, 'powers').of(['craft 1 x using 3 coal', 'craft 1 y using 1 coal'], false);
-    expect(offers.always).toEqual(['get 1 coal', 'get 2 coal', 'get 3 coal', 'get 4 coal']);
+    expect(offers.always).toEqual([1, 2, 3, 4, 8, 16, 32, 64].map((amount) => `get ${amount} coal`));
   });
 });
 
