@@ -64,7 +64,7 @@ const WORLDS: readonly World[] = [
       [ADAPTIVE]: '{ type: adaptive, rounds: [8, 16, 24] }',
     },
     paper:
-      "The paper's ScalingInter-7B: 91.0 on its 100 ids at 30 turns, a pretrained language model without a list of actions; its goals behind the ids are those of its authors' machine. Here item names are permuted in training and recipes recombined for seven groups of ten, and amounts are listed as powers of two.",
+      "The paper's ScalingInter-7B: 91.0 on its 100 ids at 30 turns, a pretrained language model without a list of actions; its goals behind the ids are those of its authors' machine. Here item names are permuted in training and recipes recombined for seven groups of ten, and amounts are listed as powers of two up to a full stack.",
   },
   {
     id: 'babyai',
