@@ -19,8 +19,10 @@ export class Launcher {
   #nextGroup: number;
 
   constructor(init: SchedulerInit, groups: LaunchedGroups, evaluations: Evaluations) {
-    const { env, tasks, seed, sampling, labelOf, start } = init;
-    this.tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling, labelOf), start.state);
+    const { env, tasks, seed, sampling, labelOf, start, paths } = init;
+    // A run that only plays draws no task: what was saved may be of another seed.
+    const saved = paths.learner === undefined ? undefined : start.state;
+    this.tasks = new TrainingTasks(new TaskSampler(env, tasks, seed, sampling, labelOf), saved);
     this.#init = init;
     this.#groups = groups;
     this.#evaluations = evaluations;
