@@ -104,7 +104,7 @@ function cheapest(tree: Tree, ways: ReadonlyMap<string, Way>, stack: Stack): str
 
 /** Amounts in which found items are listed, and how many of each a plan will have used in the end. */
 interface Listed {
-  /** By item, ascending. */
+  /** Amounts by item, ascending. */
   readonly amounts: ReadonlyMap<string, readonly number[]>;
   readonly needed: ReadonlyMap<string, number>;
 }
