@@ -102,6 +102,11 @@ export class TextCraft implements Env {
     return new TextCraftSession(effects, offers, start, this.#options);
   }
 
+  /** Amounts in which a found item is listed. */
+  get amounts(): Amounts {
+    return this.#options.amounts;
+  }
+
   /** Tree of the rule book that holds under a task seed. */
   treeUnder(seed: number): Tree {
     return this.#bookOf(seed).tree;

@@ -1,7 +1,7 @@
 /** TextCraft as the framework loads it. */
 import type { EnvOptions, Oracle } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
-import { DEFAULTS, TextCraft, type TextCraftOptions } from './env.ts';
+import { TextCraft, type TextCraftOptions } from './env.ts';
 import { oracle } from './oracle.ts';
 
 export { agentgym } from './agentgym.ts';
@@ -50,5 +50,5 @@ function checked(options: EnvOptions): Partial<TextCraftOptions> {
 /** Creates the scripted solver, which knows the rule book that holds under the task's seed. */
 export function createOracle(options: EnvOptions = {}): Oracle {
   const env = createEnv(options);
-  return oracle((seed) => env.treeUnder(seed), checked(options).amounts ?? DEFAULTS.amounts);
+  return oracle((seed) => env.treeUnder(seed), env.amounts);
 }

@@ -34,7 +34,7 @@ export function oracle(treeUnder: (seed: number) => Tree, amounts: Amounts): Ora
 export function planFor(
   tree: Tree,
   start: { goal: string; commands: readonly string[] },
-  amounts: Amounts = 'named',
+  amounts: Amounts,
 ): readonly string[] | undefined {
   const commands = start.commands.map(parse).filter((command) => command.type === 'craft');
   const ways = cheapestWays(tree, commands);
@@ -46,7 +46,7 @@ export function planFor(
   return new Planner(tree, ways, { amounts: amountsOf(listedStacks(named, amounts)), needed: exact.found }).make(goal);
 }
 
-/** Amounts of each item, ascending. */
+/** Amounts of each item, each once, ascending. */
 function amountsOf(stacks: readonly Stack[]): ReadonlyMap<string, readonly number[]> {
   const amounts = new Map<string, Set<number>>();
   for (const { item, amount } of stacks) {

@@ -3,8 +3,8 @@
  *
  * Symbols: G groups · K members per group · P prompt tokens (padded) · Np prompt tokens (packed) · T new tokens per
  * member (padded) · N new tokens (packed) · S cached tokens per member (padded) · C candidate actions per group ·
- * I different lists of M mentions in a group · A different action texts · U different pieces of them · D decisions per group · R token
- * decisions · L ids that a masked one lists.
+ * I different lists of mentions in a group · M mentions per list · A different action texts · U different pieces of
+ * them · D decisions per group · R token decisions · L ids that a masked one lists.
  */
 
 import { gradients } from '../tensor/gradients.ts';

@@ -50,19 +50,8 @@ describe('the tasks that eval plays', { timeout: 180_000 }, () => {
   });
 
   it('are played by a rollout under any seed, not only the one that the policy was trained under', () => {
-    const args = [
-      '--policy',
-      run,
-      '--seed',
-      '17',
-      '--episodes',
-      '2',
-      '--horizon',
-      '1',
-      '--runs',
-      join(folder, 'rolled'),
-    ];
-    const { status, stderr } = longplay('rollout', ...args);
+    const few = ['--episodes', '2', '--horizon', '1', '--runs', join(folder, 'rolled')];
+    const { status, stderr } = longplay('rollout', '--policy', run, '--seed', '17', ...few);
     expect(status, stderr).toBe(0);
   });
 

@@ -290,7 +290,7 @@ describe('the oracle', () => {
   it('finds in listed amounts only, and uses up what is over', () => {
     const commands = ['craft 1 lever using 5 stone, 2 stick', 'craft 1 stick using 4 stone'];
     const [stick, lever] = ['craft 1 stick using 4 stone', 'craft 1 lever using 5 stone, 2 stick'];
-    expect(planFor(TREE, { goal: 'lever', commands })).toEqual([
+    expect(planFor(TREE, { goal: 'lever', commands }, 'named')).toEqual([
       'get 5 stone',
       stick,
       'get 5 stone',
