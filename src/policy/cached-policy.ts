@@ -305,7 +305,7 @@ export class CachedPolicy implements Policy {
       const slot = batch.cache.acquire();
       const empty = { promptKeys: undefined, dirty: true, candidates: [], rows: new Map(), vectors: 0, live: 0 };
       group = { key, batch, slot, prompt, ...empty, mentions: new MentionBook(prompt), pointed: 0 };
-      batch.cache.clearActions(slot);
+      batch.cache.candidates.clear(slot);
       this.#groups.set(key, group);
     }
     group.live++;
@@ -404,17 +404,17 @@ export class CachedPolicy implements Policy {
     // All room first: a pool then grows once a call, not once a group.
     const lists = pending.map(({ group, action }) => group.mentions.listOf(action));
     for (const { batch, candidates, mentions } of groups) {
-      batch.cache.reserveActions(candidates.length);
-      batch.cache.reserveLists(mentions.lists.length);
+      batch.cache.candidates.reserveActions(candidates.length);
+      batch.cache.candidates.reserveLists(mentions.lists.length);
     }
     pending.forEach(({ group, row }, i) => {
-      group.batch.cache.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), lists[i]!);
+      group.batch.cache.candidates.writeAction(group.slot, row, bags.subarray(i * d, (i + 1) * d), lists[i]!);
       group.vectors = row + 1;
     });
     for (const group of groups) {
       const { batch, slot, mentions, promptKeys } = group;
       for (; group.pointed < mentions.lists.length; group.pointed++) {
-        batch.cache.writeMentions(slot, group.pointed, mentions.lists[group.pointed]!, promptKeys!);
+        batch.cache.candidates.writeMentions(slot, group.pointed, mentions.lists[group.pointed]!, promptKeys!);
       }
     }
   }
@@ -427,7 +427,8 @@ export class CachedPolicy implements Policy {
     const { config, decoder } = this.#options;
     const readings = readingsOf(ready, cache, decoder === 'choice' ? worthReading(ready, cache) : undefined);
     const { feeds, tokens } = decisionFeeds(config, cache, readings);
-    if (decoder === 'choice') Object.assign(feeds, cachedCandidates(config, cache, ready.at(-1)!.group.slot + 1));
+    if (decoder === 'choice')
+      Object.assign(feeds, cachedCandidates(config, cache.candidates, ready.at(-1)!.group.slot + 1));
     this.#tokens += tokens;
     const out = await this.#decide.run({ ...this.#weights, ...feeds });
     keepPast(config, cache, readings, out);
@@ -435,7 +436,7 @@ export class CachedPolicy implements Policy {
     // Outputs are laid out by row, slot · K + member, whether or not the row was in this call.
     const values = config.valueHead ? floats(out.values) : undefined;
     const scores = floats(decoder === 'choice' ? out.scores : out.logits);
-    const width = decoder === 'choice' ? cache.actions : config.vocabSize;
+    const width = decoder === 'choice' ? cache.candidates.actions : config.vocabSize;
     const acted: Acted[] = [];
     for (const { member, decides } of readings) {
       const { request, row } = member;

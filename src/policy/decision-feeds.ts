@@ -9,6 +9,7 @@ import type { HostTensor } from '../engine/engine.ts';
 import { headSize, type ModelConfig } from '../model/config.ts';
 import { f32, i32, PAD, steps } from '../model/feeds.ts';
 import { MAX_MENTIONS, type Prompt } from '../reading/transcript.ts';
+import type { CandidatePool } from './candidate-pool.ts';
 import type { MemberState } from './episode-state.ts';
 import type { KvCache } from './kv-cache.ts';
 
@@ -228,13 +229,13 @@ function cacheFeeds(config: ModelConfig, cache: KvCache, G: number): Record<stri
 }
 
 /** Candidates of the first `groups` slots, in place, for the choice decoder. */
-export function cachedCandidates(config: ModelConfig, cache: KvCache, groups: number): Record<string, HostTensor> {
+export function cachedCandidates(config: ModelConfig, pool: CandidatePool, groups: number): Record<string, HostTensor> {
   const { hiddenSize: d } = config;
   return {
-    'candidates.bags': f32([groups, cache.actions, d], cache.bags),
-    'candidates.lists': i32([groups, cache.actions], cache.listOf),
-    'candidates.keys': f32([groups, cache.lists * MAX_MENTIONS, d], cache.mentionKeys),
-    'candidates.mentionMask': f32([groups, cache.lists, MAX_MENTIONS], cache.mentionMask),
+    'candidates.bags': f32([groups, pool.actions, d], pool.bags),
+    'candidates.lists': i32([groups, pool.actions], pool.listOf),
+    'candidates.keys': f32([groups, pool.lists * MAX_MENTIONS, d], pool.mentionKeys),
+    'candidates.mentionMask': f32([groups, pool.lists, MAX_MENTIONS], pool.mentionMask),
   };
 }
 

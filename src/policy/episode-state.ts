@@ -85,5 +85,5 @@ export function resetGroup(group: GroupState, prompt: Prompt): void {
   group.vectors = 0;
   group.mentions = new MentionBook(prompt);
   group.pointed = 0;
-  group.batch.cache.clearActions(group.slot);
+  group.batch.cache.candidates.clear(group.slot);
 }

@@ -2,8 +2,8 @@
  * KV cache of a running batch: G group slots with K members each. Its pools are fed to the engine in place, so nothing is
  * copied per call but the few new rows.
  *
- * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh] · action bags [G, C, d] · mention keys
- * [G, I·M, d]. P, S, C and I are capacities that grow by regrowing the pool.
+ * Layouts: prompts [G, kvHeads, P, dh] · pasts [G, kvHeads, K, S, dh]. P and S are capacities that grow by regrowing the pool.
+ * The candidates of each slot lie in a pool of their own (candidate-pool.ts).
  *
  * Values beyond a row's length are never cleared: the masks alone say what may be read. A row is slot · K + member; the pasts
  * of a slot lie head by head, then member by member, so that attention reads [G, kvHeads, K, S, dh] as it lies.
@@ -16,21 +16,15 @@
  */
 import type { ModelConfig } from '../model/config.ts';
 import { headSize } from '../model/config.ts';
-import { MAX_MENTIONS } from '../reading/transcript.ts';
+import { CandidatePool } from './candidate-pool.ts';
+import { MASKED, regrow, roundUp } from './regrow.ts';
 
-/** Mask value: added to a score, it leaves no probability in f32; −∞ would make a row without any token NaN. */
-const MASKED = -1e9;
 /**
  * Steps of the capacities, which are multiples of these: pools do not grow with every token, and shapes repeat from
  * call to call.
  */
 const PROMPT_STEP = 32;
 const PAST_STEP = 16;
-const ACTION_STEP = 8;
-const LIST_STEP = 8;
-
-/** Factor by which a pool that has to grow is made longer than it has to be: it grows step by step. */
-const HEADROOM = 1.5;
 
 /** Pools of one running batch: preallocated arrays, their lengths, and the masks over them. */
 export class KvCache {
@@ -38,14 +32,12 @@ export class KvCache {
   readonly groups: number;
   /** K, the members of each. */
   readonly members: number;
+  /** Candidates of each slot. */
+  readonly candidates: CandidatePool;
   /** P: capacity of a slot's prompt, in tokens. */
   prompt = PROMPT_STEP;
   /** S: capacity of a member's past, in tokens. */
   past = PAST_STEP;
-  /** C: capacity of a slot's candidate actions. */
-  actions = ACTION_STEP;
-  /** I: capacity of a slot's different lists of mentions. */
-  lists = LIST_STEP;
   /** Pools per layer; each begins with the pool in its present layout, and may be longer. */
   promptK: Float32Array[] = [];
   promptV: Float32Array[] = [];
@@ -55,14 +47,6 @@ export class KvCache {
   promptMask: Float32Array;
   /** [G, K, S] likewise for the pasts; an empty past has no token. */
   pastMask: Float32Array;
-  /** [G, C, d] one vector per candidate text. */
-  bags: Float32Array;
-  /** [G, C] list of mentions of each candidate. */
-  listOf: Int32Array;
-  /** [G, I·M, d] pointer keys of the prompt positions in each list of mentions. */
-  mentionKeys: Float32Array;
-  /** [G, I, M] 0 where a list has that mention, −1e9 elsewhere. */
-  mentionMask: Float32Array;
   /** Tokens in each group's prompt. */
   readonly #promptLength: Int32Array;
   /** Tokens in each member's past [G·K]. */
@@ -75,6 +59,7 @@ export class KvCache {
     this.#config = config;
     this.groups = groups;
     this.members = members;
+    this.candidates = new CandidatePool(groups, config.hiddenSize);
     this.#promptLength = new Int32Array(groups);
     this.#pastLength = new Int32Array(groups * members);
     this.#free = Array.from({ length: groups }, (_, slot) => groups - 1 - slot); // all, in no order that matters
@@ -86,10 +71,6 @@ export class KvCache {
     }
     this.promptMask = this.#freshPromptMask();
     this.pastMask = this.#freshPastMask();
-    this.bags = new Float32Array(groups * this.actions * config.hiddenSize);
-    this.listOf = new Int32Array(groups * this.actions);
-    this.mentionKeys = new Float32Array(groups * this.lists * MAX_MENTIONS * config.hiddenSize);
-    this.mentionMask = new Float32Array(groups * this.lists * MAX_MENTIONS).fill(MASKED);
   }
 
   /**
@@ -166,34 +147,6 @@ export class KvCache {
     this.pastMask = this.#freshPastMask();
   }
 
-  /** Room for `count` candidate actions in a group, likewise. */
-  reserveActions(count: number): void {
-    if (count <= this.actions) return;
-    const before = this.actions;
-    this.actions = roundUp(count, ACTION_STEP);
-    const { hiddenSize: d } = this.#config;
-    const { groups, actions } = this;
-    this.bags = regrow(this.bags, groups, before * d, actions * d);
-    const listOf = new Int32Array(groups * actions);
-    for (let g = 0; g < groups; g++) listOf.set(this.listOf.subarray(g * before, (g + 1) * before), g * actions);
-    this.listOf = listOf;
-  }
-
-  /** Room for `count` lists of mentions in a group, likewise. */
-  reserveLists(count: number): void {
-    if (count <= this.lists) return;
-    const before = this.lists;
-    this.lists = roundUp(count, LIST_STEP);
-    const { groups, lists } = this;
-    const keyWidth = MAX_MENTIONS * this.#config.hiddenSize;
-    this.mentionKeys = regrow(this.mentionKeys, groups, before * keyWidth, lists * keyWidth);
-    const mask = new Float32Array(groups * lists * MAX_MENTIONS).fill(MASKED);
-    const width = before * MAX_MENTIONS;
-    for (let g = 0; g < groups; g++)
-      mask.set(this.mentionMask.subarray(g * width, (g + 1) * width), g * lists * MAX_MENTIONS);
-    this.mentionMask = mask;
-  }
-
   /**
    * Stores a prompt's keys and values of one layer.
    * @param k [kvHeads, stride, dh], of which the first `length` tokens of each head count
@@ -240,34 +193,6 @@ export class KvCache {
     }
   }
 
-  /** Stores a candidate's vector, and which list of mentions it has. */
-  writeAction(slot: number, row: number, bag: Float32Array, list: number): void {
-    const at = slot * this.actions + row;
-    this.bags.set(bag, at * this.#config.hiddenSize);
-    this.listOf[at] = list;
-  }
-
-  /** Stores a list of mentions: the pointer keys [·, d] of its positions in the prompt. */
-  writeMentions(slot: number, list: number, mentions: readonly number[], promptKeys: Float32Array): void {
-    const { hiddenSize: d } = this.#config;
-    const at = slot * this.lists + list;
-    // Every mention is masked or set: the list may have been another one.
-    for (let m = 0; m < MAX_MENTIONS; m++) {
-      const position = mentions[m];
-      this.mentionMask[at * MAX_MENTIONS + m] = position === undefined ? MASKED : 0;
-      if (position !== undefined) {
-        this.mentionKeys.set(promptKeys.subarray(position * d, (position + 1) * d), (at * MAX_MENTIONS + m) * d);
-      }
-    }
-  }
-
-  /** Drops a group's candidates: no list has a mention any more, and rows are written anew from 0. */
-  clearActions(slot: number): void {
-    const width = this.lists * MAX_MENTIONS;
-    this.mentionMask.fill(MASKED, slot * width, (slot + 1) * width);
-    this.listOf.fill(0, slot * this.actions, (slot + 1) * this.actions);
-  }
-
   /** Length of a slot's prompt; at least one token stays readable, or the softmax of an idle row would be over nothing. */
   #setPrompt(slot: number, length: number): void {
     this.#promptLength[slot] = length;
@@ -305,25 +230,4 @@ export class KvCache {
   get #pastSize(): number {
     return this.groups * this.#config.kvHeads * this.members * this.past * this.#dh;
   }
-}
-
-function roundUp(n: number, step: number): number {
-  return Math.ceil(n / step) * step;
-}
-
-/**
- * Regrows a pool: `rows` rows of width `from` at width `to`, in place where the pool is long enough. What lies between a row's
- * old end and its new one is left as it is: masks keep it from being read.
- * @returns the pool, or a longer one: with room to spare, for a pool grows step by step
- */
-function regrow(pool: Float32Array, rows: number, from: number, to: number): Float32Array {
-  const size = rows * to;
-  if (size > pool.length) {
-    const next = new Float32Array(from > 0 ? Math.ceil(size * HEADROOM) : size);
-    for (let row = 0; row < rows; row++) next.set(pool.subarray(row * from, (row + 1) * from), row * to);
-    return next;
-  }
-  // Backwards, since rows only move to the right: the last one has to leave before another lands on it.
-  for (let row = rows - 1; row > 0 && from > 0; row--) pool.copyWithin(row * to, row * from, (row + 1) * from);
-  return pool;
 }
