@@ -91,6 +91,12 @@ const WORLDS: Readonly<Record<string, StudiedWorld>> = {
         lists: [test24, test30],
       },
       {
+        name: 'a quarter of an hour, one epoch',
+        file: 'textcraft.yaml',
+        overrides: ['stop={ envSteps: 2000000 }', 'learner.epochs=1'],
+        lists: [test24, test30],
+      },
+      {
         name: "five minutes, the authors' order",
         file: 'quickstart.yaml',
         overrides: ['stop={ envSteps: 360000 }', authors],
@@ -158,9 +164,9 @@ const WORLDS: Readonly<Record<string, StudiedWorld>> = {
         lists: [test20, heldOut20],
       },
       {
-        name: 'one hour, fresh levels',
+        name: 'a quarter of an hour, fresh levels',
         file: 'babyai.yaml',
-        overrides: ['stop={ envSteps: 5000000 }', 'tasks.set=fresh'],
+        overrides: ['stop={ envSteps: 1200000 }', 'tasks.set=fresh'],
         lists: [test20, heldOut20],
       },
     ],
