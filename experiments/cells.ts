@@ -356,8 +356,9 @@ async function trained(config: RunConfig, dir: string, { points, interrupt, say 
     });
     const halt = () => run.halt();
     interrupt.addEventListener('abort', halt, { once: true });
-    if (interrupt.aborted) run.halt();
-    const { why } = await run.train();
+    const training = run.train();
+    if (interrupt.aborted) run.halt(); // the signal came while the run was starting; before `train` nothing would heed it
+    const { why } = await training;
     interrupt.removeEventListener('abort', halt);
     await writing;
     await keep(why !== 'halted', why !== 'halted');

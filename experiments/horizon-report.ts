@@ -56,6 +56,11 @@ export function rateAtTokens({ curve }: CellRow, tokens: number): number | undef
   return a.y + ((tokens - a.x) / (b.x - a.x)) * (b.y - a.y);
 }
 
+/** Mean success over the points of a curve, which lie evenly over the environment steps: how soon it was learnt. */
+export function meanOfCurve({ curve }: CellRow): number {
+  return curve.reduce((sum, { evaluated }) => sum + rateOf(evaluated), 0) / curve.length;
+}
+
 /** Most tokens that every cell has seen. */
 export function sharedTokens(rows: readonly CellRow[]): number {
   return Math.min(...rows.map(({ curve }) => curve.at(-1)?.tokens ?? 0));
@@ -111,6 +116,7 @@ export function worldSection(world: StudiedWorld, rows: readonly CellRow[]): str
       'seeds',
       'sampled: IQM',
       'mean [95 % over seeds]',
+      'mean of curve',
       `at ${millions(tokens)} tokens`,
       'greedy',
       'tokens',
@@ -118,34 +124,36 @@ export function worldSection(world: StudiedWorld, rows: readonly CellRow[]): str
     ],
     ...world.arms.map((arm) => {
       const of = own(arm);
-      if (of.length === 0) return [arm, '0', '–', '–', '–', '–', '–', '–'];
+      if (of.length === 0) return [arm, '0', '–', '–', '–', '–', '–', '–', '–'];
       const sampled = of.map((row) => finalRate(row, 'sampled'));
       return [
         arm,
         String(of.length),
         percent(interquartileMean(sampled)),
         withInterval(overSeeds(sampled)),
+        withInterval(overSeeds(of.map(meanOfCurve))),
         withInterval(overSeeds(of.map((row) => rateAtTokens(row, tokens) ?? Number.NaN))),
         withInterval(overSeeds(of.map((row) => finalRate(row, 'greedy')))),
         millions(of.reduce((sum, { curve }) => sum + curve.at(-1)!.tokens, 0) / of.length),
         `${of.filter((row) => hasCollapsed(row, chance)).length} of ${of.length}`,
       ];
     }),
-    ['random', '', '', random ? percent(chance) : '–', '', '', '', ''],
-    ['scripted planner', '', '', planner ? percent(finalRate(planner, 'planner')) : '–', '', '', '', ''],
+    ['random', '', '', random ? percent(chance) : '–', '', '', '', '', ''],
+    ['scripted planner', '', '', planner ? percent(finalRate(planner, 'planner')) : '–', '', '', '', '', ''],
   ]);
   const pairs = world.pairs.map((pair) => {
     const steps = difference(cells, pair, (row) => finalRate(row, 'sampled'));
     const equal = difference(cells, pair, (row) => rateAtTokens(row, tokens));
+    const curve = difference(cells, pair, meanOfCurve);
     const greedy = difference(cells, pair, (row) => finalRate(row, 'greedy'));
     return [
       `${pair[0]} − ${pair[1]}`,
       String(steps?.n ?? 0),
-      ...[steps, equal, greedy].map((one) => (one ? points(one) : '–')),
+      ...[steps, curve, equal, greedy].map((one) => (one ? points(one) : '–')),
     ];
   });
   const differences = columns([
-    ['paired over seeds, points [95 %]', 'seeds', 'equal steps', 'equal tokens', 'greedy'],
+    ['paired over seeds, points [95 %]', 'seeds', 'equal steps', 'mean of curve', 'equal tokens', 'greedy'],
     ...pairs,
   ]);
   return [

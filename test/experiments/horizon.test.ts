@@ -1,5 +1,5 @@
 /** The horizon study: figures of its page by hand, its file, and that a cell goes on after an interruption. */
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
@@ -89,7 +89,8 @@ describe('figures of the horizon study', () => {
       row('b', seed, [1, 0.4], [2, 0.5 - 0.01 * seed]),
     ]);
     const page = worldSection(world, [...rows, row('random', 0), planner]);
-    expect(page).toMatch(/^a +3 +62\.0 +62\.0 \[59\.5, 64\.5\]/m);
+    expect(page).toMatch(/^a +3 +62\.0 +62\.0 \[59\.5, 64\.5\] +57\.0 \[54\.5, 59\.5\]/m);
+    expect(page).toMatch(/^a − b +3 +\+14\.0 \[\+9\.0, \+19\.0\] +\+13\.0 \[\+9\.3, \+16\.7\]/m);
     expect(page).toMatch(/^random +20\.0$/m);
     expect(page).toMatch(/^scripted planner +100\.0$/m);
     expect(page).toContain('- a is better than b by +14.0 [+9.0, +19.0] points at equal steps (3 seeds).');
@@ -193,6 +194,15 @@ describe('a cell', { timeout: 120_000 }, () => {
     expect(await playCell(anew, { ...options, interrupt: new AbortController().signal })).toMatchObject({
       common: 'y',
     });
+  });
+
+  it('that was interrupted while it started is not trained to its end first', async () => {
+    const long = smallConfig({ stop: { envSteps: 20_000 } });
+    const broken = { ...cell, seed: 3, config: long };
+    expect(await playCell(broken, { folder, points: 2, say, interrupt: AbortSignal.abort() })).toBeUndefined();
+    const [run] = readdirSync(folder).filter((name) => name.startsWith('textcraft-fixed-4-3'));
+    const { finished } = JSON.parse(readFileSync(join(folder, run!, 'progress.json'), 'utf8')) as { finished: boolean };
+    expect(finished).toBe(false);
   });
 
   it('of a player that is not trained is played too', async () => {
