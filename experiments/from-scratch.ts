@@ -2,9 +2,9 @@
  * Question    How far does the local policy come from scratch, by RL on the world's reward alone: in what two idle cores do
  *             in five minutes, and in more?
  * Command     npm run experiment -- textcraft|babyai [--cells N] [--minutes M]      (all that is missing by default)
- * Does        Three seeds of each arm: the quickstart's configuration, the same longer, and both where the distribution of
- *             training tasks differs (the authors' rule book; fresh levels). A uniform random policy and the scripted
- *             planner play the same lists. A finished seed is a line of experiments/results/<world>.jsonl, which is only
+ * Does        Three seeds of each arm: the short configuration, a longer one (TextCraft's with one epoch an update and with
+ *             two), and where the distribution of training tasks differs (the authors' rule book; fresh levels). A uniform
+ *             random policy and the scripted planner play the same lists. A finished seed is a line of experiments/results/<world>.jsonl, which is only
  *             ever appended to; an unfinished one goes on from its checkpoint in runs/<world>-study.
  * Prints      Each row as it comes; and writes experiments/results/<world>.md anew from all rows.
  * Expected    TextCraft in five minutes: all ≥ 85 % sampled and greedy, in a quarter of an hour ≥ 91 % at horizon 30,
