@@ -145,7 +145,8 @@ export function appendRow(path: string, row: CellRow): void {
 export async function playCell(cell: Cell, options: CellOptions): Promise<CellRow | undefined> {
   const config: RunConfig = {
     ...cell.config,
-    checkpoint: { everyUpdates: 1_000_000, keep: options.points + 2 },
+    // All are kept: those of the curve are evaluated at the end, and every interruption adds one.
+    checkpoint: { everyUpdates: 1_000_000, keep: 1_000_000 },
     trace: { ...cell.config.trace, everyGroups: 0 },
     metrics: { tensorboard: false },
   };

@@ -1,13 +1,14 @@
 /** The horizon study: figures of its page by hand, its file, and that a cell goes on after an interruption. */
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import {
   appendRow,
   type Cell,
   type CellRow,
   commonHash,
   type Evaluated,
+  type Mark,
   playBaseline,
   playCell,
   readRows,
@@ -203,6 +204,38 @@ describe('a cell', { timeout: 120_000 }, () => {
     const [run] = readdirSync(folder).filter((name) => name.startsWith('textcraft-fixed-4-3'));
     const { finished } = JSON.parse(readFileSync(join(folder, run!, 'progress.json'), 'utf8')) as { finished: boolean };
     expect(finished).toBe(false);
+  });
+
+  it('keeps the weights of its curve however often it is interrupted', async () => {
+    const often = { ...cell, seed: 4, config: smallConfig({ stop: { envSteps: 8_000 } }) };
+    const dir = () => join(folder, readdirSync(folder).find((name) => name.startsWith('textcraft-fixed-4-4'))!);
+    const updates = () => readFileSync(join(dir(), 'metrics.jsonl'), 'utf8').split('\n').length - 1;
+    const marks = () => (JSON.parse(readFileSync(join(dir(), 'progress.json'), 'utf8')) as { marks: Mark[] }).marks;
+    /** Plays on until `due`, and interrupts. */
+    const until = async (due: () => boolean) => {
+      const stop = new AbortController();
+      const played = playCell(often, { folder, points: 4, say, interrupt: stop.signal });
+      await vi.waitUntil(
+        () => {
+          try {
+            return due();
+          } catch {
+            return false; // the file is not there yet, or half written
+          }
+        },
+        { timeout: 30_000, interval: 5 },
+      );
+      stop.abort();
+      expect(await played).toBeUndefined();
+    };
+    await until(() => marks().length > 0);
+    for (let times = 0; times < 6; times++) {
+      const before = updates();
+      await until(() => updates() > before);
+    }
+    const kept = readdirSync(join(dir(), 'checkpoints'));
+    for (const { update } of marks()) expect(kept).toContain(String(update));
+    expect(kept.length).toBeGreaterThan(marks().length);
   });
 
   it('of a player that is not trained is played too', async () => {
