@@ -7,21 +7,23 @@ type Table = Pick<Env, 'id' | 'tasks'>;
 
 /**
  * Task indices of the named set or of the list, else of the split.
+ * @param key the messages' word for where the tasks were named
  * @throws {UserError} BAD_CONFIG for a set or an index the world does not have
  */
 export function evaluatedTasks(
   env: Table,
-  asked: { readonly split: Split; readonly tasks?: string | readonly number[] },
+  asked: { readonly split: Split; readonly tasks?: string | readonly number[] | undefined },
+  key = 'evaluation.tasks',
 ): readonly number[] {
   const { split, tasks } = asked;
   if (tasks === undefined) return env.tasks.split(split);
-  return typeof tasks === 'string' ? setOf(env, tasks, 'evaluation.tasks') : listed(env, tasks);
+  return typeof tasks === 'string' ? setOf(env, tasks, key) : listed(env, tasks, key);
 }
 
-function listed({ id, tasks }: Table, indices: readonly number[]): readonly number[] {
+function listed({ id, tasks }: Table, indices: readonly number[], key: string): readonly number[] {
   const bad = indices.find((index) => !(index < tasks.count));
   if (bad === undefined) return [...new Set(indices)].sort((a, b) => a - b);
-  throw new UserError('BAD_CONFIG', `evaluation.tasks: ${id} has tasks 0 … ${tasks.count - 1}, got ${bad}`);
+  throw new UserError('BAD_CONFIG', `${key}: ${id} has tasks 0 … ${tasks.count - 1}, got ${bad}`);
 }
 
 /** Tasks that a file may name. */

@@ -7,6 +7,7 @@ import { seedFrom } from '../core/rng.ts';
 import type { Split, Task } from '../core/task.ts';
 import { episodeReturn, turnsUsed } from '../core/trajectory.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
+import { evaluatedTasks } from '../evaluation/tasks.ts';
 import { mendTrace } from '../record/trace.ts';
 import { tracePaths } from '../record/trace-files.ts';
 import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
@@ -17,6 +18,8 @@ export interface RolloutPlan {
   readonly format: 1;
   readonly episodes: number;
   readonly split: Split;
+  /** Named set of the world's tasks, or task indices, to play instead of the split. */
+  readonly tasks?: string | readonly number[] | undefined;
   readonly horizon: number;
   readonly temperature: number;
   readonly seed: number;
@@ -28,6 +31,7 @@ const planSchema = z.object({
   format: z.literal(1),
   episodes: z.int().min(1),
   split: z.enum(['train', 'test']),
+  tasks: z.union([z.string(), z.array(z.int().min(0)).min(1)]).optional(),
   horizon: z.int().min(1),
   temperature: z.number().min(0).max(1e6),
   seed: z.number(),
@@ -50,11 +54,15 @@ export function readPlan(path: string): RolloutPlan {
 }
 
 /**
- * Tasks of a plan's episodes: the split's tasks in order, again and again, each time round under another seed. A round
- * that is not whole is spread evenly over the split, whose tasks often lie from easy to hard.
+ * Tasks of a plan's episodes: those of the split or the set in order, again and again, each time round under another seed. A round
+ * that is not whole is spread evenly over them, as tasks often lie from easy to hard.
+ * @throws {UserError} BAD_CONFIG for a set or an index the world does not have
  */
-export function rolloutTasks(plan: Pick<RolloutPlan, 'episodes' | 'split' | 'seed'>, env: Env): readonly Task[] {
-  const indices = env.tasks.split(plan.split);
+export function rolloutTasks(
+  plan: Pick<RolloutPlan, 'episodes' | 'split' | 'tasks' | 'seed'>,
+  env: Env,
+): readonly Task[] {
+  const indices = evaluatedTasks(env, plan, 'tasks');
   const { length } = indices;
   return Array.from({ length: plan.episodes }, (_, i) => {
     const round = Math.floor(i / length);

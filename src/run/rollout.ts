@@ -33,12 +33,14 @@ export interface RolloutOptions {
    * `{ kind: 'random' }`; with `policyRun` the policy is that run's. Keys left out have their defaults.
    */
   readonly config: Omit<RunConfigInput, 'horizon' | 'stop'>;
-  /** Episodes in all, spread over the tasks of the split, ≥ 1. */
+  /** Episodes in all, spread over the tasks, ≥ 1. */
   readonly episodes: number;
   /** Turns an episode may take, ≥ 1. */
   readonly horizon: number;
   /** Split of the tasks. Default `train`. */
   readonly split?: Split | undefined;
+  /** Named set of the world's tasks, or task indices, to play instead of the split. */
+  readonly tasks?: string | readonly number[] | undefined;
   /** Temperature; 0 is greedy. Default 1. */
   readonly temperature?: number | undefined;
   /** Seed of tasks and sampling, uint32. Default 1. */
@@ -79,7 +81,7 @@ export interface RunningRollout extends RunStreams {
  * @throws {UserError} BAD_CONFIG, UNKNOWN_ENV for options that cannot be; what is found later rejects `done`
  */
 export function rollout(options: RolloutOptions): RunningRollout {
-  const { episodes, horizon, split = 'train', temperature = 1, seed = 1, policyRun } = options;
+  const { episodes, horizon, split = 'train', tasks, temperature = 1, seed = 1, policyRun } = options;
   const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
   const checked = checkRunConfig(raw, 'config', options.onNotice);
   const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
@@ -89,6 +91,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
     format: 1,
     episodes,
     split,
+    tasks,
     horizon,
     temperature,
     seed,

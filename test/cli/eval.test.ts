@@ -3,6 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEnv } from '../../envs/textcraft/index.ts';
+import { evaluatedTasks } from '../../src/evaluation/tasks.ts';
+import { finishedEpisodes } from '../../src/run/rollout-plan.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { longplay } from '../support/longplay-command.ts';
 import { temporaryFolder } from '../support/small-run.ts';
@@ -53,6 +56,24 @@ describe('the tasks that eval plays', { timeout: 180_000 }, () => {
     const few = ['--episodes', '2', '--horizon', '1', '--runs', join(folder, 'rolled')];
     const { status, stderr } = longplay('rollout', '--policy', run, '--seed', '17', ...few);
     expect(status, stderr).toBe(0);
+  });
+
+  it('are named to a rollout in the same way, and its folder keeps them', () => {
+    const indices = (dir: string) =>
+      new Set([...finishedEpisodes(join(dir, 'traces')).keys()].map((key) => Number(key.split('#', 1)[0])));
+    for (const [name, tasks, expected] of [
+      ['of-a-file', ids, [3, 5, 31, 32, 33]],
+      ['of-a-set', 'selection', evaluatedTasks(createEnv(), { split: 'test', tasks: 'selection' })],
+    ] as const) {
+      const episodes = String(expected.length);
+      const args = ['--tasks', tasks, '--episodes', episodes, '--horizon', '1', '--runs', join(folder, 'rolled')];
+      const { status, stderr } = longplay('rollout', '--policy', run, '--name', name, ...args);
+      expect(status, stderr).toBe(0);
+      expect(indices(join(folder, 'rolled', name))).toEqual(new Set(expected));
+    }
+    const { status, stderr } = longplay('rollout', '--resume', join(folder, 'rolled', 'of-a-file'));
+    expect(stderr).toMatch(/5 episodes are finished already, 0 are left/);
+    expect(status).toBe(0);
   });
 
   it.each([

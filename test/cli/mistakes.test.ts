@@ -225,6 +225,18 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
   ['out of range', () => rollout('--episodes', '-1'), /--episodes.*Expected a whole number from 1 to/],
   ['out of range', () => rollout('--temperature', '-1'), /--temperature.*Expected a number of at least 0/],
   ['misspelt', () => rollout('--split', 'trian'), /--split.*did you mean train\?/],
+  ['contradiction', () => rollout('--split', 'test', '--tasks', 'selection'), /--split: --tasks says what to play/],
+  [
+    'contradiction',
+    () => rollout('--set', 'tasks.set=selection'),
+    /tasks\.set is for training; give --tasks or --split/,
+  ],
+  ['contradiction', () => rollout('--set', 'horizon.rounds=9'), /horizon\.rounds is for training; give --horizon/],
+  [
+    'absent',
+    () => rollout('--policy', 'random', '--tasks', 'nowhere'),
+    /tasks: textcraft has no set 'nowhere'; it has/,
+  ],
   ['absent', () => rollout('--policy', '/nowhere'), /\/nowhere is no run/],
   ['wrong type', () => rollout('--base-url', 'ftp://here', '--model', 'm'), /'ftp:\/\/here': expected http or https/],
   ['wrong file', () => ['rollout', '--resume', trained], /is no rollout: it has no rollout\.json/],

@@ -10,7 +10,6 @@ import { MOST_SETTINGS, readBounded } from '../../core/bounded-file.ts';
 import { messageOf, UserError } from '../../core/errors.ts';
 import { chooseEngine } from '../../engine/open.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import { readTaskIds } from '../../evaluation/tasks.ts';
 import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
 import { remoteHostsAt } from '../../run/env-hosts.ts';
@@ -31,6 +30,7 @@ import {
   withEnvHostsFlags,
 } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
+import { tasksIn } from '../task-ids.ts';
 
 interface EvalFlags extends EnvHostsFlags {
   readonly set: readonly string[];
@@ -144,21 +144,6 @@ function asked(configured: RunConfig['evaluation'], flags: EvalFlags): RunConfig
 /** The split or the tasks that were played, as the JSON names them. */
 function playedIn({ split, tasks }: RunConfig['evaluation']): object {
   return tasks === undefined ? { split } : { tasks };
-}
-
-/** A file's ids; else the name of a set, which the world checks. */
-function tasksIn(text: string): string | number[] {
-  if (existsSync(text) && statSync(text).isFile()) return readTaskIds(idsIn(text), text);
-  if (!/[./\\]/.test(text)) return text;
-  throw new UserError('BAD_ARGUMENT', `--tasks: there is no file ${text}`);
-}
-
-function idsIn(path: string): string {
-  try {
-    return readBounded(path, MOST_SETTINGS).toString('utf8');
-  } catch (thrown) {
-    throw new UserError('BAD_ARGUMENT', `--tasks: cannot read ${path}: ${messageOf(thrown)}`);
-  }
 }
 
 /** Sampled, greedy, or what the configuration says. */

@@ -28,6 +28,7 @@ import {
   withEnvHostsFlags,
 } from '../flags.ts';
 import { onFirstSignal } from '../interrupt.ts';
+import { tasksIn } from '../task-ids.ts';
 
 interface RolloutFlags extends EnvHostsFlags {
   readonly env?: string;
@@ -39,6 +40,7 @@ interface RolloutFlags extends EnvHostsFlags {
   readonly horizon: number;
   readonly temperature: number;
   readonly split: 'train' | 'test';
+  readonly tasks?: string;
   readonly seed: number;
   readonly name?: string;
   readonly runs: string;
@@ -56,7 +58,7 @@ export function rollout(program: Command): void {
     .option('--policy <openai|random|run>', "openai: --base-url and --model; else 'random' or a run's folder", 'openai')
     .option('--base-url <url>', 'of the OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1')
     .option('--model <name>', 'as the server calls it; may be left out where it has only one')
-    .option('--episodes <n>', 'episodes in all, spread over the tasks of the split', wholeNumber(1, MOST.repeats), 100)
+    .option('--episodes <n>', 'episodes in all, spread over the tasks', wholeNumber(1, MOST.repeats), 100)
     .option('--concurrency <n>', 'episodes at once', wholeNumber(1, MOST.held), 64)
     .option('--horizon <turns>', 'turns an episode may take', wholeNumber(1, MOST.held), 20)
     .option('--temperature <t>', '0 is greedy', number(0), 1)
@@ -66,6 +68,7 @@ export function rollout(program: Command): void {
       oneOf(['train', 'test']),
       'train',
     )
+    .option('--tasks <set|file>', "instead of a split: a named set of the world's tasks, or a file of task ids")
     .option('--seed <n>', 'of tasks and sampling', wholeNumber(0, MOST.seed), 1)
     .option('--set <key=value>', 'a key of the configuration, e.g. policy.openai.format=code', again, [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
@@ -75,6 +78,8 @@ export function rollout(program: Command): void {
   withEnvHostsFlags(command).action((flags: RolloutFlags, command: Command) =>
     runCommand(async () => {
       if (flags.resume !== undefined) refuseFlags(command, PLANNED, AS_PLANNED);
+      if (flags.tasks !== undefined) refuseFlags(command, ['split'], '--tasks says what to play; give one of them');
+      refuseTrainingKeys(flags.set);
       await rolloutCommand(flags);
     }),
   );
@@ -82,8 +87,8 @@ export function rollout(program: Command): void {
 
 /** Flags that a rollout keeps from its start. */
 const PLANNED = [
-  ...['env', 'policy', 'baseUrl', 'model', 'episodes', 'concurrency', 'horizon', 'temperature', 'split', 'seed'],
-  ...['name', 'runs'],
+  ...['env', 'policy', 'baseUrl', 'model', 'episodes', 'concurrency', 'horizon', 'temperature', 'split', 'tasks'],
+  ...['seed', 'name', 'runs'],
 ];
 const AS_PLANNED =
   'a rollout goes on as it was begun; for another server: --set policy.openai.baseUrl=…, for more episodes: a new rollout';
@@ -173,12 +178,25 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     format: 1,
     episodes: flags.episodes,
     split: flags.split,
+    tasks: flags.tasks === undefined ? undefined : tasksIn(flags.tasks),
     horizon: flags.horizon,
     temperature: flags.temperature,
     seed: flags.seed,
     policyRun: policyRun === undefined ? undefined : resolve(policyRun),
   };
   return startFolder({ dir, config, plan });
+}
+
+/**
+ * Refuses settings that a rollout does not heed and has flags for.
+ * @throws {UserError} BAD_ARGUMENT
+ */
+function refuseTrainingKeys(set: readonly string[]): void {
+  for (const [section, flag] of Object.entries({ tasks: '--tasks or --split', horizon: '--horizon' })) {
+    const typed = set.find((setting) => setting.split(/[.=]/, 1)[0]!.trim() === section);
+    if (typed === undefined) continue;
+    throw new UserError('BAD_ARGUMENT', `rollout: ${typed.split('=', 1)[0]} is for training; give ${flag} instead`);
+  }
 }
 
 function resumed(dir: string, set: readonly string[]): PreparedRollout {
