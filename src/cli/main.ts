@@ -1,5 +1,4 @@
-#!/usr/bin/env node
-/** Command line: the process. Its commands are in program.ts. */
+/** Command line: the process, started by bin/longplay.js. Its commands are in program.ts. */
 import { takeTerminal } from '../console/terminal.ts';
 import { runLongplay } from './program.ts';
 
