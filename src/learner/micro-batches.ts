@@ -9,13 +9,13 @@ import type { Replica } from './replica.ts';
 import type { TrainGroup } from './training-batch.ts';
 
 /**
- * Cuts groups into passes, those with the longest members first: passes of like lengths pad little, and attention costs
- * the square of the padded length. Members of a group may be parted; each part reads the prompt for itself.
+ * Cuts groups into passes, the longest first, prompt and longest member together: passes of like lengths pad little, and
+ * attention costs the square of the padded length. Members of a group may be parted; each part reads the prompt for itself.
  * @param maxTokens of one pass, padding included; a member that is longer gets a pass of its own
  */
 export function microBatches(groups: readonly TrainGroup[], maxTokens: number): TrainGroup[][] {
   const passes: TrainGroup[][] = [];
-  for (const group of groups.toSorted((a, b) => longestMember(b) - longestMember(a))) {
+  for (const group of groups.toSorted((a, b) => longest(b) - longest(a))) {
     let begun = false;
     for (const member of group.members) {
       if (member.decisions.length === 0) continue;
@@ -53,16 +53,21 @@ function withMember(pass: readonly TrainGroup[], alone: TrainGroup, begun: boole
   return [...pass.slice(0, -1), { ...last, members: [...last.members, ...alone.members] }];
 }
 
+/** Tokens of a group's prompt and of its longest member. */
+function longest(group: TrainGroup): number {
+  return group.prompt.tokens.length + longestMember(group);
+}
+
 function longestMember({ members }: TrainGroup): number {
   return largestOf(members.map(({ tokens }) => tokens.length));
 }
 
 /** Tokens of a pass as it is laid out: every prompt as long as the longest, every member too. */
 function paddedTokens(groups: readonly TrainGroup[]): number {
-  const longest = largestOf(groups.map(({ prompt }) => prompt.tokens.length));
+  const prompt = largestOf(groups.map((group) => group.prompt.tokens.length));
   const most = largestOf(groups.map(({ members }) => members.length));
   const member = largestOf(groups.map(longestMember));
-  return groups.length * (longest + most * member);
+  return groups.length * (prompt + most * member);
 }
 
 /**

@@ -84,7 +84,7 @@ const answers = fc.array(fc.array(fc.integer({ min: 40, max: 200 }), { minLength
   maxLength: 3,
 });
 
-it('passes hold every decision once, the longest members first, and no more than they may', () => {
+it('passes hold every decision once, the longest groups first, and no more than they may', () => {
   const codec = codecOf();
   fc.assert(
     fc.property(
@@ -113,11 +113,14 @@ it('passes hold every decision once, the longest members first, and no more than
   );
 });
 
-/** Longest member under each prompt, in the order in which the passes first read the prompts. */
+/** Tokens of each prompt and its longest member, in the order in which the passes first read the prompts. */
 function longestOfPrompts(passes: readonly (readonly TrainGroup[])[], groups: readonly TrainGroup[]): number[] {
   const prompts = [...new Set(passes.flat().map(({ prompt }) => prompt))];
   const longest = new Map(
-    groups.map(({ prompt, members }) => [prompt, Math.max(...members.map((m) => m.tokens.length))]),
+    groups.map(({ prompt, members }) => [
+      prompt,
+      prompt.tokens.length + Math.max(...members.map((m) => m.tokens.length)),
+    ]),
   );
   return prompts.map((prompt) => longest.get(prompt)!);
 }
