@@ -4,8 +4,9 @@
  * Command     npm run experiment -- textcraft|babyai [--cells N] [--minutes M]      (all that is missing by default)
  * Does        Three seeds of each arm: the short configuration, a longer one (TextCraft's with one epoch an update and with
  *             two), and where the distribution of training tasks differs (the authors' rule book; fresh levels). A uniform
- *             random policy and the scripted planner play the same lists. A finished seed is a line of experiments/results/<world>.jsonl, which is only
- *             ever appended to; an unfinished one goes on from its checkpoint in runs/<world>-study.
+ *             random policy and the scripted planner play the same lists. A finished seed is a line of
+ *             experiments/results/<world>.jsonl, which is only ever appended to; an unfinished one goes on from its
+ *             checkpoint in runs/<world>-study.
  * Prints      Each row as it comes; and writes experiments/results/<world>.md anew from all rows.
  * Expected    TextCraft in five minutes: all ≥ 85 % sampled and greedy, in a quarter of an hour ≥ 91 % at horizon 30,
  *             depth 4 ≥ 1 of 3;

@@ -21,7 +21,8 @@ export function evaluatedTasks(
 }
 
 function listed({ id, tasks }: Table, indices: readonly number[], key: string): readonly number[] {
-  const bad = indices.find((index) => !(index < tasks.count));
+  if (indices.length === 0) throw new UserError('BAD_CONFIG', `${key}: expected task indices of ${id}, got none`);
+  const bad = indices.find((index) => !(Number.isInteger(index) && index >= 0 && index < tasks.count));
   if (bad === undefined) return [...new Set(indices)].sort((a, b) => a - b);
   throw new UserError('BAD_CONFIG', `${key}: ${id} has tasks 0 … ${tasks.count - 1}, got ${bad}`);
 }

@@ -54,8 +54,8 @@ export function readPlan(path: string): RolloutPlan {
 }
 
 /**
- * Tasks of a plan's episodes: those of the split or the set in order, again and again, each time round under another seed. A round
- * that is not whole is spread evenly over them, as tasks often lie from easy to hard.
+ * Tasks of a plan's episodes: those of the split, or those named, in order, again and again, each time round under
+ * another seed. A round that is not whole is spread evenly over them, as tasks often lie from easy to hard.
  * @throws {UserError} BAD_CONFIG for a set or an index the world does not have
  */
 export function rolloutTasks(

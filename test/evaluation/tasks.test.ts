@@ -33,6 +33,10 @@ describe('a list of tasks', () => {
   it('is played in order, each once, and holds no task that is not there', () => {
     expect(evaluatedTasks(textcraft(), { split: 'test', tasks: [7, 3, 7] })).toEqual([3, 7]);
     expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: [3, 544] })).toThrow(/has tasks 0 … 543, got 544/);
+    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: [3, -1] })).toThrow(/has tasks 0 … 543, got -1/);
+    expect(() => evaluatedTasks(textcraft(), { split: 'test', tasks: [] })).toThrow(
+      /expected task indices .* got none/,
+    );
   });
 
   it.each([
