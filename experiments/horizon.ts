@@ -8,7 +8,8 @@
  *             checkpoint in runs/horizon.
  * Prints      Each cell as it ends; and writes experiments/results/horizon.md and its plots anew from all rows.
  * Expected    No claim: the result is stated as it is.
- * Wall-clock  Six to eight minutes a cell on two idle cores; cells are counted in steps, so they may run beside other work.
+ * Wall-clock  On two idle cores four to six minutes a TextCraft cell, seven to fourteen a BabyAI cell; cells are counted in
+ *             steps, so they may run beside other work.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
