@@ -3,7 +3,7 @@ import type { TaskTable } from '../src/core/task.ts';
 import { overSeedsAndTasks } from '../src/evaluation/over-seeds.ts';
 import { columns } from '../src/evaluation/table.ts';
 import type { CellRow, Evaluated } from './cells.ts';
-import { rateOf } from './horizon-report.ts';
+import { type Rates, rateOf, ratesOf, share } from './horizon-report.ts';
 
 /** A list of tasks and what stands beside it. */
 export interface List {
@@ -19,20 +19,13 @@ export interface List {
   readonly weights?: Readonly<Record<string, number>>;
 }
 
-/** Success of one evaluation by task. */
-interface Rates {
-  readonly tasks: readonly number[];
-  /** [T] in [0, 1]; null where not played. */
-  readonly rates: readonly (number | null)[];
-}
-
 const percent = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '–');
 
 /** Section of the page for one list. */
 export function listSection(list: List, rows: readonly CellRow[], table: TaskTable): string {
-  const played = rows.filter((row) => ratesOf(row, list, ['sampled', 'planner']) !== undefined);
+  const played = rows.filter((row) => ratesOn(row, list, ['sampled', 'planner']) !== undefined);
   if (played.length === 0) return `## ${list.title}\n\nNobody has played it yet.`;
-  const tasks = ratesOf(played[0]!, list, ['sampled', 'planner'])!.tasks;
+  const tasks = ratesOn(played[0]!, list, ['sampled', 'planner'])!.tasks;
   const labels = table.labels.filter((label) => tasks.some((index) => table.label(index) === label));
   const isSeen = (index: number) => table.seen?.(index) ?? false;
   const withUnseen = tasks.some(isSeen) && !tasks.every(isSeen);
@@ -50,12 +43,12 @@ export function listSection(list: List, rows: readonly CellRow[], table: TaskTab
     ...(withUnseen ? [percent(share(rates, (index) => !isSeen(index)))] : []),
   ];
   const line = (row: CellRow, name: string) => {
-    const greedy = ratesOf(row, list, ['greedy']);
+    const greedy = ratesOn(row, list, ['greedy']);
     const steps = row.curve.at(-1)?.envSteps;
     return [
       name,
       steps === undefined ? '' : `${Math.round(steps / 1000)}k`,
-      ...cells(ratesOf(row, list, ['sampled', 'planner'])!),
+      ...cells(ratesOn(row, list, ['sampled', 'planner'])!),
       greedy ? percent(mean(greedy, list, table)) : '',
     ];
   };
@@ -87,7 +80,7 @@ function curveLine({ arm, seed, curve }: CellRow, { set, horizon }: List): strin
 /** Mean of an arm's seeds with its interval over seeds and tasks. */
 function summary(arm: string, own: readonly CellRow[], list: List, table: TaskTable, width: number): string[] {
   const of = (kind: Evaluated['kind']) => {
-    const found = own.flatMap((row) => ratesOf(row, list, [kind]) ?? []);
+    const found = own.flatMap((row) => ratesOn(row, list, [kind]) ?? []);
     const value = found.reduce((sum, rates) => sum + mean(rates, list, table), 0) / found.length;
     if (list.weights || found.length < 2) return percent(value);
     const { low, high } = overSeedsAndTasks(found.map(({ rates }) => rates.map((rate) => rate ?? 0)));
@@ -96,16 +89,10 @@ function summary(arm: string, own: readonly CellRow[], list: List, table: TaskTa
   return [`${arm}, mean`, '', of('sampled'), ...Array(width - 4).fill(''), of('greedy')];
 }
 
-function ratesOf(row: CellRow, { set, horizon }: List, kinds: readonly Evaluated['kind'][]): Rates | undefined {
+/** Rates of a row on a list, by the first evaluation of one of the kinds; undefined where it has none. */
+function ratesOn(row: CellRow, { set, horizon }: List, kinds: readonly Evaluated['kind'][]): Rates | undefined {
   const found = row.final.find((one) => one.set === set && one.horizon === horizon && kinds.includes(one.kind));
-  if (!found) return undefined;
-  return { tasks: row.tasks[set]!, rates: found.wins.map((won) => (won === null ? null : won / found.episodes)) };
-}
-
-/** Mean over the tasks that `keep` keeps; NaN over none. */
-function share({ tasks, rates }: Rates, keep: (index: number) => boolean): number {
-  const kept = rates.filter((rate, i): rate is number => rate !== null && keep(tasks[i]!));
-  return kept.reduce((sum, rate) => sum + rate, 0) / kept.length;
+  return found && ratesOf(row, found);
 }
 
 /** Mean over all tasks, weighted by label where the list has weights. */

@@ -1,5 +1,6 @@
 /** Page of the horizon study, from its rows. Pure. */
 import { Rng } from '../src/core/rng.ts';
+import type { TaskTable } from '../src/core/task.ts';
 import { bootstrap, type Estimated, interquartileMean } from '../src/evaluation/intervals.ts';
 import { overSeeds, pairedDifference } from '../src/evaluation/over-seeds.ts';
 import { columns } from '../src/evaluation/table.ts';
@@ -29,6 +30,24 @@ export const WORTH = 0.1;
 export function rateOf({ episodes, wins }: Pick<Evaluated, 'episodes' | 'wins'>): number {
   const played = wins.filter((won) => won !== null);
   return played.reduce((sum, won) => sum + won, 0) / (played.length * episodes);
+}
+
+/** Success of one evaluation by task. */
+export interface Rates {
+  readonly tasks: readonly number[];
+  /** [T] in [0, 1]; null where not played. */
+  readonly rates: readonly (number | null)[];
+}
+
+/** Rates of a row's evaluation, task by task. */
+export function ratesOf({ tasks }: CellRow, { set, wins, episodes }: Evaluated): Rates {
+  return { tasks: tasks[set]!, rates: wins.map((won) => (won === null ? null : won / episodes)) };
+}
+
+/** Mean over the tasks that `keep` keeps; NaN over none. */
+export function share({ tasks, rates }: Rates, keep: (index: number) => boolean): number {
+  const kept = rates.filter((rate, i): rate is number => rate !== null && keep(tasks[i]!));
+  return kept.reduce((sum, rate) => sum + rate, 0) / kept.length;
 }
 
 /** Rate of the first evaluation of a kind. */
@@ -101,8 +120,16 @@ function withInterval({ value, low, high, n }: Estimated): string {
   return n < 2 ? percent(value) : `${percent(value)} [${percent(Math.max(0, low))}, ${percent(Math.min(1, high))}]`;
 }
 
-/** One world's part of the page, without its plots. @param rows of that world; players that are not trained among them */
-export function worldSection(world: StudiedWorld, rows: readonly CellRow[]): string {
+/**
+ * One world's part of the page, without its plots.
+ * @param rows of that world; players that are not trained among them
+ * @param tasks the world's, for their labels
+ */
+export function worldSection(
+  world: StudiedWorld,
+  rows: readonly CellRow[],
+  tasks: Pick<TaskTable, 'label' | 'labels'>,
+): string {
   const cells = rows.filter(({ curve }) => curve.length > 0);
   const own = (arm: string) => cells.filter((row) => row.arm === arm);
   const random = rows.find(({ arm }) => arm === 'random');
@@ -163,12 +190,42 @@ export function worldSection(world: StudiedWorld, rows: readonly CellRow[]): str
     ...table,
     '',
     ...differences,
+    '',
+    ...byLabel(world, rows, tasks),
     '```',
     '',
     verdict(world, cells),
     '',
     world.paper,
   ].join('\n');
+}
+
+/** Success of each arm in each kind of task, mean over its seeds, with the number of tasks. */
+function byLabel(
+  { arms }: StudiedWorld,
+  rows: readonly CellRow[],
+  tasks: Pick<TaskTable, 'label' | 'labels'>,
+): string[] {
+  const played = rows.map((row) => {
+    const evaluated = row.final.find(({ kind }) => kind !== 'greedy')!;
+    return { arm: row.arm, rates: ratesOf(row, evaluated) };
+  });
+  const labels = tasks.labels.flatMap((label) => {
+    const count = played[0]!.rates.tasks.filter((index) => tasks.label(index) === label).length;
+    return count > 0 ? [{ label, count }] : [];
+  });
+  const line = (arm: string, name = arm) => {
+    const own = played.filter((one) => one.arm === arm);
+    const over = (label: string) =>
+      own.reduce((sum, { rates }) => sum + share(rates, (index) => tasks.label(index) === label), 0) / own.length;
+    return [name, ...labels.map(({ label }) => percent(over(label)))];
+  };
+  return columns([
+    ['sampled success by kind of task, % (tasks)', ...labels.map(({ label, count }) => `${label} (${count})`)],
+    ...arms.map((arm) => line(arm)),
+    line('random'),
+    line('planner', 'scripted planner'),
+  ]);
 }
 
 /** The findings in words: which differences are told apart from none. */

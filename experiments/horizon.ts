@@ -14,9 +14,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { view as babyai } from '../envs/babyai/index.ts';
-import { view as textcraft } from '../envs/textcraft/index.ts';
+import { view as babyai, createEnv as createBabyAI } from '../envs/babyai/index.ts';
+import { createEnv as createTextCraft, view as textcraft } from '../envs/textcraft/index.ts';
 import { loadRunConfig } from '../src/config/load.ts';
+import type { Env } from '../src/core/env.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
 import { type Cell, type CellRow, cellName, commonHash, playCells, readRows, rowKey } from './cells.ts';
 import { COLLAPSE, curves, finalRate, type StudiedWorld, WORTH, worldSection } from './horizon-report.ts';
@@ -37,6 +38,7 @@ const PAIRS = [
 
 /** A world with what differs between its arms. */
 interface World extends StudiedWorld {
+  readonly createEnv: () => Env;
   /** Id of its view. */
   readonly view: string;
   /** Configuration that all its cells share. */
@@ -49,6 +51,7 @@ interface World extends StudiedWorld {
 const WORLDS: readonly World[] = [
   {
     id: 'textcraft',
+    createEnv: createTextCraft,
     view: textcraft.id,
     title: "TextCraft, the paper's 100 test ids under sorted order, horizon 24",
     file: 'horizon-textcraft.yaml',
@@ -69,6 +72,7 @@ const WORLDS: readonly World[] = [
   },
   {
     id: 'babyai',
+    createEnv: createBabyAI,
     view: babyai.id,
     title: "BabyAI, the paper's 90 test levels and 360 held-out ones, horizon 20",
     file: 'horizon-babyai.yaml',
@@ -147,14 +151,15 @@ function configured(
 function report(): void {
   const all = readRows(rowsPath());
   const missing = missingCells(all);
-  const sections = WORLDS.flatMap((world) => {
+  const sections: string[] = [];
+  for (const world of WORLDS) {
     const { common, view } = configured(world, SCALING, 0);
     const own = all.filter((row) => row.world === world.id && row.common === common && row.view === view);
     const plots = own.some(({ curve }) => curve.length > 0)
       ? (['envSteps', 'tokens'] as const).map((by) => plot(world, own, by))
       : [];
-    return [worldSection(world, own), ...plots];
-  });
+    sections.push(worldSection(world, own, world.createEnv().tasks), ...plots);
+  }
   const trained = ARMS.length * WORLDS.length * SEEDS;
   const left = missing.filter(({ player }) => !player).length;
   writeFileSync(

@@ -83,20 +83,24 @@ describe('figures of the horizon study', () => {
     } as const;
     const planner = {
       ...row('planner', 0),
-      final: [{ ...asked, kind: 'planner', episodes: 1, wins: [1, 1] }] as const,
+      final: [{ ...asked, kind: 'planner', episodes: 1, wins: [1, 0] }] as const,
     };
+    const table = { labels: ['near', 'none', 'far'], label: (index: number) => (index === 1 ? 'near' : 'far') };
     const rows = [1, 2, 3].flatMap((seed) => [
       row('a', seed, [1, 0.5 + 0.01 * seed], [2, 0.6 + 0.01 * seed]),
       row('b', seed, [1, 0.4], [2, 0.5 - 0.01 * seed]),
     ]);
-    const page = worldSection(world, [...rows, row('random', 0), planner]);
+    const page = worldSection(world, [...rows, row('random', 0), planner], table);
     expect(page).toMatch(/^a +3 +62\.0 +62\.0 \[59\.5, 64\.5\] +57\.0 \[54\.5, 59\.5\]/m);
     expect(page).toMatch(/^a − b +3 +\+14\.0 \[\+9\.0, \+19\.0\] +\+13\.0 \[\+9\.3, \+16\.7\]/m);
     expect(page).toMatch(/^random +20\.0$/m);
-    expect(page).toMatch(/^scripted planner +100\.0$/m);
+    expect(page).toMatch(/^scripted planner +50\.0$/m);
+    expect(page).toMatch(/^sampled success .* near \(1\) +far \(1\)$/m);
+    expect(page).toMatch(/^a +62\.0 +62\.0$/m);
+    expect(page).toMatch(/^scripted planner +100\.0 +0\.0$/m);
     expect(page).toContain('- a is better than b by +14.0 [+9.0, +19.0] points at equal steps (3 seeds).');
     expect(page).toContain('The paper: 91.');
-    expect(worldSection(world, [])).toContain('No cell is finished yet.');
+    expect(worldSection(world, [], table)).toContain('No cell is finished yet.');
     expect(curves(world, rows, 'envSteps').map(({ name, points }) => [name, points.map(({ x }) => x)])).toEqual([
       ['a', [100, 200]],
       ['b', [100, 200]],
