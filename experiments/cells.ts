@@ -260,11 +260,17 @@ export interface Session {
   readonly onRow: (row: CellRow) => void;
 }
 
-/** Plays missing cells one after the other and appends their rows, until all are there, the budget is spent or a signal comes. */
+/**
+ * Plays missing cells one after the other and appends their rows, until all are there, the budget is spent or a signal
+ * comes. Where none is missing it says so, and how to repeat one.
+ */
 export async function playCells(session: Session): Promise<void> {
   const { missing, path, folder, points, cells = Number.POSITIVE_INFINITY, minutes, onRow } = session;
   mkdirSync(folder, { recursive: true });
   const say = (line: string) => void process.stderr.write(`${line}\n`);
+  if (missing.length === 0 && cells > 0) {
+    say(`all cells have their row in ${path}: none is left to play; delete a cell's row there to play it again`);
+  }
   const interrupt = onInterrupt(say);
   const budget = new AbortController();
   const timer = minutes === undefined ? undefined : setTimeout(() => budget.abort(), minutes * 60_000);

@@ -11,6 +11,7 @@ import {
   type Mark,
   playBaseline,
   playCell,
+  playCells,
   readRows,
   within,
 } from '../../experiments/cells.ts';
@@ -151,6 +152,20 @@ describe('the file of rows', () => {
     expect(missingCells([done])).toHaveLength(83);
     expect(missingCells([{ ...done, common: 'another' }])).toHaveLength(84);
     expect(missingCells([{ ...done, view: 'another' }])).toHaveLength(84);
+  });
+});
+
+describe('a study', () => {
+  it('none of whose cells is missing says so and how to repeat one; with 0 cells it only writes its page', async () => {
+    const error = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const session = { missing: [], path: 'rows.jsonl', folder, points: 1, onRow: () => expect.unreachable() };
+    await playCells({ ...session, cells: 0 });
+    expect(error).not.toHaveBeenCalled();
+    await playCells(session);
+    expect(error.mock.calls.flat()).toEqual([
+      expect.stringMatching(/rows\.jsonl: none is left .* to play it again\n$/),
+    ]);
+    error.mockRestore();
   });
 });
 
