@@ -172,6 +172,12 @@ const WORLDS: Readonly<Record<string, StudiedWorld>> = {
         overrides: ['stop={ envSteps: 1200000 }', 'tasks.set=fresh'],
         lists: [test20, heldOut20, heldOut40],
       },
+      {
+        name: 'an hour, fresh levels',
+        file: 'babyai.yaml',
+        overrides: ['stop={ envSteps: 4500000 }', 'tasks.set=fresh'],
+        lists: [test20, heldOut20, heldOut40],
+      },
     ],
     lists: [
       {
