@@ -10,11 +10,11 @@ import { pinnedEnv } from '../src/run/find-world.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
-import { CLUSTER_PATHS, hostedEnv, isServed, PATHS, type Policy } from './actor-inits.ts';
 import { spawnTickets, spawnWeights } from './cluster/spawn.ts';
 import { verifierOf } from './cluster/verifier.ts';
-import type { JournaledPolicy } from './journaled-run.ts';
-import type { RunOptions } from './run.ts';
+import { hostedEnv } from './env/init.ts';
+import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
+import type { JournaledPolicy } from './scheduler/open-journal.ts';
 
 /** Identity of a run, for its workers. A user's own world is known by its bytes: where they lie differs by machine. */
 export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, config: RunConfig): ClusterIdentity {

@@ -9,6 +9,7 @@
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
+import { checkChaos } from '../src/chaos/spec.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
@@ -26,39 +27,35 @@ import { OrderPlayer } from '../src/runtime/message-order.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
-import {
-  checkChaos,
-  inferenceInit,
-  learnerInit,
-  PATHS,
-  type Policy,
-  poolOptions,
-  recorderInit,
-  remoteHosts,
-  remoteInit,
-  rolloutInit,
-  runCapacities,
-  schedulerInit,
-} from './actor-inits.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import type { HostServer, HostServerOptions } from './env/host-server.ts';
+import { poolOptions, remoteHosts } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
+import { createRun, type Run } from './handle.ts';
+import { inferenceInit } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
-import { openJournal } from './journaled-run.ts';
+import { learnerInit } from './learner/init.ts';
 import { spawnLearner } from './learner/spawn.ts';
+import { runCapacities } from './mailbox-capacities.ts';
+import { PATHS, type Policy, type RunOptions } from './options.ts';
+import { recorderInit } from './recorder/init.ts';
 import { spawnRecorder } from './recorder/spawn.ts';
+import { remoteInit } from './remote-inference/init.ts';
 import { spawnRemoteInference } from './remote-inference/spawn.ts';
 import type { ReplayedUpdate, ReplayOptions } from './replay-learner.ts';
+import { rolloutInit } from './rollout/init.ts';
 import { spawnRollout } from './rollout/spawn.ts';
-import { type Run, type RunOptions, startedRun } from './run.ts';
+import { schedulerInit } from './scheduler/init.ts';
+import { openJournal } from './scheduler/open-journal.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import { spawnScheduler } from './scheduler/spawn.ts';
 import type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
+export type { Run } from './handle.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
-export type { ClusterOptions, Run, RunOptions } from './run.ts';
+export type { ClusterOptions, RunOptions } from './options.ts';
 export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
@@ -135,7 +132,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, policy), most.inference);
     if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
-    return startedRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
+    return createRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();
     await system.stop();

@@ -19,27 +19,19 @@ import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
-import {
-  CLUSTER_PATHS,
-  capacities,
-  inferenceInit,
-  isServed,
-  PATHS,
-  type Policy,
-  poolOptions,
-  remoteHosts,
-  rolloutInit,
-  toldInference,
-} from './actor-inits.ts';
 import { spawnWorker } from './cluster/spawn.ts';
 import { type FirstWeights, servedBy } from './cluster/worker-actor.ts';
 import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
+import { poolOptions, remoteHosts } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
+import { inferenceInit, toldInference } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
+import { capacities } from './mailbox-capacities.ts';
+import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
+import { rolloutInit } from './rollout/init.ts';
 import { spawnRollout } from './rollout/spawn.ts';
-import type { RunOptions } from './run.ts';
 
 /** Options of a worker. */
 export interface WorkerOptions {

@@ -20,6 +20,8 @@ function allowed(from: string, to: string): boolean {
   if (/^actors\/[^/]+$/.test(from)) return top === 'src' || top === 'actors';
   if (from.startsWith('actors/')) {
     const own = from.split('/').slice(0, 2).join('/');
+    // What an actor starts with is picked from the options of a run, in its own folder.
+    if (/\/(init|open-journal)\.ts$/.test(from) && to === 'actors/options.ts') return true;
     return top === 'src' || to.startsWith(`${own}/`) || (top === 'actors' && to.endsWith('/protocol.ts'));
   }
   return false;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { rolloutInit } from '../../actors/actor-inits.ts';
+import { rolloutInit } from '../../actors/rollout/init.ts';
 import { type Run, startRun } from '../../actors/tree.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { failedTotal, unaccounted } from '../../src/core/failure.ts';
