@@ -9,7 +9,7 @@ import { LongplayError, messageOf } from '../core/errors.ts';
 import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, turnsUsed, versionRuns } from '../core/trajectory.ts';
-import { ticketSchema } from '../record/run-state-schema.ts';
+import { ticketSchema } from '../record/ticket-schema.ts';
 import { plainTrajectory, revivedTrajectory } from '../record/trace.ts';
 import { firstIssue, trajectorySchema } from '../record/trajectory-schema.ts';
 
