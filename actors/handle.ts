@@ -4,7 +4,7 @@ import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ClusterFacts } from '../src/cluster/watch.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
-import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricsRow } from '../src/record/metric-table.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';

@@ -11,7 +11,7 @@ import type { Trajectory } from '../src/core/trajectory.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
-import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricsRow } from '../src/record/metric-table.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
 import type { RemoteHostsAt } from '../src/run/env-hosts.ts';

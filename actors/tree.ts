@@ -20,7 +20,7 @@ import { fitCache } from '../src/policy/cache-room.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
-import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricsRow } from '../src/record/metric-table.ts';
 import { connect } from '../src/remote/policy/connect.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { OrderPlayer } from '../src/runtime/message-order.ts';

@@ -11,7 +11,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { makeFolder } from '../../src/record/atomic-file.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
 import type { RunStatus } from '../../src/record/run-status.ts';
 import type { MetricSink } from '../../src/record/sinks/sink.ts';

@@ -19,7 +19,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
 import { loadWorld } from '../../src/world/open-world.ts';

@@ -10,7 +10,7 @@ import { isUserMistake } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
 import { chooseEngine } from '../engine/open.ts';
 import type { EvaluationSummary } from '../evaluation/summary.ts';
-import type { MetricsRow } from '../record/metrics.ts';
+import type { MetricsRow } from '../record/metric-table.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';

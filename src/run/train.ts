@@ -21,7 +21,7 @@ import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import type { MetricsRow } from '../record/metrics.ts';
+import type { MetricsRow } from '../record/metric-table.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';

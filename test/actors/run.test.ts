@@ -8,7 +8,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import { failedTotal, unaccounted } from '../../src/core/failure.ts';
 import { oldestVersion } from '../../src/core/trajectory.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { readTrace, type TraceLine } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';

@@ -17,7 +17,7 @@ import { type ConsoleState, reduce, startState } from '../../src/console/state.t
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import { cut, lineWidth, render, span, widthOf } from '../../src/console/text.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { type Mood, scene, sceneConfig } from '../support/console-scene.ts';
 

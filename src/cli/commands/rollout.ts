@@ -8,7 +8,7 @@ import { openConsole } from '../../console/console.ts';
 import { err, out } from '../../console/terminal.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import type { MetricsRow } from '../../record/metrics.ts';
+import type { MetricsRow } from '../../record/metric-table.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
 import { envLabel, isModulePath, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';

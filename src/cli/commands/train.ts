@@ -10,7 +10,7 @@ import { openConsole } from '../../console/console.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import type { MetricsRow } from '../../record/metrics.ts';
+import type { MetricsRow } from '../../record/metric-table.ts';
 import type { RunStatus } from '../../record/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
 import type { EnvHosts } from '../../run/env-hosts.ts';
