@@ -4,7 +4,6 @@ import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
 import type { ClusterFacts, ClusterWatch } from '../src/cluster/watch.ts';
-import type { ServedAt } from '../src/cluster/weights-http.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
@@ -34,8 +33,6 @@ export interface ClusterOptions {
   readonly localGroups: number;
   /** Share of workers' results that are played again here, in [0, 1]. */
   readonly verify: number;
-  /** Bytes of weights above which they go over HTTP, and where they are served then. */
-  readonly http: { readonly above: number; readonly at: ServedAt };
   /** Watch over the cluster, for console and metrics. */
   readonly watch: ClusterWatch;
 }

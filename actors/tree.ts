@@ -90,7 +90,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
   for (const notice of set?.notices ?? []) options.onNotice?.(notice);
   // Loaded for those who use it.
   const cluster = options.cluster && (await import('./cluster-run.ts'));
-  cluster?.checkClusterRun(options, env);
+  cluster?.checkClusterRun(options, env, set?.model);
   const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
   const policy = journaled?.policy ?? set;
   sayDefaultView(options, env, policy, module.view);

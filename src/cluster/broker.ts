@@ -131,6 +131,9 @@ export function nothingPrepared(thrown: unknown): undefined {
 /** Milliseconds after which a ticket that nobody works on goes to others. */
 export const LEASE_MS = 10_000;
 
+/** Bytes of one version of the weights that a broker carries: parts of 512 KiB, which it keeps for five versions. */
+export const MAX_WEIGHTS_BYTES = 200 * 2 ** 20;
+
 /** Longest name of a run at a broker. */
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 

@@ -16,8 +16,6 @@ export interface WorkerReport {
   readonly tokensPerSecond: number;
   /** Version of its weights. */
   readonly version: number;
-  /** Address at which it hands weights on, where it does. */
-  readonly relay?: string | undefined;
   /** Reason why its results have found no place at the broker for a while. */
   readonly stuck?: AwayReason | undefined;
 }
@@ -32,7 +30,6 @@ const reportSchema = z.looseObject({
   groupsPerSecond: count,
   tokensPerSecond: count,
   version: count,
-  relay: z.string().max(200).optional(),
   stuck: z.enum(AWAY_REASONS).optional(),
 });
 

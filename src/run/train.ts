@@ -12,7 +12,6 @@ import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { ClusterWatch } from '../cluster/watch.ts';
-import { MOST_BROKER_BYTES, ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -89,11 +88,6 @@ export interface TrainCluster {
   readonly localGroups?: number | undefined;
   /** Share of workers' results that are played again here, in [0, 1]: else they are trusted with rewards. Default 0. */
   readonly verify?: number | undefined;
-  /**
-   * Address of this machine as workers reach it, `host` or `host:port`: weights go there over HTTP, whatever their size. By default
-   * those above 200 MB do, at this machine's name.
-   */
-  readonly weightsHttp?: string | undefined;
 }
 
 /** Outcome of a training run: why it ended, and its evaluations; also in the folder's `results.json`. */
@@ -323,17 +317,13 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
 
 /** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */
 async function joinCluster(
-  { url, credentials, localGroups = 0, verify = 0, weightsHttp }: TrainCluster,
+  { url, credentials, localGroups = 0, verify = 0 }: TrainCluster,
   dir: string,
 ): Promise<ClusterOptions> {
-  const { connectNats, isLoopback } = await import('../cluster/nats.ts');
+  const { connectNats } = await import('../cluster/nats.ts');
   const run = basename(resolve(dir));
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
-  const http =
-    weightsHttp === undefined
-      ? { above: MOST_BROKER_BYTES, at: ownAddress(isLoopback(new URL(url))) }
-      : { above: 0, at: parseServedAt(weightsHttp) };
-  return { broker, run, localGroups, verify, http, watch: new ClusterWatch() };
+  return { broker, run, localGroups, verify, watch: new ClusterWatch() };
 }
 
 /** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */

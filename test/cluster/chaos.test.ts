@@ -28,7 +28,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
   /** Strikes of each kind, one every `everyMs` in the mean. */
   const campaign = async (strikes: Partial<Record<Strike, number>>, everyMs: number, of: Partial<ChaosLearner>) => {
     const { maxLag = 2 } = of;
-    await arena.open({ httpAbove: 0, ...of, updates: 1_000_000 }, [
+    await arena.open({ ...of, updates: 1_000_000 }, [
       { groupMs: 30, clockMs: DAY_MS, echo: 5 },
       { groupMs: 50, clockMs: -DAY_MS },
     ]);

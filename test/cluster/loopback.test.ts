@@ -191,16 +191,7 @@ describe.skipIf(noServer)('a learner and workers', () => {
           return command;
         };
         const machine = await host();
-        const cluster = [
-          '--cluster',
-          server.url,
-          '--local-rollouts',
-          '1',
-          '--weights-http',
-          '127.0.0.1',
-          '--verify',
-          '0.5',
-        ];
+        const cluster = ['--cluster', server.url, '--local-rollouts', '1', '--verify', '0.5'];
         const first = begin('train', join(folder, 'both.yaml'), '--runs', join(folder, 'runs'), ...cluster);
         await until('checkpoint 0', [first], () => existsSync(join(run, 'journal')));
         await sleep(1000);

@@ -30,7 +30,6 @@ it('a learner that was replaced ends with one error and leaves the announcement 
       config: smallConfig(),
       first: weights(first),
       digests: new Map(Array.from({ length: 9 }, (_, version) => [version, digest(version)])),
-      http: { above: 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
       sync: () => {},
       onNotice: () => {},
       isServed: false,

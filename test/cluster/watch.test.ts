@@ -45,7 +45,7 @@ describe('rows of workers', () => {
       JSON.stringify({ ...report(), stuck: 'a word of its own' }),
       JSON.stringify(report()).replace('"slots":8', '"slots":1e999'),
     ];
-    for (const text of [...odd, JSON.stringify({ ...report(), relay: 'x'.repeat(5000) })]) {
+    for (const text of [...odd, JSON.stringify({ ...report(), note: 'x'.repeat(5000) })]) {
       expect(decodeReport(Buffer.from(text)), text.slice(0, 40)).toBeUndefined();
       rows.heard('a', Buffer.from(text), 0);
     }

@@ -27,8 +27,6 @@ export interface ChaosLearner {
   readonly maxLag: number;
   readonly creds?: string;
   readonly maxResultBytes?: number;
-  /** Bytes of weights above which they go over HTTP. */
-  readonly httpAbove?: number;
   /** Probability that it kills itself at each place between two effects. */
   readonly suicide?: number;
 }
@@ -123,7 +121,6 @@ await spawnWeights(system, {
   config: smallConfig(),
   first,
   digests: own,
-  http: { above: options.httpAbove ?? 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
   sync: () => journal.sync(),
   isServed: false,
   onNotice: (text) => process.stderr.write(`${text}\n`),

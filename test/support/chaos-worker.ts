@@ -28,7 +28,6 @@ const { readCredentials } = await import('../../src/cluster/credentials.ts');
 const { decodeAnnouncement } = await import('../../src/cluster/identity.ts');
 const { connectNats } = await import('../../src/cluster/nats.ts');
 const { decodeWeights } = await import('../../src/learner/weights-file.ts');
-const { WeightsRelay } = await import('../../src/cluster/weights-relay.ts');
 const { createSystem } = await import('../../src/runtime/create-system.ts');
 const { NO_TIME } = await import('../../src/record/slot-time.ts');
 const { CHAOS_LEASE_MS, chaosIdentity } = await import('./chaos-identity.ts');
@@ -40,7 +39,6 @@ type ParamSet = import('../../src/model/parameters.ts').ParamSet;
 
 const credentials = options.creds === undefined ? undefined : readCredentials(options.creds);
 const plain = await connected();
-const relay = new WeightsRelay(plain, name, { host: '127.0.0.1', port: 0 }, 1);
 const broker: Broker = echo === 0 ? plain : echoing(plain);
 
 async function connected(): Promise<Broker> {
@@ -84,7 +82,7 @@ while (!first) {
     const found = await broker.announced();
     const announcement = found && decodeAnnouncement(found.bytes);
     if (announcement?.ended) process.exit(0);
-    const bytes = announcement && (await relay.fetch(announcement));
+    const bytes = announcement && (await broker.weights(announcement.digest, announcement.bytes));
     if (announcement && bytes) {
       first = { announcement, params: decodeWeights(bytes, announcement.version, 'weights') };
     } else await sleep(100);
@@ -135,7 +133,7 @@ system.inspect$.subscribe((event) => {
 await spawnWorker(
   system,
   {
-    ...{ broker, run, name, relay, identity: chaosIdentity, slots, leaseMs: CHAOS_LEASE_MS, first },
+    ...{ broker, run, name, identity: chaosIdentity, slots, leaseMs: CHAOS_LEASE_MS, first },
     onNotice: (text) => process.stderr.write(`${text}\n`),
     onEnd: () => process.exit(0),
     paths: { rollout: '/rollout', inference: '/inference' },

@@ -24,11 +24,10 @@ export async function withSmallCluster<T>(
   use: (cluster: SmallCluster) => Promise<T>,
 ): Promise<T> {
   const exchange = new MemoryServer(systemClock, Rng.fromSeed(1), LEASE_MS);
-  const http = { above: 2 ** 30, at: { host: '127.0.0.1', port: 0 } };
   mkdirSync(dir, { recursive: true });
   const run = await startRun({
     ...{ config, dir, mode: 'async', envModule, learn: true, journal: join(dir, 'journal') },
-    cluster: { broker: exchange.connect(), run: 'run', localGroups: 0, verify: 0, http, watch: new ClusterWatch() },
+    cluster: { broker: exchange.connect(), run: 'run', localGroups: 0, verify: 0, watch: new ClusterWatch() },
     ...more,
   });
   const workers: RunningWorker[] = [];
@@ -37,7 +36,7 @@ export async function withSmallCluster<T>(
     const announcement = decodeAnnouncement(exchange.announcement.bytes);
     const named = { run: 'run', name: `w${workers.length}`, broker: exchange.connect(), announcement };
     const worker = await startWorker({
-      ...{ ...named, config: own, envModule, slots: 4, leaseMs: LEASE_MS, relayAt: http.at, onNotice() {} },
+      ...{ ...named, config: own, envModule, slots: 4, leaseMs: LEASE_MS, onNotice() {} },
       remoteHosts: { connect: () => Promise.reject(new Error('this run has no remote hosts')), command: '' },
     });
     workers.push(worker);

@@ -36,7 +36,6 @@ interface TrainFlags {
   readonly creds?: string;
   readonly envHosts?: string;
   readonly verify?: number;
-  readonly weightsHttp?: string;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -63,10 +62,6 @@ export function trainCommand(program: Command): void {
     .option('--cluster <url>', 'have workers play: NATS server, nats://127.0.0.1:4222; see longplay worker')
     .option('--local-rollouts <n>', 'with --cluster: groups played here at once besides (0)', wholeNumber(0, MOST.held))
     .option('--verify <share>', "with --cluster: share of workers' groups played again here (0)", share)
-    .option(
-      '--weights-http <address>',
-      'with --cluster: host[:port] of this machine, to serve weights of any size from',
-    )
     .addOption(envHostsFlag())
     .option('--creds <file>', 'with --cluster or --env-hosts: learner.creds of longplay cluster init')
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
@@ -143,11 +138,10 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
 }
 
 function clusterOf(flags: TrainFlags): TrainCluster | undefined {
-  const { cluster: url, localRollouts: localGroups, creds, verify, weightsHttp } = flags;
-  if (url !== undefined) return { url, localGroups, verify, weightsHttp, credentials: findCredentials(creds) };
+  const { cluster: url, localRollouts: localGroups, creds, verify } = flags;
+  if (url !== undefined) return { url, localGroups, verify, credentials: findCredentials(creds) };
   if (verify !== undefined)
     throw new UserError('BAD_ARGUMENT', '--verify needs --cluster: what is played here is true');
-  if (weightsHttp !== undefined) throw new UserError('BAD_ARGUMENT', '--weights-http needs --cluster');
   if (creds !== undefined && flags.envHosts === undefined)
     throw new UserError('BAD_ARGUMENT', '--creds needs --cluster or --env-hosts: nothing else asks for a key');
   if (localGroups === undefined) return undefined;

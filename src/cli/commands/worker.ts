@@ -15,7 +15,6 @@ interface WorkerFlags {
   readonly env?: string;
   readonly model?: string;
   readonly creds?: string;
-  readonly relay?: string;
 }
 
 /** Adds the command. */
@@ -36,15 +35,13 @@ export function worker(program: Command): void {
       '--model <folder>',
       "the model's folder on this machine, where the run's policy is behind a server: tokenizer and config.json are enough",
     )
-    .option('--relay <address>', 'host[:port] by which other workers reach this machine, to hand large weights on')
     .option(
       '--creds <file>',
       'credentials of the cluster (worker.creds of longplay cluster init; with --envs envs.creds)',
     )
     .action((url: string, { creds, envs: places, ...flags }: WorkerFlags, command: Command) =>
       runCommand(async () => {
-        if (places !== undefined)
-          refuseFlags(command, ['slots', 'relay', 'model'], 'a machine with --envs plays no groups');
+        if (places !== undefined) refuseFlags(command, ['slots', 'model'], 'a machine with --envs plays no groups');
         const credentials = findCredentials(creds);
         const onNotice = (line: string) => err.line(line);
         const interrupt = onInterrupt(onNotice, 'giving back what is played here');
