@@ -4,7 +4,6 @@ import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
-import type { Clock } from '../src/core/clock.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import type { WorldPrompt } from '../src/core/prompt.ts';
@@ -23,10 +22,8 @@ import type { RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { workerUrl } from '../src/runtime/thread.ts';
 import { create, type HorizonState, restore } from '../src/schedule/horizon-schedule.ts';
-import { statedBounds } from './env/check.ts';
 import type { EnvPoolOptions } from './env/env-pool.ts';
 import type { HostVariables } from './env/host-environment.ts';
-import type { HostFactory } from './env/hosts.ts';
 import type { EnvSpec } from './env/protocol.ts';
 import type { InferenceInit } from './inference/protocol.ts';
 import type { LearnerInit } from './learner/protocol.ts';
@@ -137,16 +134,13 @@ export function poolOptions(
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
   shared?: unknown,
-  hosts?: HostFactory,
 ): EnvPoolOptions {
-  const { config, mode, cluster } = options;
+  const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
     envs: [{ ...hostedEnv(options, env), shared }],
-    // Places of other machines are for those who play: a learner whose workers do keeps one, should it have to.
-    threads: hosts && cluster?.localGroups === 0 ? 1 : envThreads,
+    threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
-    hosts,
     stepDeadlineMs,
     openDeadlineMs,
     maxRestarts,
@@ -156,46 +150,6 @@ export function poolOptions(
     outside: (work) => system.outside(work),
     chaos,
   };
-}
-
-/**
- * Hosts on other machines; undefined where the run has its own.
- * @throws {UserError} BAD_CONFIG where they are to be used and nobody says where they are
- */
-export async function remoteHosts(
-  { config, mode, remoteHosts: at, onNotice = () => {} }: RunOptions,
-  env: Env,
-  clock: Clock,
-): Promise<HostFactory | undefined> {
-  const { isolation, envServer, heapMb } = config.rollout;
-  if (isolation !== 'remote' || mode === 'serial') return undefined;
-  if (envServer !== undefined) {
-    throw new UserError(
-      'BAD_CONFIG',
-      'rollout.isolation: remote beside rollout.envServer: both play elsewhere; keep one',
-    );
-  }
-  if (!at) {
-    throw new UserError(
-      'BAD_CONFIG',
-      'rollout.isolation: remote: say at which NATS server the env hosts are, --env-hosts nats://127.0.0.1:4222 (or --cluster)',
-    );
-  }
-  // Loaded for those who use it.
-  const [{ RemoteHosts }, { hostIdentity }] = await Promise.all([
-    import('./env/remote-hosts.ts'),
-    import('./env/host-identity.ts'),
-  ]);
-  return new RemoteHosts({
-    switchboard: await at.connect(),
-    clock,
-    identity: hostIdentity(config.env),
-    facts: { replay: env.replay === 'never' ? 'never' : 'exact', bounds: statedBounds(env) },
-    heapMb,
-    variables: hostVariables(config),
-    command: at.command,
-    onNotice,
-  });
 }
 
 /** Keys that the configuration names are none of a world's business; the token of its own server is. */

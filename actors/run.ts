@@ -12,7 +12,6 @@ import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
-import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import type { OrderRecorder, RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
@@ -54,8 +53,6 @@ export interface RunOptions {
   readonly journal?: string | undefined;
   /** Cluster whose workers play; needs a journal. */
   readonly cluster?: ClusterOptions | undefined;
-  /** Way to the env hosts of other machines, where `rollout.isolation` is `remote`. */
-  readonly remoteHosts?: RemoteHostsAt | undefined;
   /** Initial weights of a fresh run, instead of random ones. */
   readonly initial?: LoadedCheckpoint | undefined;
   readonly metrics$?: Subject<MetricsRow> | undefined;

@@ -11,7 +11,6 @@ import { decodeWeights, digestOf } from '../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
-import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
@@ -24,7 +23,6 @@ import {
   PATHS,
   type Policy,
   poolOptions,
-  remoteHosts,
   rolloutInit,
   toldInference,
 } from './actor-inits.ts';
@@ -52,8 +50,6 @@ export interface WorkerOptions {
   /** Groups at once, ≥ 1. */
   readonly slots: number;
   readonly leaseMs: number;
-  /** Way to the env hosts of other machines, where the run's `rollout.isolation` is `remote`. */
-  readonly remoteHosts: RemoteHostsAt;
   readonly onNotice: (text: string) => void;
 }
 
@@ -84,18 +80,12 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const identity = clusterIdentity({ identity: own }, config);
   checkIdentity(run, announcement.identity, identity);
   const first = await readFirstWeights(options);
-  const { remoteHosts: remoteHostsAt } = options;
-  const as: RunOptions = {
-    ...{ config, dir: '', mode: 'async', envModule, learn: false },
-    remoteHosts: remoteHostsAt,
-    onNotice,
-  };
+  const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false, onNotice };
   const most = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
-  const hosts = await remoteHosts(as, env, system.clock);
-  const isHere = config.rollout.envServer === undefined && !hosts;
+  const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared, hosts)));
+  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
   let ended = () => {};
   const finished = new Promise<void>((resolve) => {
     ended = resolve;

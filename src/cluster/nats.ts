@@ -30,8 +30,7 @@ import {
 } from './broker.ts';
 import type { Credentials } from './credentials.ts';
 import { Pull } from './pull.ts';
-import { inboxOf, placeSubject, type RunNames, runNames, WORKERS } from './roles.ts';
-import type { Place, Switchboard } from './switchboard.ts';
+import { inboxOf, type RunNames, runNames, WORKERS } from './roles.ts';
 
 /** Options of a connection. */
 export interface NatsOptions {
@@ -119,17 +118,6 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
   const { credentials } = options;
   const newInbox = () => createInbox(credentials && inboxOf(credentials.role));
   return new NatsBroker(connection, js, admin, newInbox, options);
-}
-
-/**
- * Connects to the switchboard of a run.
- * @throws as `connectNats`; it needs no JetStream
- */
-export async function connectSwitchboard(
-  options: Omit<NatsOptions, 'leaseMs' | 'maxResultBytes'>,
-): Promise<Switchboard> {
-  checkRunName(options.run);
-  return new NatsSwitchboard(await connectTo(options), runNames(options.run).subject, options.run);
 }
 
 function checkRunName(run: string): void {
@@ -519,57 +507,6 @@ class NatsBroker implements Broker {
       const details = reason === 'silent' || reason === 'disk' ? ` (${messageOf(thrown)})` : '';
       throw new BrokerAway(`the NATS server ${AWAY[reason]}${details}`, { cause: thrown, reason });
     }
-  }
-}
-
-/** NATS without its store as a switchboard: what is not heard is gone. */
-class NatsSwitchboard implements Switchboard {
-  readonly #connection: NatsConnection;
-  readonly #subject: RunNames['subject'];
-  readonly #run: string;
-  readonly refused: Promise<LongplayError>;
-  #refuse: (error: LongplayError) => void = () => {};
-
-  constructor(connection: NatsConnection, subject: RunNames['subject'], run: string) {
-    this.#connection = connection;
-    this.#subject = subject;
-    this.#run = run;
-    this.refused = new Promise((resolve) => {
-      this.#refuse = resolve;
-    });
-  }
-
-  say(to: Place, bytes: Uint8Array): void {
-    if (this.#connection.isClosed()) return;
-    try {
-      this.#connection.publish(placeSubject(this.#subject, to), bytes);
-    } catch (thrown) {
-      throw new LongplayError('REMOTE_FAILED', `run '${this.#run}': the NATS connection refuses: ${messageOf(thrown)}`);
-    }
-  }
-
-  hear(at: Place, heard: (bytes: Uint8Array) => void): () => void {
-    if (this.#connection.isClosed()) return () => {};
-    const subscription = this.#connection.subscribe(placeSubject(this.#subject, at), {
-      callback: (error, message) => {
-        if (!error) heard(message.data);
-        else {
-          const why = `the credentials do not let us speak with env hosts of run '${this.#run}'`;
-          this.#refuse(
-            new UserError('BAD_ARGUMENT', `${why}: ${messageOf(error)}; they are for another role or other runs`),
-          );
-        }
-      },
-    });
-    return () => subscription.unsubscribe();
-  }
-
-  get mostBytes(): number {
-    return this.#connection.info?.max_payload ?? PART_BYTES;
-  }
-
-  async close(): Promise<void> {
-    await this.#connection.close();
   }
 }
 

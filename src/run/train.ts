@@ -25,7 +25,6 @@ import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { MetricSink } from '../record/sinks/sink.ts';
-import { type EnvHosts, type RemoteHostsAt, remoteHostsAt } from './env-hosts.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
@@ -56,8 +55,6 @@ export interface TrainOptions {
   readonly journal?: boolean | undefined;
   /** Cluster whose workers play (`longplay worker`). The run keeps a journal. */
   readonly cluster?: TrainCluster | undefined;
-  /** Server of the env hosts, where `rollout.isolation` is `remote`. Default: that of `cluster`. */
-  readonly envHosts?: EnvHosts | undefined;
   /** File to record the order of messages in. */
   readonly recordOrder?: string | undefined;
   /** File of a recorded run to repeat; `mode` must be `serial`. */
@@ -230,7 +227,6 @@ async function start(
     learn: true,
     journal: journalOf(request),
     cluster,
-    remoteHosts: remoteHostsOf(request),
     metrics$,
     onEpisodes: (trajectories, purpose) => {
       progress.finished(trajectories, purpose);
@@ -250,12 +246,6 @@ async function start(
     chaos: request.chaos,
   });
   return { run, engine, record, replay };
-}
-
-/** Way to the env hosts of other machines; undefined where none is named. */
-function remoteHostsOf({ envHosts, cluster, dir }: TrainRequest): RemoteHostsAt | undefined {
-  const at = envHosts ?? cluster;
-  return at && remoteHostsAt(at, basename(resolve(dir)));
 }
 
 /** Folder of the run's journal; undefined where it keeps none. */
@@ -296,7 +286,6 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       if (ended.why === 'halted') return [];
       const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) {
-        if (config.rollout.isolation === 'remote') await run.stop(); // there may be no places for both
         append(all, await randomBaseline(request));
       }
       return all;
@@ -418,7 +407,6 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     mode: request.mode,
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
-    remoteHosts: remoteHostsOf(request),
     onNotice: request.onNotice,
     onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
   });

@@ -8,7 +8,6 @@ import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { remoteHostsAt } from './env-hosts.ts';
 import { resolvedEnvId, worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
@@ -53,7 +52,6 @@ export async function work(options: WorkOptions): Promise<void> {
       envModule,
       slots,
       leaseMs: LEASE_MS,
-      remoteHosts: remoteHostsAt({ url, credentials }, run),
       onNotice,
     });
     try {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { encodeCredentials, findCredentials, readCredentials } from '../../src/cluster/credentials.ts';
 import { type InitialisedCluster, initCluster } from '../../src/cluster/init.ts';
-import { connectNats, connectSwitchboard, createUserKey, listRuns } from '../../src/cluster/nats.ts';
+import { connectNats, createUserKey, listRuns } from '../../src/cluster/nats.ts';
 import { inboxOf, permissionsOf, ROLES, type Role } from '../../src/cluster/roles.ts';
 import { freePort, type NatsServer, noServer, startNats } from '../support/nats-server.ts';
 import { temporaryFolder } from '../support/small-run.ts';
@@ -110,13 +110,6 @@ const PUBLISHED: readonly (readonly [string, readonly Role[]])[] = [
   ['$JS.API.CONSUMER.INFO.LP_mine_TICKETS.workers', ['learner', 'worker', 'observer']],
   ['$JS.ACK.LP_mine_TICKETS.workers.1.1.1.1.1', ['worker']],
   ['$JS.ACK.LP_mine_RESULTS.workers.1.1.1.1.1', []],
-  ['lp.mine.hosts.call', ['learner', 'worker']],
-  ['lp.mine.env.c.up', ['learner', 'worker']],
-  ['lp.mine.env.c.down', ['envs']],
-  ['lp.mine.env.c', []],
-  ['lp.other.hosts.call', []],
-  ['lp.other.env.c.up', []],
-  ['lp.other.env.c.down', []],
   ['lp.other.ticket.1', []],
   ['lp.other.result.1', []],
   ['lp.other.announced.run', []],
@@ -133,15 +126,6 @@ const HEARD: readonly (readonly [string, readonly Role[]])[] = [
   ['lp.mine.result.*', []],
   ['lp.mine.ticket.*', []],
   ['lp.mine.weights.>', []],
-  ['lp.mine.hosts.call', ['envs']],
-  ['lp.mine.env.*.up', ['envs']],
-  ['lp.mine.env.c.up', ['envs']],
-  ['lp.mine.env.*.down', ['learner', 'worker']],
-  ['lp.mine.env.c.down', ['learner', 'worker']],
-  ['lp.mine.env.>', []],
-  ['lp.other.env.*.up', []],
-  ['lp.other.env.*.down', []],
-  ['lp.other.hosts.call', []],
   ['lp.other.announced.run', []],
   ...ROLES.map((role) => [`${inboxOf(role)}.x`, [role]] as const),
   ['_INBOX.>', []],
@@ -239,28 +223,6 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
     console.log(`permissions tried one by one: ${JSON.stringify(asked)}`);
     expect(asked.allowed).toBeGreaterThan(30);
     expect(asked.refused).toBeGreaterThan(60);
-  }, 30_000);
-
-  it('env hosts hear their run and are heard by it; keys for other runs are told', async () => {
-    const at = (role: Role, run = 'mine') =>
-      connectSwitchboard({ url: server.url, run, credentials: credentials(role) });
-    const [player, host, stranger] = await Promise.all([at('learner'), at('envs'), at('envs', 'elsewhere')]);
-    const heard: string[] = [];
-    host.hear({ kind: 'call' }, (said) => {
-      heard.push(`call ${said.length}`);
-      host.say({ kind: 'down', channel: 'c' }, bytes('offer'));
-    });
-    host.hear({ kind: 'up', channel: 'c' }, (said) => heard.push(`up ${said.length}`));
-    player.hear({ kind: 'down', channel: 'c' }, (said) => {
-      heard.push(`down ${said.length}`);
-      player.say({ kind: 'up', channel: 'c' }, new Uint8Array(900_000));
-    });
-    stranger.hear({ kind: 'call' }, () => heard.push('a stranger'));
-    await sleep(50);
-    player.say({ kind: 'call' }, bytes('call'));
-    await expect.poll(() => heard).toEqual(['call 4', 'down 5', 'up 900000']);
-    expect((await stranger.refused).message).toMatch(/do not let us speak with env hosts of run 'elsewhere'/);
-    await Promise.all([player, host, stranger].map((one) => one.close()));
   }, 30_000);
 
   it('every permission that is given is among those tried', () => {

@@ -36,8 +36,8 @@ export async function withSmallCluster<T>(
     const announcement = decodeAnnouncement(exchange.announcement.bytes);
     const named = { run: 'run', name: `w${workers.length}`, broker: exchange.connect(), announcement };
     const worker = await startWorker({
-      ...{ ...named, config: own, envModule, slots: 4, leaseMs: LEASE_MS, onNotice() {} },
-      remoteHosts: { connect: () => Promise.reject(new Error('this run has no remote hosts')), command: '' },
+      ...named,
+      ...{ config: own, envModule, slots: 4, leaseMs: LEASE_MS, onNotice() {} },
     });
     workers.push(worker);
   };
