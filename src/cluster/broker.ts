@@ -3,8 +3,8 @@
  * or delivers in another order costs computing and no more: a result counts only if its group is outstanding in the
  * learner's ledger.
  *
- * Two implement it and keep the laws of `test/cluster/broker-laws.ts`: NATS JetStream (`nats.ts`) and a twin in memory
- * that breaks on purpose (`memory-broker.ts`).
+ * Two implement it and keep the laws of `test/cluster/broker-laws.ts`: NATS JetStream (`nats.ts`) and, in the tests, one in
+ * memory that breaks on purpose.
  */
 import { LongplayError } from '../core/errors.ts';
 

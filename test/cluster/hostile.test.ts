@@ -12,7 +12,6 @@ import { verifierOf } from '../../actors/cluster/verifier.ts';
 import { startRun } from '../../actors/tree.ts';
 import { type EpisodeCheck, episodeCheck } from '../../src/cluster/episode-check.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { decodeResult, encodeResult, type GroupResult } from '../../src/cluster/result.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
@@ -25,6 +24,7 @@ import { trainingFeeds, trainUnits } from '../../src/learner/training-batch.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { plainTrajectory } from '../../src/record/trace.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const folder = temporaryFolder('hostile');

@@ -1,13 +1,13 @@
 /** Tickets that would never come back by themselves, on the broker's twin under a simulated clock. */
 import { describe, expect, it } from 'vitest';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { type MemoryBroker, MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { encodeResult, encodeTicket } from '../../src/cluster/result.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Books, playedBy, VOCABULARY } from '../support/cluster-books.ts';
+import { type MemoryBroker, MemoryServer } from '../support/memory-broker.ts';
 
 const LEASE_MS = 1000;
 

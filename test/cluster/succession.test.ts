@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { spawnWeights } from '../../actors/cluster/spawn.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
 import { chaosIdentity } from '../support/chaos-identity.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 import { smallConfig } from '../support/small-run.ts';
 
 it('a learner that was replaced ends with one error and leaves the announcement of its successor', async () => {

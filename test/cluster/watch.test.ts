@@ -1,6 +1,5 @@
 /** What is seen of a cluster: rows of workers by what they report, and the warnings. */
 import { describe, expect, it } from 'vitest';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { encodeTicket } from '../../src/cluster/result.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
 import { type ClusterFacts, ClusterWatch, clusterWarnings } from '../../src/cluster/watch.ts';
@@ -8,6 +7,7 @@ import { decodeReport, encodeReport, type WorkerReport, WorkerRows } from '../..
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { Books, playedBy } from '../support/cluster-books.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 
 const rates = { groupsPerSecond: 1, tokensPerSecond: 500 };
 const report = (over: Partial<WorkerReport> = {}): WorkerReport => {

@@ -4,13 +4,13 @@
  */
 import { expect } from 'vitest';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { type BrokerFaults, type MemoryBroker, MemoryServer, NO_FAULTS } from '../../src/cluster/memory-broker.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
 import { type Clock, SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Books, playedBy, SIZE, VOCABULARY } from './cluster-books.ts';
+import { type BrokerFaults, type MemoryBroker, MemoryServer, NO_FAULTS } from './memory-broker.ts';
 
 export const LEASE_MS = 300;
 /** Milliseconds that a server is away when it is struck. */

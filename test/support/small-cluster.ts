@@ -3,11 +3,11 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Run, type RunningWorker, type RunOptions, startRun, startWorker } from '../../actors/tree.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { ClusterWatch } from '../../src/cluster/watch.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
+import { MemoryServer } from './memory-broker.ts';
 
 const LEASE_MS = 10_000;
 

@@ -3,8 +3,7 @@
  * had their effect, take their time, come in another order; tickets are delivered twice; the server goes away, comes
  * back, and forgets. All of it follows from a seed and the clock it is given.
  */
-import type { Clock } from '../core/clock.ts';
-import type { Rng } from '../core/rng.ts';
+
 import {
   type Announced,
   type Broker,
@@ -13,7 +12,9 @@ import {
   type BrokerLoad,
   type FetchedTicket,
   type StoredResult,
-} from './broker.ts';
+} from '../../src/cluster/broker.ts';
+import type { Clock } from '../../src/core/clock.ts';
+import type { Rng } from '../../src/core/rng.ts';
 
 /** Faults, as probabilities of one call, in [0, 1]. */
 export interface BrokerFaults {
