@@ -132,7 +132,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 async function readFirstWeights({ broker, announcement }: WorkerOptions): Promise<FirstWeights> {
   if (announcement.adapter) return { announcement };
   const { digest, version, bytes } = announcement;
-  const found = await broker.weights(digest, bytes);
+  const found = await broker.weights.get(digest, bytes);
   if (found && digestOf(found) === digest) {
     return { announcement, params: decodeWeights(found, version, `the weights of update ${version}`) };
   }

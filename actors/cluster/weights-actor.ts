@@ -2,7 +2,7 @@
  * Weights actor: stores each version of the weights and announces it, once every result that it was made of is on the disk.
  * Of two learners the one that began later stays: an announcement names the one before it.
  */
-import { type Announced, type Broker, BrokerConflict } from '../../src/cluster/broker.ts';
+import { type Broker, BrokerConflict, type StoredAnnouncement } from '../../src/cluster/broker.ts';
 import {
   type Announcement,
   type ClusterIdentity,
@@ -84,7 +84,7 @@ class AnnouncedWeights {
   async begin(): Promise<void> {
     const { broker, run, digests, first } = this.#init;
     await this.#say(() => broker.prepare());
-    const found = await this.#say(() => broker.announced());
+    const found = await this.#say(() => broker.weights.readAnnouncement());
     const before = found && decodeAnnouncement(found.bytes);
     this.#revision = found?.revision ?? 0;
     this.#life = (before?.life ?? 0) + 1;
@@ -126,7 +126,7 @@ class AnnouncedWeights {
     const { broker } = this.#init;
     if (this.#newest.version < this.#ahead || !this.#isThere) return;
     await this.#quietly(async () => {
-      if (await this.#say(() => broker.announced())) return;
+      if (await this.#say(() => broker.weights.readAnnouncement())) return;
       this.#revision = 0;
       await this.#store(this.#newest);
     });
@@ -136,11 +136,11 @@ class AnnouncedWeights {
   async stop(): Promise<void> {
     this.#stopped = true;
     try {
-      await this.#init.broker.announce(
+      await this.#init.broker.weights.announce(
         encodeAnnouncement({ ...this.#announcement(this.#newest), ended: true }),
         this.#revision,
       );
-      await this.#init.broker.removeTickets();
+      await this.#init.broker.tickets.clear();
     } catch {
       // It is away, or another learner has the run: workers notice either by themselves.
     }
@@ -153,13 +153,13 @@ class AnnouncedWeights {
       await this.#announce(this.#announcement({ version, digest, bytes }));
       return;
     }
-    await this.#say(() => broker.putWeights(digest, bytes));
+    await this.#say(() => broker.weights.put(digest, bytes));
     await this.#announce(this.#announcement({ version, digest, bytes }));
     this.#stored.push(digest);
     while (this.#stored.length > KEPT) {
       const old = this.#stored.shift()!;
       if (this.#stored.includes(old)) continue;
-      await this.#say(() => broker.removeWeights(old));
+      await this.#say(() => broker.weights.remove(old));
     }
   }
 
@@ -182,12 +182,12 @@ class AnnouncedWeights {
     const bytes = encodeAnnouncement(announcement);
     for (;;) {
       try {
-        this.#revision = await this.#say(() => broker.announce(bytes, this.#revision));
+        this.#revision = await this.#say(() => broker.weights.announce(bytes, this.#revision));
         return;
       } catch (thrown) {
         if (!(thrown instanceof BrokerConflict)) throw thrown;
       }
-      const found: Announced | undefined = await this.#say(() => broker.announced());
+      const found: StoredAnnouncement | undefined = await this.#say(() => broker.weights.readAnnouncement());
       const other = found && decodeAnnouncement(found.bytes);
       if (other && (other.life > this.#life || (other.life === this.#life && other.version > announcement.version))) {
         throw new LongplayError(

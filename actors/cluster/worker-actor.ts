@@ -105,7 +105,7 @@ class Worker {
     });
     this.#taker.loaded(first.announcement.version, first.announcement.digest);
     this.#taker.start();
-    this.#endHints = broker.onAnnounced(() => this.#wake());
+    this.#endHints = broker.weights.onAnnouncement(() => this.#wake());
     for (const loop of [() => this.#follow(), () => this.#report()]) {
       loop().catch((thrown) => {
         if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
@@ -145,7 +145,7 @@ class Worker {
       const hint = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
-      const found = await this.#say(() => broker.announced());
+      const found = await this.#say(() => broker.weights.readAnnouncement());
       if (found) await this.#heard(decodeAnnouncement(found.bytes));
       await Promise.race([hint, new Promise<void>((resolve) => this.#ctx.clock.after(LOOK_MS, resolve))]);
     }
@@ -165,7 +165,10 @@ class Worker {
       const tokensPerSecond = Math.max(0, now.tokens - samples[0]!.tokens) / seconds;
       const { version } = this.#announced;
       const rates = { groupsPerSecond, tokensPerSecond };
-      broker.report(name, encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }));
+      broker.reports.publish(
+        name,
+        encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }),
+      );
       await this.#sleep(REPORT_MS);
     }
   }
@@ -223,7 +226,7 @@ class Worker {
       this.#taker.loaded(version, digest);
       return true;
     }
-    const found = await this.#say(() => broker.weights(digest, bytes), onNotice);
+    const found = await this.#say(() => broker.weights.get(digest, bytes), onNotice);
     if (!found || digestOf(found) !== digest) return false;
     this.#params = decodeWeights(found, version, `the weights of update ${version}`);
     // Before any ticket that waits for them, and it overtakes turns that wait.

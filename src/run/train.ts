@@ -309,7 +309,7 @@ async function joinCluster(
   { url, credentials, localGroups = 0, verify = 0 }: TrainCluster,
   dir: string,
 ): Promise<ClusterOptions> {
-  const { connectNats } = await import('../cluster/nats.ts');
+  const { connectNats } = await import('../cluster/nats/connect.ts');
   const run = basename(resolve(dir));
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
   return { broker, run, localGroups, verify, watch: new ClusterWatch() };

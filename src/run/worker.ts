@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { startWorker } from '../../actors/tree.ts';
-import { type Broker, LEASE_MS, nothingPrepared } from '../cluster/broker.ts';
+import { type Broker, ignoreUnavailable, LEASE_MS } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { checkRunConfig } from '../config/load.ts';
@@ -35,7 +35,7 @@ export interface WorkOptions {
  */
 export async function work(options: WorkOptions): Promise<void> {
   const { url, run, credentials, interrupt, onNotice = () => {} } = options;
-  const { connectNats } = await import('../cluster/nats.ts');
+  const { connectNats } = await import('../cluster/nats/connect.ts');
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
   try {
     const announcement = await announcementOf(broker, options);
@@ -73,7 +73,7 @@ export async function work(options: WorkOptions): Promise<void> {
 }
 
 async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
-  const found = await broker.announced().catch(nothingPrepared);
+  const found = await broker.weights.readAnnouncement().catch(ignoreUnavailable);
   if (!found) {
     throw new UserError(
       'UNKNOWN_RUN',

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkNatsUrl, connectNats } from '../../src/cluster/nats.ts';
+import { checkNatsUrl, connectNats } from '../../src/cluster/nats/connect.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { MemoryServer } from '../support/memory-broker.ts';
@@ -51,8 +51,8 @@ describe.skipIf(noServer)('with a server', () => {
       ];
       await a.prepare();
       await b.prepare();
-      await a.putTicket('1', Uint8Array.of(1));
-      expect((await b.tickets()).size).toBe(0);
+      await a.tickets.put('1', Uint8Array.of(1));
+      expect((await b.tickets.list()).size).toBe(0);
       await a.close();
       await b.close();
     } finally {

@@ -367,16 +367,16 @@ describe('a worker that sends what cannot be believed', () => {
     const worker = server.connect();
     for (let n = 0; n < 5; n++) {
       await pass();
-      const [name] = await worker.tickets().then((names) => [...names].slice(-1));
-      await worker.putResult(name!, encodeResult({ ...result, worker: 'liar' }));
+      const [name] = await worker.tickets.list().then((names) => [...names].slice(-1));
+      await worker.results.put(name!, encodeResult({ ...result, worker: 'liar' }));
       await pass();
     }
     expect(heard.refused.length).toBe(5);
     expect(heard.refused[2]).toBe('liar: a lie');
     expect(heard.refused[4]).toMatch(/results in a row could not be believed/);
     expect(heard.shutOut).toEqual(['liar']);
-    const [name] = await worker.tickets().then((names) => [...names].slice(-1));
-    await worker.putResult(name!, encodeResult({ ...result, worker: 'honest' }));
+    const [name] = await worker.tickets.list().then((names) => [...names].slice(-1));
+    await worker.results.put(name!, encodeResult({ ...result, worker: 'honest' }));
     await pass();
     expect(heard.results).toEqual(['honest']);
     expect(issuer.counts).toMatchObject({ outstanding: 0, refused: 5, results: 1 });

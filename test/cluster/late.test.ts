@@ -52,7 +52,7 @@ class Scene {
   async store(name: string, ticket: GroupTicket): Promise<void> {
     const [worker, delivery, digests] = ['w', 1, { 0: 'digest' }];
     const trajectories = playedBy(ticket, 0);
-    await this.broker.putResult(name, encodeResult({ ticket, worker, delivery, digests, failed: [], trajectories }));
+    await this.broker.results.put(name, encodeResult({ ticket, worker, delivery, digests, failed: [], trajectories }));
   }
 }
 
@@ -71,7 +71,7 @@ describe('a ticket', () => {
     await scene.pass(20_000);
     expect([...server.tickets.keys()]).toEqual(['0', '1', '0-1', '1-2']);
     expect(issuer.counts.issuedAgain).toBe(2);
-    const fetched = await broker.fetchTickets(4, 100);
+    const fetched = await broker.tickets.fetch(4, 100);
     expect(fetched.map(({ name }) => name)).toEqual(['0-1', '1-2']);
     await scene.store('0-1', ticket);
     await scene.store('0', ticket);
@@ -97,7 +97,7 @@ describe('a ticket', () => {
     const scene = new Scene();
     const [first] = new Books(1).launch();
     const ticket = { ...first!, version: 3 };
-    await scene.broker.putTicket('0', encodeTicket(ticket));
+    await scene.broker.tickets.put('0', encodeTicket(ticket));
     const played: string[] = [];
     const taker = scene.taker(() => played.push('here'));
     taker.loaded(0, 'digest');
@@ -107,9 +107,9 @@ describe('a ticket', () => {
     taker.pause();
     await scene.pass(300); // before its lease ends
     expect([taker.size, taker.waiting]).toEqual([0, 0]);
-    const [fetched] = await scene.broker.fetchTickets(1, 100);
+    const [fetched] = await scene.broker.tickets.fetch(1, 100);
     expect(fetched!.name).toBe('0');
-    fetched!.giveBack();
+    fetched!.nack();
     taker.loaded(3, 'digest');
     await scene.pass(3000);
     expect([taker.size, taker.waiting, played]).toEqual([1, 0, ['here']]);

@@ -59,7 +59,7 @@ describe('a worker', () => {
     const server = new MemoryServer(clock, Rng.fromSeed(1), 60_000);
     const learner = server.connect();
     const ticket = new Books(1).launch()[0]!;
-    await learner.putTicket('0', encodeTicket(ticket));
+    await learner.tickets.put('0', encodeTicket(ticket));
     const played: number[] = [];
     const taker = new TicketTaker({
       ...{ broker: server.connect(), clock, worker: 'w', slots: 1, leaseMs: 60_000, maxDeliveries: 5 },
@@ -143,8 +143,8 @@ describe('warnings of a cluster', () => {
       ['c', { stuck: 'results' }],
     ]);
     expect(clusterWarnings(stuck, at)).toEqual([
-      'a, b: results cannot be stored: the NATS server cannot write to its disk, which is full or fails; they wait for it',
-      'c: results cannot be stored: the NATS server has no room: as many results wait as it may hold, for a learner that takes none; they wait for it',
+      'a, b: results cannot be stored: the NATS server cannot write: its disk is full, or fails; workers retry',
+      'c: results cannot be stored: the NATS server has no room: the learner has to read the results that are stored; workers retry',
     ]);
     expect(clusterWarnings(facts([]), at)).toEqual(['no worker has reported yet: longplay worker <url> --run <name>']);
     const watch = new ClusterWatch();

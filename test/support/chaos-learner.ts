@@ -9,7 +9,7 @@ import { spawnTickets, spawnWeights } from '../../actors/cluster/spawn.ts';
 import type { Played } from '../../actors/scheduler/protocol.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { readCredentials } from '../../src/cluster/credentials.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { ClusterWatch } from '../../src/cluster/watch.ts';
 import { digestOf } from '../../src/learner/weights-file.ts';
 import { digestsOf, Journal, type JournalEntry, readJournal } from '../../src/record/journal.ts';
@@ -26,13 +26,13 @@ export interface ChaosLearner {
   readonly updates: number;
   readonly maxLag: number;
   readonly creds?: string;
-  readonly maxResultBytes?: number;
+  readonly maxStreamBytes?: number;
   /** Probability that it kills itself at each place between two effects. */
   readonly suicide?: number;
 }
 
 const options = JSON.parse(process.argv[2]!) as ChaosLearner;
-const { url, run, dir, updates, maxLag, suicide = 0, maxResultBytes } = options;
+const { url, run, dir, updates, maxLag, suicide = 0, maxStreamBytes } = options;
 
 /** Weights of a version as a file of tensors. */
 function weightsOf(books: Books, version: number): Uint8Array {
@@ -87,7 +87,7 @@ const broker = await connected();
 async function connected(): Promise<Broker> {
   for (;;) {
     try {
-      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxResultBytes });
+      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxStreamBytes });
     } catch {
       await sleep(200); // it was killed, too
     }

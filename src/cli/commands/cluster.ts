@@ -54,7 +54,7 @@ async function init(url: string | undefined, { dir, host, port, run, creds, json
       `cluster init takes no ${url === undefined ? '--creds' : 'address'}: it writes the files of a server (--host, --port)`,
     );
   }
-  const { createUserKey } = await import('../../cluster/nats.ts');
+  const { createUserKey } = await import('../../cluster/nats/connect.ts');
   const made = await initCluster({ dir, hosts: host, port, runs: run }, createUserKey);
   if (json) out.json(made);
   else out.line(initLines(made, host.length > 0).join('\n'));
