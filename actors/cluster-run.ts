@@ -1,11 +1,14 @@
 /** Learner's side of a cluster: what stands between its scheduler and the workers. */
 
+import { MAX_WEIGHTS_BYTES } from '../src/cluster/broker.ts';
 import { episodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { digestOf, encodeWeights } from '../src/learner/weights-file.ts';
+import type { ModelConfig } from '../src/model/config.ts';
+import { parameterSpecs } from '../src/model/parameters.ts';
 import { pinnedEnv } from '../src/run/find-world.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
@@ -27,8 +30,16 @@ export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, con
   return { ...named, protocol: PROTOCOL, longplay: longplayVersion(), world };
 }
 
-/** @throws {UserError} BAD_CONFIG for a run that workers cannot play for */
-export function checkClusterRun({ config, mode, chaos, cluster }: RunOptions, { replay }: Env): void {
+/**
+ * Checks that workers can play for a run.
+ * @param model of its policy; undefined where it has none of its own
+ * @throws {UserError} BAD_CONFIG saying what they cannot play, and what to do
+ */
+export function checkClusterRun(
+  { config, mode, chaos, cluster }: Pick<RunOptions, 'config' | 'mode' | 'chaos' | 'cluster'>,
+  { replay }: Pick<Env, 'replay'>,
+  model: ModelConfig | undefined,
+): void {
   const refuse = (why: string) => new UserError('BAD_CONFIG', `--cluster: ${why}`);
   if (mode === 'serial') throw refuse('a serial run is one event loop; leave --serial out');
   if (chaos) throw refuse('faults are injected on one machine; leave --chaos out');
@@ -38,6 +49,18 @@ export function checkClusterRun({ config, mode, chaos, cluster }: RunOptions, { 
   if (config.policy.kind !== 'local' && !isServed(config)) {
     throw refuse(`workers play the local policy or one behind a server, not policy.kind '${config.policy.kind}'`);
   }
+  const bytes = model && !isServed(config) ? weightBytes(model) : 0;
+  if (bytes > MAX_WEIGHTS_BYTES) {
+    const [has, most] = [bytes, MAX_WEIGHTS_BYTES].map((n) => Math.ceil(n / 2 ** 20));
+    throw refuse(
+      `the weights of this model have ${has} MiB, expected at most ${most} MiB; use policy.kind: server, or a smaller model`,
+    );
+  }
+}
+
+/** Bytes of the weights that are trained, float32. */
+function weightBytes(model: ModelConfig): number {
+  return parameterSpecs(model).reduce((sum, { shape }) => sum + 4 * shape.reduce((a, b) => a * b, 1), 0);
 }
 
 /** World of the learner's own machine, to play workers' episodes again. It lives as long as the run. */
@@ -56,7 +79,7 @@ export async function spawnCluster(
   capacity: number,
 ): Promise<void> {
   const { config, cluster, onNotice = () => {} } = options;
-  const { broker, run, localGroups, verify, watch, http } = cluster!;
+  const { broker, run, localGroups, verify, watch } = cluster!;
   const bytes = encodeWeights(policy.model, policy.params);
   const served = isServed(config);
   const first = { version: policy.params.version, digest: digestOf(bytes), bytes: served ? new Uint8Array() : bytes };
@@ -71,7 +94,6 @@ export async function spawnCluster(
     config,
     first,
     digests: own,
-    http,
     sync: () => journal.sync(),
     onNotice,
     isServed: served,

@@ -4,7 +4,6 @@ import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
 import type { ClusterWatch } from '../src/cluster/watch.ts';
-import type { ServedAt } from '../src/cluster/weights-http.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
@@ -14,7 +13,6 @@ import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metric-table.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
-import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import type { OrderRecorder, RecordedOrder } from '../src/run/order-file.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerState } from './scheduler/protocol.ts';
@@ -32,8 +30,6 @@ export interface ClusterOptions {
   readonly localGroups: number;
   /** Share of workers' results that are played again here, in [0, 1]. */
   readonly verify: number;
-  /** Bytes of weights above which they go over HTTP, and where they are served then. */
-  readonly http: { readonly above: number; readonly at: ServedAt };
   /** Watch over the cluster, for console and metrics. */
   readonly watch: ClusterWatch;
 }
@@ -55,8 +51,6 @@ export interface RunOptions {
   readonly journal?: string | undefined;
   /** Cluster whose workers play; needs a journal. */
   readonly cluster?: ClusterOptions | undefined;
-  /** Way to the env hosts of other machines, where `rollout.isolation` is `remote`. */
-  readonly remoteHosts?: RemoteHostsAt | undefined;
   /** Initial weights of a fresh run, instead of random ones. */
   readonly initial?: LoadedCheckpoint | undefined;
   readonly metrics$?: Subject<MetricsRow> | undefined;

@@ -10,7 +10,6 @@
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { checkChaos } from '../src/chaos/spec.ts';
-import { systemClock } from '../src/core/clock.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
@@ -28,8 +27,7 @@ import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import { createEnvPool } from './env/env-pool.ts';
-import type { HostServer, HostServerOptions } from './env/host-server.ts';
-import { poolOptions, remoteHosts } from './env/init.ts';
+import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
 import { createRun, type Run } from './handle.ts';
@@ -87,7 +85,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
   for (const notice of set?.notices ?? []) options.onNotice?.(notice);
   // Loaded for those who use it.
   const cluster = options.cluster && (await import('./cluster-run.ts'));
-  cluster?.checkClusterRun(options, env);
+  cluster?.checkClusterRun(options, env, set?.model);
   const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
   const policy = journaled?.policy ?? set;
   sayDefaultView(options, env, policy, module.view);
@@ -112,10 +110,9 @@ export async function startRun(given: RunOptions): Promise<Run> {
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const most = runCapacities(options);
-  const hosts = await remoteHosts(options, env, system.clock);
-  const isHere = config.rollout.envServer === undefined && !hosts;
+  const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared, hosts)));
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const replaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = fatalError(pool, system);
@@ -156,24 +153,6 @@ function sayDefaultView(
 /** Starts a worker of a cluster (worker-tree.ts), loaded for those who use it. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   return (await import('./worker-tree.ts')).startWorker(options);
-}
-
-/** Serves env hosts to runs on other machines (env/host-server.ts), loaded for those who use it. */
-export async function serveEnvHosts(options: EnvHostsServed): Promise<Pick<HostServer, 'close' | 'size'>> {
-  const [{ HostServer }, { moduleOf }] = await Promise.all([
-    import('./env/host-server.ts'),
-    import('./env/host-identity.ts'),
-  ]);
-  const { env, ...rest } = options;
-  const server = new HostServer({ ...rest, clock: systemClock, moduleOf: (call) => moduleOf(call, env) });
-  server.start();
-  return server;
-}
-
-/** Options of env hosts for runs on other machines. */
-export interface EnvHostsServed extends Omit<HostServerOptions, 'clock' | 'moduleOf'> {
-  /** Path of a user's own module that is hosted; none: worlds of the package. */
-  readonly env?: string | undefined;
 }
 
 /** Replays a run's learner (replay-learner.ts), loaded for those who use it. */

@@ -3,18 +3,14 @@
  *
  *     /env-hosts  /rollout  /inference (thread)  /worker      hosts (piscina threads)
  */
-import { type Broker, BrokerAway } from '../src/cluster/broker.ts';
-import { type Announcement, checkIdentity, decodeAnnouncement } from '../src/cluster/identity.ts';
-import type { ServedAt } from '../src/cluster/weights-http.ts';
-import { WeightsRelay } from '../src/cluster/weights-relay.ts';
+import type { Broker } from '../src/cluster/broker.ts';
+import { type Announcement, checkIdentity } from '../src/cluster/identity.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError } from '../src/core/errors.ts';
-import { seedFrom } from '../src/core/rng.ts';
 import { decodeWeights, digestOf } from '../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
-import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
@@ -23,7 +19,7 @@ import { spawnWorker } from './cluster/spawn.ts';
 import { type FirstWeights, servedBy } from './cluster/worker-actor.ts';
 import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
-import { poolOptions, remoteHosts } from './env/init.ts';
+import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
 import { inferenceInit, toldInference } from './inference/init.ts';
@@ -47,10 +43,6 @@ export interface WorkerOptions {
   /** Groups at once, ≥ 1. */
   readonly slots: number;
   readonly leaseMs: number;
-  /** Address at which weights that came over HTTP are handed on. */
-  readonly relayAt: ServedAt;
-  /** Way to the env hosts of other machines, where the run's `rollout.isolation` is `remote`. */
-  readonly remoteHosts: RemoteHostsAt;
   readonly onNotice: (text: string) => void;
 }
 
@@ -80,23 +72,13 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { codec, identity: own } = reader ?? local!;
   const identity = clusterIdentity({ identity: own }, config);
   checkIdentity(run, announcement.identity, identity);
-  const relay = new WeightsRelay(broker, options.name, options.relayAt, seedFrom(options.name));
-  const first = await firstWeights(options, relay).catch(async (thrown) => {
-    await relay.close();
-    throw thrown;
-  });
-  const { remoteHosts: remoteHostsAt } = options;
-  const as: RunOptions = {
-    ...{ config, dir: '', mode: 'async', envModule, learn: false },
-    remoteHosts: remoteHostsAt,
-    onNotice,
-  };
+  const first = await readFirstWeights(options);
+  const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false, onNotice };
   const most = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
-  const hosts = await remoteHosts(as, env, system.clock);
-  const isHere = config.rollout.envServer === undefined && !hosts;
+  const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared, hosts)));
+  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
   let ended = () => {};
   const finished = new Promise<void>((resolve) => {
     ended = resolve;
@@ -112,7 +94,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
     await spawnRollout(system, init, 'local', most.rollout);
     await spawnInference(system, inference, most.inference);
-    await spawnWorker(system, { ...options, identity, relay, first, onEnd: ended, paths: PATHS }, most.scheduler);
+    await spawnWorker(system, { ...options, identity, first, onEnd: ended, paths: PATHS }, most.scheduler);
     const endWatchdog = startWatchdog(system, {
       ...config.watchdog,
       onStall: onNotice,
@@ -124,50 +106,31 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       async stop() {
         endWatchdog();
         await system.stop();
-        await relay.close();
         await pool.close();
         await broker.close();
       },
     };
   } catch (thrown) {
-    await relay.close();
     await pool.close();
     await system.stop();
     throw thrown;
   }
 }
 
-/** Milliseconds in which the weights that a run is announced with have to be had: a learner that was started again serves them soon. */
-const FIRST_WEIGHTS_MS = 60_000;
-
 /**
- * Weights to begin with, and what announced them.
- * @throws {LongplayError} REMOTE_FAILED where they cannot be had
+ * Reads the weights that the run was announced with.
+ * @returns those, and the announcement; no weights where a generation server has them
+ * @throws {LongplayError} REMOTE_FAILED where they are not at the broker
  */
-async function firstWeights(
-  { broker, announcement: announced, onNotice }: WorkerOptions,
-  relay: WeightsRelay,
-): Promise<FirstWeights> {
-  if (announced.adapter) return { announcement: announced };
-  const began = performance.now();
-  for (let announcement = announced; ; ) {
-    const { digest, version } = announcement;
-    const isLate = performance.now() - began > FIRST_WEIGHTS_MS;
-    const found = await relay.fetch(announcement).catch((thrown) => {
-      if (!(thrown instanceof BrokerAway) || isLate) throw thrown;
-      onNotice(`${thrown.message}; waiting for it`);
-    });
-    if (found && digestOf(found) === digest) {
-      return { announcement, params: decodeWeights(found, version, `the weights of update ${version}`) };
-    }
-    if (!announcement.where || isLate) {
-      throw new LongplayError(
-        'REMOTE_FAILED',
-        `the weights of update ${version} are not at the broker; start the worker again`,
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2000));
-    const newer = await broker.announced();
-    if (newer) announcement = decodeAnnouncement(newer.bytes);
+async function readFirstWeights({ broker, announcement }: WorkerOptions): Promise<FirstWeights> {
+  if (announcement.adapter) return { announcement };
+  const { digest, version, bytes } = announcement;
+  const found = await broker.weights.get(digest, bytes);
+  if (found && digestOf(found) === digest) {
+    return { announcement, params: decodeWeights(found, version, `the weights of update ${version}`) };
   }
+  throw new LongplayError(
+    'REMOTE_FAILED',
+    `the weights of update ${version} are not at the broker; start the worker again`,
+  );
 }

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { connectNats } from '../src/cluster/nats.ts';
+import { connectNats } from '../src/cluster/nats/connect.ts';
 import { columns } from '../src/evaluation/table.ts';
 import type { TrainOutcome } from '../src/run/train.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
@@ -107,7 +107,7 @@ async function success(
 async function isAnnounced(url: string, run: string): Promise<boolean> {
   const broker = await connectNats({ url, run });
   try {
-    return (await broker.announced().catch(() => undefined)) !== undefined;
+    return (await broker.weights.readAnnouncement().catch(() => undefined)) !== undefined;
   } finally {
     await broker.close();
   }

@@ -1,5 +1,5 @@
 /** Tickets actor: has groups played by workers, as the rollouts play them here. See `TicketsCommand`. */
-import type { AwayReason, Broker } from '../../src/cluster/broker.ts';
+import { type Broker, measureLoad, type UnavailableReason } from '../../src/cluster/broker.ts';
 import type { EpisodeCheck } from '../../src/cluster/episode-check.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
@@ -80,7 +80,7 @@ class Tickets {
   readonly #endReports: () => void;
   #running = 0;
   /** Reason told last why results find no place at the broker, until one comes again. */
-  #told: AwayReason | undefined;
+  #told: UnavailableReason | undefined;
   #stopped = false;
 
   constructor(ctx: Context<TicketsCommand>, init: TicketsInit) {
@@ -106,7 +106,7 @@ class Tickets {
     });
     this.#issuer.start();
     watch.counts = () => this.#issuer.counts;
-    this.#endReports = broker.onReport((name, bytes) => {
+    this.#endReports = broker.reports.subscribe((name, bytes) => {
       const report = watch.workers.heard(name, bytes, ctx.clock.now());
       if (report?.stuck !== undefined) this.#stuck(name, report.stuck);
     });
@@ -219,7 +219,7 @@ class Tickets {
   }
 
   /** Tells of a broker that takes no results: a learner that only reads is answered, and would wait in silence. */
-  #stuck(worker: string, reason: AwayReason): void {
+  #stuck(worker: string, reason: UnavailableReason): void {
     if (reason === this.#told) return;
     this.#told = reason;
     this.#init.onNotice(`${worker}: ${stuckWords(reason)}`);
@@ -229,7 +229,7 @@ class Tickets {
   async #watchLoad(): Promise<void> {
     const { broker, watch } = this.#init;
     while (!this.#stopped) {
-      watch.load = await broker.load().catch(() => undefined);
+      watch.load = await measureLoad(broker).catch(() => undefined);
       await new Promise<void>((resolve) => this.#ctx.clock.after(LOAD_MS, resolve));
     }
   }

@@ -2,7 +2,7 @@
  * Weights actor: stores each version of the weights and announces it, once every result that it was made of is on the disk.
  * Of two learners the one that began later stays: an announcement names the one before it.
  */
-import { type Announced, type Broker, BrokerConflict } from '../../src/cluster/broker.ts';
+import { type Broker, BrokerConflict, type StoredAnnouncement } from '../../src/cluster/broker.ts';
 import {
   type Announcement,
   type ClusterIdentity,
@@ -10,7 +10,6 @@ import {
   encodeAnnouncement,
 } from '../../src/cluster/identity.ts';
 import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
-import { type ServedAt, sealWeights, WeightsServer, type WeightsSource } from '../../src/cluster/weights-http.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError, UserError } from '../../src/core/errors.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
@@ -26,8 +25,6 @@ export interface WeightsInit {
   readonly first: Omit<Publish, 'type'>;
   /** Digests of this run's weights, by version: the journal's, and from now on all that come. */
   readonly digests: Map<number, string>;
-  /** Bytes of weights above which they go over HTTP, and where they are served then. */
-  readonly http: { readonly above: number; readonly at: ServedAt };
   /** Returns once the journal is on the disk. */
   readonly sync: () => void;
   readonly onNotice: (text: string) => void;
@@ -73,10 +70,6 @@ class AnnouncedWeights {
   /** Version that an earlier process has announced, and that the learner is about to make again. */
   #ahead = -1;
   readonly #shutOut: string[] = [];
-  /** Server of weights that are too large for the broker, once there are some. */
-  #server: WeightsServer | undefined;
-  /** Place of the newest of them. */
-  #where: (WeightsSource & { readonly digest: string }) | undefined;
   /** Newest adapter that the policy's server has. */
   #adapter: ServedAdapter | undefined;
   #stopped = false;
@@ -91,7 +84,7 @@ class AnnouncedWeights {
   async begin(): Promise<void> {
     const { broker, run, digests, first } = this.#init;
     await this.#say(() => broker.prepare());
-    const found = await this.#say(() => broker.announced());
+    const found = await this.#say(() => broker.weights.readAnnouncement());
     const before = found && decodeAnnouncement(found.bytes);
     this.#revision = found?.revision ?? 0;
     this.#life = (before?.life ?? 0) + 1;
@@ -117,11 +110,9 @@ class AnnouncedWeights {
   async publish(publish: Publish): Promise<void> {
     this.#init.digests.set(publish.version, publish.digest);
     this.#newest = publish;
-    const { version, bytes } = publish;
+    const { version } = publish;
     if (this.#init.isServed && this.#adapter?.version !== version) return; // `served` is on its way
-    // What an earlier process served is served by nobody now.
-    const isServed = bytes.length > this.#init.http.above;
-    if (version > this.#ahead || (version === this.#ahead && isServed)) await this.#quietly(() => this.#store(publish));
+    if (version > this.#ahead) await this.#quietly(() => this.#store(publish));
   }
 
   async shutOut(worker: string): Promise<void> {
@@ -135,7 +126,7 @@ class AnnouncedWeights {
     const { broker } = this.#init;
     if (this.#newest.version < this.#ahead || !this.#isThere) return;
     await this.#quietly(async () => {
-      if (await this.#say(() => broker.announced())) return;
+      if (await this.#say(() => broker.weights.readAnnouncement())) return;
       this.#revision = 0;
       await this.#store(this.#newest);
     });
@@ -144,13 +135,12 @@ class AnnouncedWeights {
   /** Announces the end, where the broker is there to hear it. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    await this.#server?.close();
     try {
-      await this.#init.broker.announce(
+      await this.#init.broker.weights.announce(
         encodeAnnouncement({ ...this.#announcement(this.#newest), ended: true }),
         this.#revision,
       );
-      await this.#init.broker.removeTickets();
+      await this.#init.broker.tickets.clear();
     } catch {
       // It is away, or another learner has the run: workers notice either by themselves.
     }
@@ -163,32 +153,22 @@ class AnnouncedWeights {
       await this.#announce(this.#announcement({ version, digest, bytes }));
       return;
     }
-    if (bytes.length > this.#init.http.above) await this.#serve(digest, bytes);
-    else await this.#say(() => broker.putWeights(digest, bytes));
+    await this.#say(() => broker.weights.put(digest, bytes));
     await this.#announce(this.#announcement({ version, digest, bytes }));
     this.#stored.push(digest);
     while (this.#stored.length > KEPT) {
       const old = this.#stored.shift()!;
       if (this.#stored.includes(old)) continue;
-      this.#server?.remove(old);
-      if (bytes.length <= this.#init.http.above) await this.#say(() => broker.removeWeights(old));
+      await this.#say(() => broker.weights.remove(old));
     }
-  }
-
-  async #serve(digest: string, bytes: Uint8Array): Promise<void> {
-    this.#server ??= await WeightsServer.open(this.#init.http.at);
-    const { parts, source } = sealWeights(bytes);
-    for (const [part, sealed] of parts.entries()) this.#server.put(digest, part, sealed);
-    this.#where = { ...source, url: this.#server.url, digest };
   }
 
   #announcement({ version, digest, bytes }: Omit<Publish, 'type'>): Announcement {
     const { identity, config } = this.#init;
     const named = { format: 1, identity, config, life: this.#life, shutOut: this.#shutOut } as const;
-    const where = this.#where?.digest === digest ? this.#where : undefined;
     const adapter =
       this.#adapter?.version === version ? { name: this.#adapter.name, folder: this.#adapter.folder } : undefined;
-    return { ...named, version, digest, bytes: bytes.length, where, adapter, ended: false };
+    return { ...named, version, digest, bytes: bytes.length, adapter, ended: false };
   }
 
   /** True where workers can have the newest weights. */
@@ -202,12 +182,12 @@ class AnnouncedWeights {
     const bytes = encodeAnnouncement(announcement);
     for (;;) {
       try {
-        this.#revision = await this.#say(() => broker.announce(bytes, this.#revision));
+        this.#revision = await this.#say(() => broker.weights.announce(bytes, this.#revision));
         return;
       } catch (thrown) {
         if (!(thrown instanceof BrokerConflict)) throw thrown;
       }
-      const found: Announced | undefined = await this.#say(() => broker.announced());
+      const found: StoredAnnouncement | undefined = await this.#say(() => broker.weights.readAnnouncement());
       const other = found && decodeAnnouncement(found.bytes);
       if (other && (other.life > this.#life || (other.life === this.#life && other.version > announcement.version))) {
         throw new LongplayError(

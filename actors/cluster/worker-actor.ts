@@ -1,5 +1,5 @@
 /** Worker actor: takes tickets, has its rollouts play them, and gives its policy the weights that the learner announces. */
-import { type Broker, BrokerAway } from '../../src/cluster/broker.ts';
+import type { Broker } from '../../src/cluster/broker.ts';
 import {
   type Announcement,
   type ClusterIdentity,
@@ -8,7 +8,6 @@ import {
 } from '../../src/cluster/identity.ts';
 import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
-import type { WeightsRelay } from '../../src/cluster/weights-relay.ts';
 import { encodeReport, REPORT_MS } from '../../src/cluster/worker-report.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { decodeWeights, digestOf } from '../../src/learner/weights-file.ts';
@@ -27,8 +26,6 @@ export interface WorkerInit {
   /** Name of this worker. */
   readonly name: string;
   readonly identity: ClusterIdentity;
-  /** Fetches weights, and hands them on. */
-  readonly relay: WeightsRelay;
   /** Groups at once, ≥ 1. */
   readonly slots: number;
   readonly leaseMs: number;
@@ -108,7 +105,7 @@ class Worker {
     });
     this.#taker.loaded(first.announcement.version, first.announcement.digest);
     this.#taker.start();
-    this.#endHints = broker.onAnnounced(() => this.#wake());
+    this.#endHints = broker.weights.onAnnouncement(() => this.#wake());
     for (const loop of [() => this.#follow(), () => this.#report()]) {
       loop().catch((thrown) => {
         if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
@@ -148,7 +145,7 @@ class Worker {
       const hint = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
-      const found = await this.#say(() => broker.announced());
+      const found = await this.#say(() => broker.weights.readAnnouncement());
       if (found) await this.#heard(decodeAnnouncement(found.bytes));
       await Promise.race([hint, new Promise<void>((resolve) => this.#ctx.clock.after(LOOK_MS, resolve))]);
     }
@@ -156,7 +153,7 @@ class Worker {
 
   /** Says once a second how this worker is; rates are over the last seconds. */
   async #report(): Promise<void> {
-    const { broker, name, slots, relay } = this.#init;
+    const { broker, name, slots } = this.#init;
     const samples: { readonly at: number; readonly finished: number; readonly tokens: number }[] = [];
     while (!this.#stopped) {
       const { finished, size: held, waiting, stuck } = this.#taker;
@@ -167,8 +164,11 @@ class Worker {
       const groupsPerSecond = (finished - samples[0]!.finished) / seconds;
       const tokensPerSecond = Math.max(0, now.tokens - samples[0]!.tokens) / seconds;
       const { version } = this.#announced;
-      const rates = { groupsPerSecond, tokensPerSecond, relay: relay.url };
-      broker.report(name, encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }));
+      const rates = { groupsPerSecond, tokensPerSecond };
+      broker.reports.publish(
+        name,
+        encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }),
+      );
       await this.#sleep(REPORT_MS);
     }
   }
@@ -218,30 +218,21 @@ class Worker {
   }
 
   async #load(announcement: Announcement): Promise<boolean> {
-    const { relay, paths, onNotice } = this.#init;
-    const { version, digest } = announcement;
+    const { broker, paths, onNotice } = this.#init;
+    const { version, digest, bytes } = announcement;
     const adapter = servedBy(announcement);
     if (adapter) {
       await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'told', adapter });
       this.#taker.loaded(version, digest);
       return true;
     }
-    // Over HTTP it is not asked for again and again: who announced it may be gone, and has announced it elsewhere since.
-    const found = announcement.where
-      ? await relay.fetch(announcement).catch((thrown) => this.#unheard(thrown))
-      : await this.#say(() => relay.fetch(announcement), onNotice);
+    const found = await this.#say(() => broker.weights.get(digest, bytes), onNotice);
     if (!found || digestOf(found) !== digest) return false;
     this.#params = decodeWeights(found, version, `the weights of update ${version}`);
     // Before any ticket that waits for them, and it overtakes turns that wait.
     await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params: this.#params });
     this.#taker.loaded(version, digest);
     return true;
-  }
-
-  /** Nothing for now. @throws what is no silence */
-  #unheard(thrown: unknown): undefined {
-    if (!(thrown instanceof BrokerAway)) throw thrown;
-    if (!this.#stopped) this.#init.onNotice(thrown.message);
   }
 
   #say<T>(say: () => Promise<T>, onSilence?: (text: string) => void): Promise<T> {

@@ -1,17 +1,14 @@
 /** Options of the env pool, picked from the options of a run. */
 import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
-import type { Clock } from '../../src/core/clock.ts';
 import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { tokenVariable } from '../../src/remote/env/options.ts';
 import { AGENTGYM } from '../../src/run/find-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { RunOptions } from '../options.ts';
-import { statedBounds } from './check.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
 import type { HostVariables } from './host-environment.ts';
-import type { HostFactory } from './hosts.ts';
 import type { EnvSpec } from './protocol.ts';
 
 export function poolOptions(
@@ -20,16 +17,13 @@ export function poolOptions(
   system: ActorSystem,
   chaos: ChaosLedger | undefined,
   shared?: unknown,
-  hosts?: HostFactory,
 ): EnvPoolOptions {
-  const { config, mode, cluster } = options;
+  const { config, mode } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
   return {
     envs: [{ ...hostedEnv(options, env), shared }],
-    // Places of other machines are for those who play: a learner whose workers do keeps one, should it have to.
-    threads: hosts && cluster?.localGroups === 0 ? 1 : envThreads,
+    threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
-    hosts,
     stepDeadlineMs,
     openDeadlineMs,
     maxRestarts,
@@ -39,46 +33,6 @@ export function poolOptions(
     outside: (work) => system.outside(work),
     chaos,
   };
-}
-
-/**
- * Hosts on other machines; undefined where the run has its own.
- * @throws {UserError} BAD_CONFIG where they are to be used and nobody says where they are
- */
-export async function remoteHosts(
-  { config, mode, remoteHosts: at, onNotice = () => {} }: RunOptions,
-  env: Env,
-  clock: Clock,
-): Promise<HostFactory | undefined> {
-  const { isolation, envServer, heapMb } = config.rollout;
-  if (isolation !== 'remote' || mode === 'serial') return undefined;
-  if (envServer !== undefined) {
-    throw new UserError(
-      'BAD_CONFIG',
-      'rollout.isolation: remote beside rollout.envServer: both play elsewhere; keep one',
-    );
-  }
-  if (!at) {
-    throw new UserError(
-      'BAD_CONFIG',
-      'rollout.isolation: remote: say at which NATS server the env hosts are, --env-hosts nats://127.0.0.1:4222 (or --cluster)',
-    );
-  }
-  // Loaded for those who use it.
-  const [{ RemoteHosts }, { hostIdentity }] = await Promise.all([
-    import('./remote-hosts.ts'),
-    import('./host-identity.ts'),
-  ]);
-  return new RemoteHosts({
-    switchboard: await at.connect(),
-    clock,
-    identity: hostIdentity(config.env),
-    facts: { replay: env.replay === 'never' ? 'never' : 'exact', bounds: statedBounds(env) },
-    heapMb,
-    variables: hostVariables(config),
-    command: at.command,
-    onNotice,
-  });
 }
 
 /** Keys that the configuration names are none of a world's business; the token of its own server is. */

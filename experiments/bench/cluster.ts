@@ -12,7 +12,7 @@ import { stringify } from 'yaml';
 import { clusterIdentity } from '../../actors/cluster-run.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { encodeAnnouncement } from '../../src/cluster/identity.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { encodeTicket } from '../../src/cluster/result.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
@@ -194,7 +194,7 @@ class Lab {
   async #isAnnounced(run: string): Promise<boolean> {
     const broker = await connectNats({ url: this.url, run });
     try {
-      return (await broker.announced()) !== undefined;
+      return (await broker.weights.readAnnouncement()) !== undefined;
     } catch {
       return false;
     } finally {
@@ -250,13 +250,13 @@ async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
     const began = performance.now();
     let next = 0;
     const put = async () => {
-      while (next < groups) await worker.putResult(`${round + 1}-${next++}`, bytes);
+      while (next < groups) await worker.results.put(`${round + 1}-${next++}`, bytes);
     };
     const take = async () => {
       for (let taken = 0; taken < groups; ) {
-        const found = await learner.takeResults(1000);
+        const found = await learner.results.read(1000);
         taken += found.length;
-        if (found.length > 0) await learner.removeResults(found.at(-1)!.position);
+        if (found.length > 0) await learner.results.removeUpTo(found.at(-1)!.position);
       }
     };
     await Promise.all([take(), ...Array.from({ length: 64 }, put)]);
@@ -275,17 +275,17 @@ async function callCosts(lab: Lab, say: (line: string) => void) {
   await learner.prepare();
   const [ticket, result, weights] = [new Uint8Array(150), new Uint8Array(5300), new Uint8Array(1_000_000)];
   let n = 0;
-  const put = () => worker.putResult(String(n++), result);
-  const take = async () => (await learner.takeResults(1000)).at(-1)!.position;
+  const put = () => worker.results.put(String(n++), result);
+  const take = async () => (await learner.results.read(1000)).at(-1)!.position;
   const ticketRound = async () => {
-    await learner.putTicket(String(n++), ticket);
-    for (const one of await worker.fetchTickets(1, 1000)) one.done();
+    await learner.tickets.put(String(n++), ticket);
+    for (const one of await worker.tickets.fetch(1, 1000)) one.ack();
   };
   const weightsRound = async () => {
     const name = `w${n++}`;
-    await learner.putWeights(name, weights);
-    await worker.weights(name, weights.length);
-    await learner.removeWeights(name);
+    await learner.weights.put(name, weights);
+    await worker.weights.get(name, weights.length);
+    await learner.weights.remove(name);
   };
   const calls: readonly (readonly [string, number, () => Promise<unknown>])[] = [
     ['ticket put, fetched, done', 200, ticketRound],
@@ -297,7 +297,7 @@ async function callCosts(lab: Lab, say: (line: string) => void) {
       () =>
         put()
           .then(take)
-          .then((position) => learner.removeResults(position)),
+          .then((position) => learner.results.removeUpTo(position)),
     ],
     ['1 MB of weights put, read, removed', 40, weightsRound],
   ];
@@ -338,16 +338,16 @@ async function weightsToDecision(lab: Lab) {
     const [name, first] = Object.entries(policy.params.values)[0]!;
     const values = { ...policy.params.values, [name]: first.map((value, i) => (i === 0 ? version : value)) };
     const bytes = encodeWeights(policy.model, { version, values });
-    await broker.putWeights(digestOf(bytes), bytes);
+    await broker.weights.put(digestOf(bytes), bytes);
     const announcement = { ...facts, version, digest: digestOf(bytes), bytes: bytes.length };
-    revision = await broker.announce(encodeAnnouncement(announcement), revision);
+    revision = await broker.weights.announce(encodeAnnouncement(announcement), revision);
     return bytes.length;
   };
   let bytes = await announce(0);
   const worker = start('worker', lab.url, '--run', run, '--slots', '2');
   const took: number[] = [];
   for (let version = 0; version <= VERSIONS; version++) {
-    await broker.putTicket(String(version), encodeTicket(ticketOf(version)));
+    await broker.tickets.put(String(version), encodeTicket(ticketOf(version)));
     await sleep(version === 0 ? 0 : 150); // it is fetched, and waits
     const began = performance.now();
     if (version > 0) bytes = await announce(version);
@@ -368,9 +368,9 @@ function ticketOf(version: number): GroupTicket {
 
 async function resultOf(broker: Broker): Promise<void> {
   for (;;) {
-    const [found] = await broker.takeResults(1000);
+    const [found] = await broker.results.read(1000);
     if (!found) continue;
-    await broker.removeResults(found.position);
+    await broker.results.removeUpTo(found.position);
     return;
   }
 }

@@ -8,7 +8,6 @@ import type { ServedAdapter } from '../policy/served-adapters.ts';
 import type { Identity } from '../record/run-state.ts';
 import { firstIssue } from '../record/trajectory-schema.ts';
 import { packageRoot } from '../runtime/thread.ts';
-import type { WeightsSource } from './weights-http.ts';
 
 /** Version of tickets, results and announcements. */
 export const PROTOCOL = 1;
@@ -38,8 +37,6 @@ export interface Announcement {
   /** Digest of the weights (`digestOf`), under which name they are stored, and how many bytes they are. */
   readonly digest: string;
   readonly bytes: number;
-  /** Place of the weights, where they are too large for the broker. */
-  readonly where?: WeightsSource | undefined;
   /** Adapter by which a generation server has these weights: workers ask it, and need none. */
   readonly adapter?: Omit<ServedAdapter, 'version'> | undefined;
   /** True once training has ended for good. */
@@ -57,17 +54,6 @@ const announcementSchema = z.looseObject({
   version: count,
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   bytes: count.max(2 ** 31),
-  where: z
-    .looseObject({
-      url: z.url({ protocol: /^http$/ }),
-      key: z.string().regex(/^[A-Za-z0-9+/]{43}=$/),
-      parts: z
-        .array(z.string().regex(/^[0-9a-f]{64}$/))
-        .min(1)
-        .max(100_000),
-      partBytes: count.min(1),
-    })
-    .optional(),
   adapter: z.looseObject({ name: z.string().max(200).optional(), folder: z.string().max(4096) }).optional(),
   ended: z.boolean(),
   shutOut: z.array(z.string()).optional(),

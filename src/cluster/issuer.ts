@@ -12,7 +12,7 @@ import { decodeResult, encodeTicket, type GroupResult } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
 
 export interface IssuerOptions {
-  readonly broker: Broker;
+  readonly broker: Pick<Broker, 'prepare' | 'tickets' | 'results'>;
   readonly clock: Clock;
   readonly vocabSize: number;
   /** Digest of this run's weights of a version; undefined where it is not known. */
@@ -145,7 +145,7 @@ export class TicketIssuer {
     while (!this.#stopped) {
       if (this.#isClearing) {
         this.#isClearing = false;
-        await this.#say(() => this.#of.broker.removeTickets());
+        await this.#say(() => this.#of.broker.tickets.clear());
         for (const one of this.#outstanding.values()) one.isSent = false;
       }
       const unsent = [...this.#outstanding.values()].filter((one) => !one.isSent);
@@ -159,7 +159,7 @@ export class TicketIssuer {
     for (const one of some) one.isSent = true;
     await this.#say(async () => {
       const wanted = some.filter((one) => this.#outstanding.get(one.ticket.group) === one);
-      const sent = wanted.map((one) => this.#of.broker.putTicket(one.name, encodeTicket(one.ticket)));
+      const sent = wanted.map((one) => this.#of.broker.tickets.put(one.name, encodeTicket(one.ticket)));
       for (const done of await Promise.allSettled(sent)) if (done.status === 'rejected') throw done.reason;
     });
   }
@@ -170,7 +170,7 @@ export class TicketIssuer {
     let [last, kept, bytes, since] = [0, 0, 0, 0];
     while (!this.#stopped) {
       const results = await this.#say(() => {
-        return broker.takeResults(TAKE_MS).catch((thrown) => {
+        return broker.results.read(TAKE_MS).catch((thrown) => {
           [last, kept, bytes] = [0, 0, 0]; // they come again, and a server that is back may give their positions to others
           throw thrown;
         });
@@ -186,7 +186,7 @@ export class TicketIssuer {
       const isDue = results.length === 0 || clock.now() - since >= KEPT_MS;
       if (kept === 0 || !(isDue || kept >= KEPT_RESULTS || bytes >= KEPT_BYTES)) continue;
       const position = last;
-      await this.#say(() => broker.removeResults(position));
+      await this.#say(() => broker.results.removeUpTo(position));
       [last, kept, bytes] = [0, 0, 0];
     }
   }
@@ -197,7 +197,7 @@ export class TicketIssuer {
       await this.#sleep(LOOK_MS);
       await this.#say(() => this.#of.broker.prepare()); // it may have come back with nothing
       const before = [...this.#outstanding.values()].filter(({ isSent }) => isSent);
-      const there = await this.#say(() => this.#of.broker.tickets());
+      const there = await this.#say(() => this.#of.broker.tickets.list());
       for (const one of before) {
         const isMissing = !there.has(one.name) && this.#outstanding.get(one.ticket.group) === one;
         if (isMissing && one.isMissed) {
@@ -222,7 +222,7 @@ export class TicketIssuer {
     const late = [...this.#outstanding.values()].filter(
       (one) => one.isSent && !one.isVerified && clock.now() - one.since > bound,
     );
-    if (late.length === 0 || (await this.#say(() => broker.load())).queued > 0) return;
+    if (late.length === 0 || (await this.#say(() => broker.tickets.count())).queued > 0) return;
     for (const one of late) {
       if (this.#outstanding.get(one.ticket.group) !== one) continue;
       this.#counts.issuedAgain++;

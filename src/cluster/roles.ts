@@ -1,11 +1,7 @@
 /** Roles in a cluster, and the subjects that each may use at the NATS server. Nothing else is allowed to anyone. */
-import type { Place } from './switchboard.ts';
 
-/**
- * Learner: the one that trains. Worker: plays. Envs: has env hosts (`longplay worker --envs`). Observer: looks (`longplay cluster
- * status`).
- */
-export const ROLES = ['learner', 'worker', 'envs', 'observer'] as const;
+/** Learner: trains. Worker: plays. Observer: looks (`longplay cluster status`). */
+export const ROLES = ['learner', 'worker', 'observer'] as const;
 export type Role = (typeof ROLES)[number];
 
 export function isRole(text: string | undefined): text is Role {
@@ -63,7 +59,6 @@ const PUBLISH: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = 
     subject('ticket', '*'),
     subject('announced', 'run'),
     subject('weights', '>'),
-    ...callsHosts(subject),
     ...[tickets, results, state].flatMap((stream) =>
       ['CREATE', 'UPDATE', 'INFO', 'PURGE'].map((call) => `${API}.STREAM.${call}.${stream}`),
     ),
@@ -82,10 +77,8 @@ const PUBLISH: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = 
     `${API}.CONSUMER.INFO.${tickets}.${WORKERS}`,
     `${API}.CONSUMER.MSG.NEXT.${tickets}.${WORKERS}`,
     `$JS.ACK.${tickets}.${WORKERS}.>`,
-    ...callsHosts(subject),
     ...reads(state),
   ],
-  envs: ({ subject }) => [hearsHosts(subject)],
   observer: ({ tickets, results, state, subject }) => [
     `${API}.INFO`,
     `${API}.STREAM.NAMES`,
@@ -97,28 +90,10 @@ const PUBLISH: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = 
 };
 
 const SUBSCRIBE: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = {
-  learner: ({ subject }) => [subject('announced', 'run'), subject('worker', '*'), hearsHosts(subject)],
-  worker: ({ subject }) => [subject('announced', 'run'), subject('worker', '*'), hearsHosts(subject)],
-  envs: ({ subject }) => callsHosts(subject),
+  learner: ({ subject }) => [subject('announced', 'run'), subject('worker', '*')],
+  worker: ({ subject }) => [subject('announced', 'run'), subject('worker', '*')],
   observer: ({ subject }) => [subject('announced', 'run'), subject('worker', '*')],
 };
-
-type SubjectOf = RunNames['subject'];
-
-/** Subject of a place of the switchboard. */
-export function placeSubject(subject: SubjectOf, place: Place): string {
-  return place.kind === 'call' ? subject('hosts', 'call') : subject('env', `${place.channel}.${place.kind}`);
-}
-
-/** Subjects by which runs call for env hosts and speak with them; those that hosts hear. */
-function callsHosts(subject: SubjectOf): string[] {
-  return [placeSubject(subject, { kind: 'call' }), placeSubject(subject, { kind: 'up', channel: '*' })];
-}
-
-/** Subject that env hosts answer on. */
-function hearsHosts(subject: SubjectOf): string {
-  return placeSubject(subject, { kind: 'down', channel: '*' });
-}
 
 /** Calls that read single messages of a stream. */
 function reads(stream: string): string[] {

@@ -1,6 +1,6 @@
 /** Calls of a broker, said again until they are heard: each may be said twice without harm. */
 import type { Clock } from '../core/clock.ts';
-import { type AwayReason, BrokerAway } from './broker.ts';
+import { BrokerUnavailable, type UnavailableReason } from './broker.ts';
 
 /** Milliseconds before the second try, doubled up to the most. */
 const FIRST_MS = 50;
@@ -15,13 +15,13 @@ export class Stopped extends Error {}
  * Says something until the broker is there.
  * @param isStopped true once nobody waits for it any more
  * @param onSilence told once, in a line for a person and by its reason, when it has gone on for a while
- * @throws {Stopped} and whatever is no `BrokerAway`
+ * @throws {Stopped} and whatever is no `BrokerUnavailable`
  */
 export async function sayAgain<T>(
   clock: Clock,
   isStopped: () => boolean,
   say: () => Promise<T>,
-  onSilence: (text: string, reason: AwayReason) => void = () => {},
+  onSilence: (text: string, reason: UnavailableReason) => void = () => {},
 ): Promise<T> {
   const began = clock.now();
   let told = false;
@@ -30,7 +30,7 @@ export async function sayAgain<T>(
     try {
       return await say();
     } catch (thrown) {
-      if (!(thrown instanceof BrokerAway)) throw thrown;
+      if (!(thrown instanceof BrokerUnavailable)) throw thrown;
       if (!told && clock.now() - began >= SILENCE_MS) {
         told = true;
         onSilence(`${thrown.message}; waiting for it`, thrown.reason);

@@ -9,12 +9,12 @@ import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, versionRuns } from '../core/trajectory.ts';
 import { WaitingTickets } from '../schedule/waiting-tickets.ts';
 import { Bell } from './bell.ts';
-import type { AwayReason, Broker, FetchedTicket } from './broker.ts';
+import type { Broker, FetchedTicket, UnavailableReason } from './broker.ts';
 import { decodeTicket, encodeResult, type GroupResult, MOST_RESULT_BYTES } from './result.ts';
 import { Stopped, sayAgain } from './say-again.ts';
 
 export interface TakerOptions {
-  readonly broker: Broker;
+  readonly broker: Pick<Broker, 'tickets' | 'results'>;
   readonly clock: Clock;
   /** Name of the worker. */
   readonly worker: string;
@@ -62,7 +62,7 @@ export class TicketTaker {
   /** Groups whose results were stored. */
   finished = 0;
   /** Reason why results have found no place for a while; undefined once one has. */
-  stuck: AwayReason | undefined;
+  stuck: UnavailableReason | undefined;
 
   constructor(options: TakerOptions) {
     this.#of = options;
@@ -97,7 +97,7 @@ export class TicketTaker {
   pause(): void {
     this.#paused = true;
     for (const { group } of this.#waiting.take(Number.POSITIVE_INFINITY)) {
-      this.#held.get(group)?.fetched.giveBack();
+      this.#held.get(group)?.fetched.nack();
       this.#held.delete(group);
     }
   }
@@ -105,7 +105,7 @@ export class TicketTaker {
   /** Stops at once, and gives back what is held. */
   stop(): void {
     this.#stopped = true;
-    for (const { fetched } of this.#held.values()) fetched.giveBack();
+    for (const { fetched } of this.#held.values()) fetched.nack();
     this.#held.clear();
     this.#bell.ring();
   }
@@ -139,7 +139,7 @@ export class TicketTaker {
       await sayAgain(
         clock,
         () => this.#stopped,
-        () => broker.putResult(fetched.name, bytes),
+        () => broker.results.put(fetched.name, bytes),
         (text, reason) => {
           this.stuck = reason;
           this.#of.onNotice(`the result of group ${group} cannot be stored: ${text}`);
@@ -150,7 +150,7 @@ export class TicketTaker {
       return;
     }
     this.stuck = undefined;
-    held.fetched.done();
+    held.fetched.ack();
     if (this.#held.get(group) === held) this.#held.delete(group);
     this.finished++;
     this.#bell.ring();
@@ -159,7 +159,7 @@ export class TicketTaker {
   /** Result as bytes. One that is larger than the server takes would never get there: its group is given up, and it says why. */
   #fitting(result: GroupResult): Uint8Array {
     const bytes = encodeResult(result);
-    const most = Math.min(this.#of.broker.mostResultBytes, MOST_RESULT_BYTES);
+    const most = Math.min(this.#of.broker.results.maxResultBytes, MOST_RESULT_BYTES);
     if (bytes.length <= most) return bytes;
     const message = `its result has ${bytes.length} bytes, expected at most ${most}: raise max_payload in the server's configuration (8 MB is the most), or lower rollout.groupSize`;
     this.#of.onNotice(`group ${result.ticket.group}: ${message}`);
@@ -178,7 +178,7 @@ export class TicketTaker {
       const fetched = await sayAgain(
         clock,
         () => this.#stopped || this.#leaving,
-        () => broker.fetchTickets(free, FETCH_MS),
+        () => broker.tickets.fetch(free, FETCH_MS),
         (text) => this.#of.onNotice(`no tickets: ${text}`),
       );
       for (const one of fetched) this.#take(one);
@@ -188,13 +188,13 @@ export class TicketTaker {
   async #beat(): Promise<void> {
     while (!this.#stopped) {
       await this.#sleep(this.#of.leaseMs / 3);
-      for (const { fetched } of this.#held.values()) fetched.working();
+      for (const { fetched } of this.#held.values()) fetched.extendLease();
     }
   }
 
   #take(fetched: FetchedTicket): void {
     if (this.#stopped || this.#leaving || this.#paused) {
-      fetched.giveBack();
+      fetched.nack();
       return;
     }
     let ticket: GroupTicket;
@@ -202,7 +202,7 @@ export class TicketTaker {
       ticket = decodeTicket(fetched.bytes);
     } catch (thrown) {
       this.#of.onNotice(`ticket ${fetched.name} cannot be read and is dropped: ${messageOf(thrown)}`);
-      fetched.done();
+      fetched.ack();
       return;
     }
     const { group } = ticket;

@@ -1,5 +1,5 @@
 /** Watch over a cluster from its learner: what console and metrics show. For the eye only. */
-import { AWAY, AWAY_REASONS, type AwayReason, type BrokerLoad } from './broker.ts';
+import { type BrokerLoad, UNAVAILABLE, UNAVAILABLE_REASONS, type UnavailableReason } from './broker.ts';
 import type { IssuerCounts } from './issuer.ts';
 import { type WorkerRow, WorkerRows } from './worker-report.ts';
 
@@ -49,7 +49,7 @@ export function clusterWarnings(
   }
   const silent = workers.filter(({ state }) => state !== 'here');
   if (silent.length > 0) found.push(`${named(silent)}: nothing heard; what they held goes to others`);
-  for (const reason of AWAY_REASONS) {
+  for (const reason of UNAVAILABLE_REASONS) {
     const stuck = here.filter((one) => one.stuck === reason);
     if (stuck.length > 0) found.push(`${named(stuck)}: ${stuckWords(reason)}`);
   }
@@ -63,8 +63,8 @@ export function clusterWarnings(
 }
 
 /** Words for workers whose results find no place. */
-export function stuckWords(reason: AwayReason): string {
-  return `results cannot be stored: the NATS server ${AWAY[reason]}; they wait for it`;
+export function stuckWords(reason: UnavailableReason): string {
+  return `results cannot be stored: the NATS server ${UNAVAILABLE[reason]}; workers retry`;
 }
 
 /** Names shown at most. */

@@ -1,6 +1,6 @@
 /** Reports of workers: how each is, for the eye only. No decision is taken by them, and they may all be missing. */
 import { z } from 'zod';
-import { AWAY_REASONS, type AwayReason } from './broker.ts';
+import { UNAVAILABLE_REASONS, type UnavailableReason } from './broker.ts';
 
 /** Report of a worker, once a second. */
 export interface WorkerReport {
@@ -16,10 +16,8 @@ export interface WorkerReport {
   readonly tokensPerSecond: number;
   /** Version of its weights. */
   readonly version: number;
-  /** Address at which it hands weights on, where it does. */
-  readonly relay?: string | undefined;
   /** Reason why its results have found no place at the broker for a while. */
-  readonly stuck?: AwayReason | undefined;
+  readonly stuck?: UnavailableReason | undefined;
 }
 
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -32,8 +30,7 @@ const reportSchema = z.looseObject({
   groupsPerSecond: count,
   tokensPerSecond: count,
   version: count,
-  relay: z.string().max(200).optional(),
-  stuck: z.enum(AWAY_REASONS).optional(),
+  stuck: z.enum(UNAVAILABLE_REASONS).optional(),
 });
 
 /** Most bytes of a report. */

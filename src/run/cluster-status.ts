@@ -1,6 +1,6 @@
 /** Status of the runs of a NATS server: what is announced, queued and waiting, and what the workers say of themselves. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Broker, type BrokerLoad, nothingPrepared } from '../cluster/broker.ts';
+import { type Broker, type BrokerLoad, ignoreUnavailable, measureLoad } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { decodeAnnouncement } from '../cluster/identity.ts';
 import { REPORT_MS, type WorkerRow, WorkerRows } from '../cluster/worker-report.ts';
@@ -37,7 +37,7 @@ const LISTEN_MS = 1.8 * REPORT_MS;
  * @throws {UserError} UNKNOWN_RUN for a run that is not announced
  */
 export async function clusterStatus({ url, run, credentials }: StatusOptions): Promise<readonly ClusterStatus[]> {
-  const { connectNats, listRuns } = await import('../cluster/nats.ts');
+  const { connectNats, listRuns } = await import('../cluster/nats/connect.ts');
   const runs = run === undefined ? await listRuns({ url, credentials }) : [run];
   const found = await Promise.all(
     runs.map(async (one) => {
@@ -57,13 +57,13 @@ export async function clusterStatus({ url, run, credentials }: StatusOptions): P
 
 async function statusOf(broker: Broker, run: string): Promise<ClusterStatus | undefined> {
   const rows = new WorkerRows();
-  const end = broker.onReport((name, bytes) => rows.heard(name, bytes, systemClock.now()));
+  const end = broker.reports.subscribe((name, bytes) => rows.heard(name, bytes, systemClock.now()));
   try {
-    const found = await broker.announced().catch(nothingPrepared);
+    const found = await broker.weights.readAnnouncement().catch(ignoreUnavailable);
     if (!found) return undefined;
     const { version, bytes, ended, life, config } = decodeAnnouncement(found.bytes);
     if (!ended) await sleep(LISTEN_MS);
-    const load = await broker.load();
+    const load = await measureLoad(broker);
     const workers = rows.rows(systemClock.now()).map((row) => ({ ...row, lag: version - row.version }));
     const { maxLag } = config.learner;
     return { run, world: config.env.id, version, weightBytes: bytes, ended, life, maxLag, load, workers };

@@ -109,7 +109,7 @@ const BARS: readonly Bar[] = [
     more: fc.record({ slow: fc.constant(20) }),
     also: ({ server }, { maxLag }) => {
       // Nobody's memory grows: what waits is bounded by what may be out, and what was taken by what is removed together.
-      expect(server.mostWaiting).toBeLessThanOrEqual((maxLag + 2) * PER_UPDATE + KEPT_RESULTS);
+      expect(server.maxWaiting).toBeLessThanOrEqual((maxLag + 2) * PER_UPDATE + KEPT_RESULTS);
     },
   },
   { title: 'disks without room, the learner’s and the server’s', strikes: ['journal-full', 'server-full'] },
@@ -165,7 +165,7 @@ describe('tickets and results', () => {
           sums.lost += lab.lost;
           most.resumedMs = Math.max(most.resumedMs, ...lab.resumedMs);
           most.issuedAgainMs = Math.max(most.issuedAgainMs, ...lab.issuedAgainMs);
-          most.waiting = Math.max(most.waiting, lab.server.mostWaiting);
+          most.waiting = Math.max(most.waiting, lab.server.maxWaiting);
         }),
         { numRuns: seeds },
       );

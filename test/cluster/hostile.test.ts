@@ -12,7 +12,6 @@ import { verifierOf } from '../../actors/cluster/verifier.ts';
 import { startRun } from '../../actors/tree.ts';
 import { type EpisodeCheck, episodeCheck } from '../../src/cluster/episode-check.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { decodeResult, encodeResult, type GroupResult } from '../../src/cluster/result.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
@@ -25,6 +24,7 @@ import { trainingFeeds, trainUnits } from '../../src/learner/training-batch.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { plainTrajectory } from '../../src/record/trace.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const folder = temporaryFolder('hostile');
@@ -367,16 +367,16 @@ describe('a worker that sends what cannot be believed', () => {
     const worker = server.connect();
     for (let n = 0; n < 5; n++) {
       await pass();
-      const [name] = await worker.tickets().then((names) => [...names].slice(-1));
-      await worker.putResult(name!, encodeResult({ ...result, worker: 'liar' }));
+      const [name] = await worker.tickets.list().then((names) => [...names].slice(-1));
+      await worker.results.put(name!, encodeResult({ ...result, worker: 'liar' }));
       await pass();
     }
     expect(heard.refused.length).toBe(5);
     expect(heard.refused[2]).toBe('liar: a lie');
     expect(heard.refused[4]).toMatch(/results in a row could not be believed/);
     expect(heard.shutOut).toEqual(['liar']);
-    const [name] = await worker.tickets().then((names) => [...names].slice(-1));
-    await worker.putResult(name!, encodeResult({ ...result, worker: 'honest' }));
+    const [name] = await worker.tickets.list().then((names) => [...names].slice(-1));
+    await worker.results.put(name!, encodeResult({ ...result, worker: 'honest' }));
     await pass();
     expect(heard.results).toEqual(['honest']);
     expect(issuer.counts).toMatchObject({ outstanding: 0, refused: 5, results: 1 });

@@ -1,13 +1,13 @@
 /** Tickets that would never come back by themselves, on the broker's twin under a simulated clock. */
 import { describe, expect, it } from 'vitest';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { type MemoryBroker, MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { encodeResult, encodeTicket } from '../../src/cluster/result.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Books, playedBy, VOCABULARY } from '../support/cluster-books.ts';
+import { type MemoryBroker, MemoryServer } from '../support/memory-broker.ts';
 
 const LEASE_MS = 1000;
 
@@ -52,7 +52,7 @@ class Scene {
   async store(name: string, ticket: GroupTicket): Promise<void> {
     const [worker, delivery, digests] = ['w', 1, { 0: 'digest' }];
     const trajectories = playedBy(ticket, 0);
-    await this.broker.putResult(name, encodeResult({ ticket, worker, delivery, digests, failed: [], trajectories }));
+    await this.broker.results.put(name, encodeResult({ ticket, worker, delivery, digests, failed: [], trajectories }));
   }
 }
 
@@ -71,7 +71,7 @@ describe('a ticket', () => {
     await scene.pass(20_000);
     expect([...server.tickets.keys()]).toEqual(['0', '1', '0-1', '1-2']);
     expect(issuer.counts.issuedAgain).toBe(2);
-    const fetched = await broker.fetchTickets(4, 100);
+    const fetched = await broker.tickets.fetch(4, 100);
     expect(fetched.map(({ name }) => name)).toEqual(['0-1', '1-2']);
     await scene.store('0-1', ticket);
     await scene.store('0', ticket);
@@ -97,7 +97,7 @@ describe('a ticket', () => {
     const scene = new Scene();
     const [first] = new Books(1).launch();
     const ticket = { ...first!, version: 3 };
-    await scene.broker.putTicket('0', encodeTicket(ticket));
+    await scene.broker.tickets.put('0', encodeTicket(ticket));
     const played: string[] = [];
     const taker = scene.taker(() => played.push('here'));
     taker.loaded(0, 'digest');
@@ -107,9 +107,9 @@ describe('a ticket', () => {
     taker.pause();
     await scene.pass(300); // before its lease ends
     expect([taker.size, taker.waiting]).toEqual([0, 0]);
-    const [fetched] = await scene.broker.fetchTickets(1, 100);
+    const [fetched] = await scene.broker.tickets.fetch(1, 100);
     expect(fetched!.name).toBe('0');
-    fetched!.giveBack();
+    fetched!.nack();
     taker.loaded(3, 'digest');
     await scene.pass(3000);
     expect([taker.size, taker.waiting, played]).toEqual([1, 0, ['here']]);

@@ -1,6 +1,5 @@
 /** What is seen of a cluster: rows of workers by what they report, and the warnings. */
 import { describe, expect, it } from 'vitest';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { encodeTicket } from '../../src/cluster/result.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
 import { type ClusterFacts, ClusterWatch, clusterWarnings } from '../../src/cluster/watch.ts';
@@ -8,6 +7,7 @@ import { decodeReport, encodeReport, type WorkerReport, WorkerRows } from '../..
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { Books, playedBy } from '../support/cluster-books.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 
 const rates = { groupsPerSecond: 1, tokensPerSecond: 500 };
 const report = (over: Partial<WorkerReport> = {}): WorkerReport => {
@@ -45,7 +45,7 @@ describe('rows of workers', () => {
       JSON.stringify({ ...report(), stuck: 'a word of its own' }),
       JSON.stringify(report()).replace('"slots":8', '"slots":1e999'),
     ];
-    for (const text of [...odd, JSON.stringify({ ...report(), relay: 'x'.repeat(5000) })]) {
+    for (const text of [...odd, JSON.stringify({ ...report(), note: 'x'.repeat(5000) })]) {
       expect(decodeReport(Buffer.from(text)), text.slice(0, 40)).toBeUndefined();
       rows.heard('a', Buffer.from(text), 0);
     }
@@ -59,7 +59,7 @@ describe('a worker', () => {
     const server = new MemoryServer(clock, Rng.fromSeed(1), 60_000);
     const learner = server.connect();
     const ticket = new Books(1).launch()[0]!;
-    await learner.putTicket('0', encodeTicket(ticket));
+    await learner.tickets.put('0', encodeTicket(ticket));
     const played: number[] = [];
     const taker = new TicketTaker({
       ...{ broker: server.connect(), clock, worker: 'w', slots: 1, leaseMs: 60_000, maxDeliveries: 5 },
@@ -143,8 +143,8 @@ describe('warnings of a cluster', () => {
       ['c', { stuck: 'results' }],
     ]);
     expect(clusterWarnings(stuck, at)).toEqual([
-      'a, b: results cannot be stored: the NATS server cannot write to its disk, which is full or fails; they wait for it',
-      'c: results cannot be stored: the NATS server has no room: as many results wait as it may hold, for a learner that takes none; they wait for it',
+      'a, b: results cannot be stored: the NATS server cannot write: its disk is full, or fails; workers retry',
+      'c: results cannot be stored: the NATS server has no room: the learner has to read the results that are stored; workers retry',
     ]);
     expect(clusterWarnings(facts([]), at)).toEqual(['no worker has reported yet: longplay worker <url> --run <name>']);
     const watch = new ClusterWatch();

@@ -9,7 +9,7 @@ import { spawnTickets, spawnWeights } from '../../actors/cluster/spawn.ts';
 import type { Played } from '../../actors/scheduler/protocol.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { readCredentials } from '../../src/cluster/credentials.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { ClusterWatch } from '../../src/cluster/watch.ts';
 import { digestOf } from '../../src/learner/weights-file.ts';
 import { digestsOf, Journal, type JournalEntry, readJournal } from '../../src/record/journal.ts';
@@ -26,15 +26,13 @@ export interface ChaosLearner {
   readonly updates: number;
   readonly maxLag: number;
   readonly creds?: string;
-  readonly maxResultBytes?: number;
-  /** Bytes of weights above which they go over HTTP. */
-  readonly httpAbove?: number;
+  readonly maxStreamBytes?: number;
   /** Probability that it kills itself at each place between two effects. */
   readonly suicide?: number;
 }
 
 const options = JSON.parse(process.argv[2]!) as ChaosLearner;
-const { url, run, dir, updates, maxLag, suicide = 0, maxResultBytes } = options;
+const { url, run, dir, updates, maxLag, suicide = 0, maxStreamBytes } = options;
 
 /** Weights of a version as a file of tensors. */
 function weightsOf(books: Books, version: number): Uint8Array {
@@ -89,7 +87,7 @@ const broker = await connected();
 async function connected(): Promise<Broker> {
   for (;;) {
     try {
-      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxResultBytes });
+      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxStreamBytes });
     } catch {
       await sleep(200); // it was killed, too
     }
@@ -123,7 +121,6 @@ await spawnWeights(system, {
   config: smallConfig(),
   first,
   digests: own,
-  http: { above: options.httpAbove ?? 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
   sync: () => journal.sync(),
   isServed: false,
   onNotice: (text) => process.stderr.write(`${text}\n`),

@@ -3,14 +3,15 @@
  * chain of hashes over the results in their order (`cluster-books.ts`), and faults by a seeded schedule.
  */
 import { expect } from 'vitest';
+import type { ResultLog } from '../../src/cluster/broker.ts';
 import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { type BrokerFaults, type MemoryBroker, MemoryServer, NO_FAULTS } from '../../src/cluster/memory-broker.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
 import { TicketTaker } from '../../src/cluster/taker.ts';
 import { type Clock, SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Books, playedBy, SIZE, VOCABULARY } from './cluster-books.ts';
+import { type BrokerFaults, type MemoryBroker, MemoryServer, NO_FAULTS } from './memory-broker.ts';
 
 export const LEASE_MS = 300;
 /** Milliseconds that a server is away when it is struck. */
@@ -190,11 +191,13 @@ export class Lab {
   #startWorker(n: number): void {
     const connection = this.server.connect();
     this.#connections[n] = connection;
+    const { tickets, results } = connection;
+    const { echoes } = this.#of;
     const offMs = this.#of.clocksMs?.[n] ?? 0;
     const clock: Clock = { now: () => this.clock.now() + offMs, after: (ms, fn) => this.clock.after(ms, fn) };
     const factor = n === 0 ? (this.#of.slow ?? 1) : 1;
     const taker = new TicketTaker({
-      broker: this.#of.echoes === undefined ? connection : this.#echoing(connection, this.#of.echoes),
+      broker: { tickets, results: echoes === undefined ? results : this.#repeatResults(results, echoes) },
       clock,
       worker: `w${this.#workers++}`,
       slots: 3,
@@ -218,20 +221,17 @@ export class Lab {
     this.#tellWeights(taker);
   }
 
-  /** Connection whose results are stored again and again, some after everything else. */
-  #echoing(connection: MemoryBroker, echoes: number): MemoryBroker {
-    return new Proxy(connection, {
-      get: (target, key) => {
-        const value = Reflect.get(target, key, target) as unknown;
-        if (key !== 'putResult') return typeof value === 'function' ? value.bind(target) : value;
-        return (name: string, bytes: Uint8Array) => {
-          for (let n = 0; n < echoes; n++) {
-            this.clock.after(10_000 * this.rng.float() ** 4, () => this.server.store(name, bytes));
-          }
-          return target.putResult(name, bytes);
-        };
+  /** Log whose results are stored again and again, some after everything else. */
+  #repeatResults(log: ResultLog, echoes: number): ResultLog {
+    return {
+      ...log,
+      put: (name, bytes) => {
+        for (let n = 0; n < echoes; n++) {
+          this.clock.after(10_000 * this.rng.float() ** 4, () => this.server.store(name, bytes));
+        }
+        return log.put(name, bytes);
       },
-    });
+    };
   }
 
   #strike(type: Strike): void {

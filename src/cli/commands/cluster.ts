@@ -54,7 +54,7 @@ async function init(url: string | undefined, { dir, host, port, run, creds, json
       `cluster init takes no ${url === undefined ? '--creds' : 'address'}: it writes the files of a server (--host, --port)`,
     );
   }
-  const { createUserKey } = await import('../../cluster/nats.ts');
+  const { createUserKey } = await import('../../cluster/nats/connect.ts');
   const made = await initCluster({ dir, hosts: host, port, runs: run }, createUserKey);
   if (json) out.json(made);
   else out.line(initLines(made, host.length > 0).join('\n'));
@@ -65,10 +65,9 @@ function initLines({ config, credentials, url }: InitialisedCluster, others: boo
     `server   nats-server -c ${config}`,
     `learner  longplay train <config.yaml> --cluster ${url} --creds ${credentials.learner}`,
     `worker   longplay worker ${url} --run <name> --creds ${credentials.worker}`,
-    `envs     longplay worker ${url} --run <name> --envs <n> --creds ${credentials.envs}`,
     `look     longplay cluster status ${url} --creds ${credentials.observer}`,
     others
-      ? 'Copy worker.creds to every machine that plays, envs.creds to those that have environments: they are keys, keep them as such.'
+      ? 'Copy worker.creds to every machine that plays; it is a key, keep it as such.'
       : 'The server listens on loopback alone: for other machines, cluster init --host <name> --dir <another folder>.',
   ];
 }
