@@ -12,7 +12,8 @@ import { readSecret } from '../src/core/secrets.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
 import { trainedTasks } from '../src/evaluation/tasks.ts';
 import { trainerOptions } from '../src/learner/options.ts';
-import type { ServedAdapter } from '../src/policy/served-adapters.ts';
+import { MAX_WAIT_MS } from '../src/policy/batching.ts';
+import { SERVER_RETRIES, type ServedAdapter } from '../src/policy/served-adapters.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { ChatReading } from '../src/reading/chat-codec.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
@@ -33,6 +34,7 @@ import type { LearnerInit } from './learner/protocol.ts';
 import type { RecorderInit } from './recorder/recorder-actor.ts';
 import type { RemoteInferenceInit } from './remote-inference/protocol.ts';
 import type { RolloutInit } from './rollout/protocol.ts';
+import { MAX_ATTEMPTS, MAX_FAILURES } from './rollout/retry.ts';
 import type { RunOptions } from './run.ts';
 import type { SchedulerJournal } from './scheduler/journaling.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
@@ -49,7 +51,7 @@ function hasBarriers({ mode, replay }: RunOptions): boolean {
 }
 
 export function inferenceInit(options: RunOptions, policy: Policy | undefined): InferenceInit {
-  const { maxBatch, maxWaitMs } = options.config.rollout;
+  const { maxBatch } = options.config.rollout;
   return {
     policy: policy
       ? options.config.policy.kind === 'server'
@@ -57,7 +59,7 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
         : localInference(options, policy)
       : { kind: 'random' },
     maxBatch,
-    maxWaitMs,
+    maxWaitMs: MAX_WAIT_MS,
     replyPath: PATHS.rollout,
     learnerPath: options.learn ? PATHS.learner : undefined,
     servedPath: options.cluster && isServed(options.config) ? CLUSTER_PATHS.weights : undefined,
@@ -73,7 +75,7 @@ function serverInference(options: RunOptions, { model, params, chat }: Policy): 
   const { config, dir } = options;
   const { server, path } = config.policy;
   return {
-    ...sampledBy(config, chat!),
+    ...sampledBy(options, chat!),
     kind: 'server',
     config: { ...model, adapter: model.adapter! },
     adapters: resolve(server.adapters ?? join(dir, 'adapters')),
@@ -84,17 +86,19 @@ function serverInference(options: RunOptions, { model, params, chat }: Policy): 
 }
 
 /** Server that samples a policy's tokens, and how it is asked. */
-function sampledBy({ policy: { server, path, maxTokens } }: RunConfig, chat: ChatReading) {
-  const { api, url, attempts, attemptMs, retryMs, apiKeyEnv } = server;
+function sampledBy({ config, limits }: RunOptions, chat: ChatReading) {
+  const { server, path, maxTokens, apiKeyEnv } = config.policy;
+  const { api, url } = server;
+  const { attempts, attemptMs, retryMs } = { ...SERVER_RETRIES, ...limits?.server };
   const apiKey = readSecret(apiKeyEnv);
   return { server: { api, url, model: server.model ?? path!, attemptMs, apiKey }, chat, maxTokens, attempts, retryMs };
 }
 
 /** Inference of a worker whose policy is behind a server: another process has had the adapters loaded. */
-export function toldInference({ config }: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
-  const { maxBatch, maxWaitMs } = config.rollout;
-  const policy = { ...sampledBy(config, chat), kind: 'told', adapter } as const;
-  return { policy, maxBatch, maxWaitMs, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
+export function toldInference(options: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
+  const { maxBatch } = options.config.rollout;
+  const policy = { ...sampledBy(options, chat), kind: 'told', adapter } as const;
+  return { policy, maxBatch, maxWaitMs: MAX_WAIT_MS, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
 }
 
 function localInference(
@@ -117,12 +121,14 @@ function localInference(
 }
 
 export function remoteInit(
-  { config, envModule }: RunOptions,
+  { config, envModule, limits }: RunOptions,
   prompt: WorldPrompt,
   remote: Connection,
 ): RemoteInferenceInit {
   return {
     openai: config.policy.openai,
+    chat: config.policy.chat,
+    limits: limits?.openai,
     ...remote,
     prompt,
     envModule: envModule.href,
@@ -139,8 +145,8 @@ export function poolOptions(
   shared?: unknown,
   hosts?: HostFactory,
 ): EnvPoolOptions {
-  const { config, mode, cluster } = options;
-  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
+  const { config, mode, cluster, limits } = options;
+  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, heapMb } = config.rollout;
   return {
     envs: [{ ...hostedEnv(options, env), shared }],
     // Places of other machines are for those who play: a learner whose workers do keeps one, should it have to.
@@ -149,7 +155,7 @@ export function poolOptions(
     hosts,
     stepDeadlineMs,
     openDeadlineMs,
-    maxRestarts,
+    maxRestarts: limits?.maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
     variables: hostVariables(config),
     clock: system.clock,
@@ -202,7 +208,7 @@ export async function remoteHosts(
 function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
   const served = env.id === AGENTGYM || rollout.envServer !== undefined;
   return {
-    secret: [policy.openai.apiKeyEnv, policy.server.apiKeyEnv],
+    secret: [policy.apiKeyEnv],
     passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
   };
 }
@@ -347,15 +353,16 @@ export function rolloutInit(
   policyInThread: boolean,
   saved: SchedulerState | undefined,
 ): RolloutInit {
-  const { groupSize, concurrentGroups, envThreads, maxAttempts, maxFailures } = options.config.rollout;
+  const { groupSize, concurrentGroups, envThreads } = options.config.rollout;
   const { envSteps = 0, episodes = 0, nextEpisode = options.firstEpisode ?? 0 } = saved ?? {};
   return {
     view,
     policyInThread,
     slots: concurrentGroups * groupSize,
     envThreads,
-    maxAttempts,
-    maxFailures,
+    maxAttempts: MAX_ATTEMPTS,
+    maxFailures: MAX_FAILURES,
+    ...options.limits?.retry,
     barrier: hasBarriers(options),
     start: { nextEpisode, envSteps, episodes },
     paths: {
@@ -377,7 +384,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
     // Threads of their own would change nothing in a serial run but its speed, and one thread is what it promises.
     trainer: { ...trainerOptions(config, model), ...(mode === 'serial' ? { replicas: 1 } : {}) },
     start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
-    breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
+    breaker: { ...options.limits?.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
     maxLag: learner.maxLag,

@@ -9,19 +9,22 @@ import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
+import type { ServerRetries } from '../src/policy/served-adapters.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metrics.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
+import type { AttemptOptions } from '../src/remote/attempts.ts';
 import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import type { OrderRecorder, RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
-import { startWatchdog } from '../src/runtime/watchdog.ts';
+import { startWatchdog, type WatchdogOptions } from '../src/runtime/watchdog.ts';
 import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
 import type { EnvEvent } from './env/protocol.ts';
 import type { InferenceCommand, InferenceReport } from './inference/protocol.ts';
-import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
+import type { BreakerOptions, LearnerCommand, SaveReport } from './learner/protocol.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
+import type { RetryLimits } from './rollout/retry.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerCommand, TrainEnded } from './scheduler/protocol.ts';
 
 /** Cluster that a run is the learner of. */
@@ -38,6 +41,21 @@ export interface ClusterOptions {
   readonly http: { readonly above: number; readonly at: ServedAt };
   /** Watch over the cluster, for console and metrics. */
   readonly watch: ClusterWatch;
+}
+
+/** Limits of a run that no configuration sets; absent ones have the defaults that stand beside their use. For tests. */
+export interface RunLimits {
+  /** Retries of failed episodes. */
+  readonly retry?: Partial<RetryLimits> | undefined;
+  /** Env hosts replaced in a row, no action answered in between, until the run ends. */
+  readonly maxRestarts?: number | undefined;
+  /** Rule for updates that are not finite. */
+  readonly breaker?: Partial<BreakerOptions> | undefined;
+  readonly watchdog?: Pick<WatchdogOptions, 'stallMs' | 'lagMs'> | undefined;
+  /** Retries of requests to a generation server. */
+  readonly server?: Partial<ServerRetries> | undefined;
+  /** Retries of requests to an OpenAI-compatible server. */
+  readonly openai?: Partial<AttemptOptions> | undefined;
 }
 
 /** Options of a run: everything it is made from. */
@@ -85,6 +103,8 @@ export interface RunOptions {
   readonly rolloutPlacement?: 'local' | 'thread' | undefined;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number | undefined;
+  /** Limits that no configuration sets. */
+  readonly limits?: RunLimits | undefined;
   /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
@@ -133,7 +153,7 @@ export function startedRun(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { config, onNotice, record, cluster }: RunOptions,
+  { onNotice, record, cluster, limits }: RunOptions,
   closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
@@ -152,7 +172,7 @@ export function startedRun(
     }
   };
   const endWatchdog = startWatchdog(system, {
-    ...config.watchdog,
+    ...limits?.watchdog,
     onStall: (message) => onNotice?.(message),
     onLag: (lagMs) => onNotice?.(`the main event loop was ${Math.round(lagMs)} ms late`),
     run: () => ({ expected: expected > 0 && pool.stats().pending === 0, progress: pool.stats().observed }),
