@@ -60,7 +60,7 @@ export function createRun(
   metrics$: Subject<MetricsRow>,
   fatal: Promise<never>,
   chaos: ChaosLedger | undefined,
-  { config, onNotice, record, cluster }: RunOptions,
+  { onNotice, record, cluster, limits }: RunOptions,
   closed: () => void,
 ): Run {
   fatal.catch(() => {}); // reported where it is awaited
@@ -79,7 +79,7 @@ export function createRun(
     }
   };
   const endWatchdog = startWatchdog(system, {
-    ...config.watchdog,
+    ...limits?.watchdog,
     onStall: (message) => onNotice?.(message),
     onLag: (lagMs) => onNotice?.(`the main event loop was ${Math.round(lagMs)} ms late`),
     run: () => ({ expected: expected > 0 && pool.stats().pending === 0, progress: pool.stats().observed }),

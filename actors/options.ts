@@ -8,13 +8,18 @@ import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
 import type { EngineOptions } from '../src/engine/engine.ts';
+import type { ServerRetries } from '../src/policy/served-adapters.ts';
 import type { PolicySetup } from '../src/policy/setup.ts';
 import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
 import type { MetricsRow } from '../src/record/metric-table.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
 import type { MetricSink } from '../src/record/sinks/sink.ts';
+import type { AttemptOptions } from '../src/remote/attempts.ts';
 import type { OrderRecorder, RecordedOrder } from '../src/run/order-file.ts';
+import type { WatchdogOptions } from '../src/runtime/watchdog.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
+import type { BreakerOptions } from './learner/protocol.ts';
+import type { RetryLimits } from './rollout/retry.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerState } from './scheduler/protocol.ts';
 
 /** Policy with weights of its own, and what its checkpoint holds. */
@@ -32,6 +37,21 @@ export interface ClusterOptions {
   readonly verify: number;
   /** Watch over the cluster, for console and metrics. */
   readonly watch: ClusterWatch;
+}
+
+/** Limits of a run that no configuration sets; absent ones have the defaults that stand beside their use. For tests. */
+export interface RunLimits {
+  /** Retries of failed episodes. */
+  readonly retry?: Partial<RetryLimits> | undefined;
+  /** Env hosts replaced in a row, no action answered in between, until the run ends. */
+  readonly maxRestarts?: number | undefined;
+  /** Rule for updates that are not finite. */
+  readonly breaker?: Partial<BreakerOptions> | undefined;
+  readonly watchdog?: Pick<WatchdogOptions, 'stallMs' | 'lagMs'> | undefined;
+  /** Retries of requests to a generation server. */
+  readonly server?: Partial<ServerRetries> | undefined;
+  /** Retries of requests to an OpenAI-compatible server. */
+  readonly openai?: Partial<AttemptOptions> | undefined;
 }
 
 /** Options of a run: everything it is made from. */
@@ -77,6 +97,8 @@ export interface RunOptions {
   readonly rolloutPlacement?: 'local' | 'thread' | undefined;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number | undefined;
+  /** Limits that no configuration sets. */
+  readonly limits?: RunLimits | undefined;
   /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }

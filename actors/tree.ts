@@ -53,7 +53,7 @@ import type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 export { openEnvSessions } from './env/sessions.ts';
 export type { Run } from './handle.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
-export type { ClusterOptions, RunOptions } from './options.ts';
+export type { ClusterOptions, RunLimits, RunOptions } from './options.ts';
 export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
@@ -95,9 +95,9 @@ export async function startRun(given: RunOptions): Promise<Run> {
       `policy.kind: '${config.policy.kind}' cannot learn; use 'local', 'checkpoint' or 'server'`,
     );
   }
-  const { openai } = config.policy;
+  const { openai, apiKeyEnv } = config.policy;
   const remote =
-    config.policy.kind === 'openai' ? await connect(openai, readSecret(openai.apiKeyEnv), module.view) : undefined;
+    config.policy.kind === 'openai' ? await connect(config.policy, readSecret(apiKeyEnv), module.view) : undefined;
   const view = policy?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);

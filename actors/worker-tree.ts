@@ -96,7 +96,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     await spawnInference(system, inference, most.inference);
     await spawnWorker(system, { ...options, identity, first, onEnd: ended, paths: PATHS }, most.scheduler);
     const endWatchdog = startWatchdog(system, {
-      ...config.watchdog,
       onStall: onNotice,
       onLag: (lagMs) => onNotice(`the main event loop was ${Math.round(lagMs)} ms late`),
       run: () => ({ expected: false, progress: 0 }),

@@ -35,6 +35,9 @@ import {
   type Verdict,
 } from './slot.ts';
 
+/** Env hosts replaced in a row, no action answered in between, after which the environment counts as broken. */
+const MAX_RESTARTS = 10;
+
 export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' | 'stepDeadlineMs' | 'openDeadlineMs'> {
   readonly envs: readonly EnvSpec[];
   /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
@@ -43,7 +46,7 @@ export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' |
   readonly hosts?: HostFactory | undefined;
   /** Milliseconds to load the envs. Default 30000. */
   readonly startMs?: number | undefined;
-  /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default 10. */
+  /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default `MAX_RESTARTS`. */
   readonly maxRestarts?: number | undefined;
   /** False where the policy does not need the list of actions. Default true. */
   readonly listActions?: boolean | undefined;
@@ -391,7 +394,7 @@ class Pool implements EnvPool {
       const why = `its host was ended (${cause}, ${message}), and its actions must not be taken again`;
       this.#fail(record, { cause: 'lost', where: slot.where, message: why });
     }
-    if (++this.#replacedInRow > (this.#options.maxRestarts ?? 10)) {
+    if (++this.#replacedInRow > (this.#options.maxRestarts ?? MAX_RESTARTS)) {
       const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow} times and answered no action in between`;
       void this.#giveUp(`the environment is broken: ${why} (the last time: ${cause}, ${message})`);
     } else void this.#restart(slot);

@@ -18,15 +18,15 @@ export function poolOptions(
   chaos: ChaosLedger | undefined,
   shared?: unknown,
 ): EnvPoolOptions {
-  const { config, mode } = options;
-  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, maxRestarts, heapMb } = config.rollout;
+  const { config, mode, limits } = options;
+  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, heapMb } = config.rollout;
   return {
     envs: [{ ...hostedEnv(options, env), shared }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
     openDeadlineMs,
-    maxRestarts,
+    maxRestarts: limits?.maxRestarts,
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
     variables: hostVariables(config),
     clock: system.clock,
@@ -39,7 +39,7 @@ export function poolOptions(
 function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
   const served = env.id === AGENTGYM || rollout.envServer !== undefined;
   return {
-    secret: [policy.openai.apiKeyEnv, policy.server.apiKeyEnv],
+    secret: [policy.apiKeyEnv],
     passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
   };
 }

@@ -68,7 +68,9 @@ export interface InferenceReport {
 }
 
 /** Init of the actor; plain data. */
-export interface InferenceInit extends Pick<RunConfig['rollout'], 'maxBatch' | 'maxWaitMs'> {
+export interface InferenceInit extends Pick<RunConfig['rollout'], 'maxBatch'> {
+  /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
+  readonly maxWaitMs: number;
   readonly policy: PolicySpec;
   /** Path of the actor that gets `acted`. */
   readonly replyPath: string;

@@ -24,7 +24,7 @@ export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
     // Threads of their own would change nothing in a serial run but its speed, and one thread is what it promises.
     trainer: { ...trainerOptions(config, model), ...(mode === 'serial' ? { replicas: 1 } : {}) },
     start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
-    breaker: { ...learner.breaker, dir: join(dir, 'quarantine') },
+    breaker: { ...options.limits?.breaker, dir: join(dir, 'quarantine') },
     groupsPerUpdate: learner.groupsPerUpdate,
     oversampling: learner.oversampling,
     maxLag: learner.maxLag,

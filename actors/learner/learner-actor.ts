@@ -35,6 +35,10 @@ import type { BrokenUpdate, GroupFinished, LearnerCommand, LearnerInit, SaveRepo
 /** Milliseconds that the scheduler may take to send the state of the run for a checkpoint. */
 const SNAPSHOT_MS = 30_000;
 const NO_BYTES = new Uint8Array();
+/** Updates in a row, taken back, after which the last good weights are restored: a bad batch is one, not three. */
+const ROLLBACK_AFTER = 3;
+/** Factor on the learning rate whenever that happens. */
+const ROLLBACK_SHRINK = 0.5;
 
 export default function learnerActor(init: LearnerInit): BehaviorFactory<LearnerCommand> {
   return async (ctx) => {
@@ -115,7 +119,7 @@ class Learner {
   }
 
   #breakDown(broken: Breakage, batch: readonly Group[]): BrokenUpdate {
-    const { rollbackAfter, shrink, dir } = this.#init.breaker;
+    const { rollbackAfter = ROLLBACK_AFTER, shrink = ROLLBACK_SHRINK, dir } = this.#init.breaker;
     const inARow = ++this.#brokenInARow;
     const file = quarantine(dir, this.#trainer.params.version, broken, batch);
     if (inARow < rollbackAfter) return { ...broken, quarantine: file, inARow };

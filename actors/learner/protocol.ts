@@ -80,6 +80,14 @@ export interface BrokenUpdate extends Breakage {
   readonly rolledBack?: { readonly toUpdate: number; readonly rateScale: number };
 }
 
+/** Rule for updates that are not finite. */
+export interface BreakerOptions {
+  /** Updates in a row, taken back, after which the weights of the last good checkpoint are restored, ≥ 1. Default 3. */
+  readonly rollbackAfter: number;
+  /** Factor on the learning rate whenever that happens, in (0, 1]. Default 0.5. */
+  readonly shrink: number;
+}
+
 /** Init of the learner actor; plain data. */
 export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate' | 'oversampling' | 'maxLag'> {
   readonly engine: EngineOptions;
@@ -93,7 +101,8 @@ export interface LearnerInit extends Pick<RunConfig['learner'], 'groupsPerUpdate
     readonly reference?: ParamSet | undefined;
     readonly state?: LearnerState | undefined;
   };
-  readonly breaker: RunConfig['learner']['breaker'] & {
+  /** Rule for updates that are not finite; absent values have the defaults. */
+  readonly breaker: Partial<BreakerOptions> & {
     /** `quarantine` folder of the run. */
     readonly dir: string;
   };

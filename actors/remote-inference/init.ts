@@ -5,12 +5,14 @@ import { PATHS, type RunOptions } from '../options.ts';
 import type { RemoteInferenceInit } from './protocol.ts';
 
 export function remoteInit(
-  { config, envModule }: RunOptions,
+  { config, envModule, limits }: RunOptions,
   prompt: WorldPrompt,
   remote: Connection,
 ): RemoteInferenceInit {
   return {
     openai: config.policy.openai,
+    chat: config.policy.chat,
+    limits: limits?.openai,
     ...remote,
     prompt,
     envModule: envModule.href,

@@ -28,11 +28,12 @@ export default function remoteInferenceActor(init: RemoteInferenceInit): Behavio
 }
 
 function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Prompting): Behavior<Internal> {
-  const { openai, server, model } = init;
+  const { openai, limits, server, model } = init;
   const rollouts = ctx.resolve<ActedEvent | EnvObserved>(init.replyPath);
   const recorder = ctx.resolve<Noticed>(init.noticePath);
   const policy = new RemotePolicy({
     openai,
+    limits,
     client: new OpenAIClient({ ...server, maxConnections: openai.concurrency }),
     prompting,
     clock: ctx.clock,
@@ -71,7 +72,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
   };
 }
 
-async function promptingOf({ openai, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
-  if (openai.prompt === 'text') return new ChatPrompting(openai, model, prompt);
+async function promptingOf({ openai, chat, model, prompt, envModule }: RemoteInferenceInit): Promise<Prompting> {
+  if (openai.prompt === 'text') return new ChatPrompting(openai, chat, model, prompt);
   return new TokenPrompting(openai, model, codecOf(await loadWorld(localUrl(new URL(envModule)))));
 }

@@ -2,6 +2,7 @@
 import { CLUSTER_PATHS, hasBarriers, PATHS, type RunOptions } from '../options.ts';
 import type { SchedulerState } from '../scheduler/protocol.ts';
 import type { RolloutInit } from './protocol.ts';
+import { MAX_ATTEMPTS, MAX_FAILURES } from './retry.ts';
 
 /**
  * Init of the rollout actor.
@@ -13,15 +14,16 @@ export function rolloutInit(
   policyInThread: boolean,
   saved: SchedulerState | undefined,
 ): RolloutInit {
-  const { groupSize, concurrentGroups, envThreads, maxAttempts, maxFailures } = options.config.rollout;
+  const { groupSize, concurrentGroups, envThreads } = options.config.rollout;
   const { envSteps = 0, episodes = 0, nextEpisode = options.firstEpisode ?? 0 } = saved ?? {};
   return {
     view,
     policyInThread,
     slots: concurrentGroups * groupSize,
     envThreads,
-    maxAttempts,
-    maxFailures,
+    maxAttempts: MAX_ATTEMPTS,
+    maxFailures: MAX_FAILURES,
+    ...options.limits?.retry,
     barrier: hasBarriers(options),
     start: { nextEpisode, envSteps, episodes },
     paths: {

@@ -9,6 +9,7 @@ import type { Trajectory, Turn } from '../../src/core/trajectory.ts';
 import type { RolloutTotals } from '../../src/record/run-status.ts';
 import type { EnvEvent } from '../env/protocol.ts';
 import type { ActedEvent } from '../inference/protocol.ts';
+import type { RetryLimits } from './retry.ts';
 
 export type { GroupTicket, Purpose } from '../../src/core/ticket.ts';
 
@@ -93,7 +94,7 @@ export interface EnvObserved {
 }
 
 /** Init of the rollout actor; plain data. */
-export interface RolloutInit extends Pick<RunConfig['rollout'], 'envThreads' | 'maxAttempts' | 'maxFailures'> {
+export interface RolloutInit extends Pick<RunConfig['rollout'], 'envThreads'>, RetryLimits {
   /** Id of the view the policy reads through, for the record. */
   readonly view: string | undefined;
   /** True when the policy has a thread of its own: messages to it are packed. */

@@ -3,6 +3,12 @@ import { LongplayError } from '../../src/core/errors.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import { type Task, taskName } from '../../src/core/task.ts';
 
+/** Attempts at one episode before its task is given up: a host that died under it is one, and a bad task fails them all. */
+export const MAX_ATTEMPTS = 3;
+
+/** Failed episodes in a row, none finished in between, that end a run: more than any batch that one lost host takes along. */
+export const MAX_FAILURES = 256;
+
 /** Bounds of retries. */
 export interface RetryLimits {
   /** Attempts at one episode, ≥ 1, before its group is given up. */

@@ -74,16 +74,16 @@ export interface PpoConfig extends Common {
   readonly algorithm: 'ppo';
   /** Lambda λ per decision, in [0, 1]. */
   readonly lambda: number;
-  /** Whitens advantages over the batch when true. Returns are never whitened: the critic learns true values. */
-  readonly whiten: boolean;
+  /** Whitens advantages over the batch unless false. Returns are never whitened: the critic learns true values. */
+  readonly whiten?: boolean | undefined;
 }
 
 /** GiGPO: advantages over episodes, and over turns in the same state. */
 export interface GigpoConfig extends Common {
   readonly algorithm: 'gigpo';
   readonly std: boolean;
-  /** Weight ω of the step-level advantage, ≥ 0. */
-  readonly stepWeight: number;
+  /** Weight ω of the step-level advantage, ≥ 0. Default 1, the paper's. */
+  readonly stepWeight?: number | undefined;
 }
 
 /**
@@ -166,7 +166,7 @@ export function estimate(
   const all = rows.flat();
   let advantages = rows.flatMap((group) => groupAdvantages(group, config, anchorOf));
   const trained = all.map((one) => one.trained);
-  const whole = config.algorithm === 'reinforce_pp' || (config.algorithm === 'ppo' && config.whiten);
+  const whole = config.algorithm === 'reinforce_pp' || (config.algorithm === 'ppo' && config.whiten !== false);
   const returns =
     config.algorithm === 'ppo'
       ? all.map((one, i) => one.columns.values.map((value, d) => value + advantages[i]![d]!))
@@ -237,7 +237,7 @@ function groupAdvantages(
     return config.baseline === 'none' ? returns.map((G) => G.slice()) : withoutGroupMean(group);
   }
   if (config.algorithm === 'gigpo') {
-    const { std, stepWeight } = config;
+    const { std, stepWeight = 1 } = config;
     const anchors = group.map(({ trajectory, columns }) => Array.from(columns.turns, (t) => anchorOf(trajectory, t)));
     const steps = stepAdvantage(returns, anchors, { std });
     return broadcast(groupAdvantage(compared, { std })).map((A, i) => A.map((a, d) => a + stepWeight * steps[i]![d]!));
@@ -289,5 +289,6 @@ function check(config: EstimatorConfig): void {
   const { truncation } = config;
   need(['terminal', 'bootstrap', 'mask'].includes(truncation), 'truncation', 'terminal, bootstrap or mask', truncation);
   if (config.algorithm === 'ppo') need(config.lambda >= 0 && config.lambda <= 1, 'lambda', 'in [0, 1]', config.lambda);
-  if (config.algorithm === 'gigpo') need(config.stepWeight >= 0, 'stepWeight', 'a number ≥ 0', config.stepWeight);
+  if (config.algorithm === 'gigpo')
+    need((config.stepWeight ?? 1) >= 0, 'stepWeight', 'a number ≥ 0', config.stepWeight);
 }

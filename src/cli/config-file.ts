@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
 import { locatedPolicy } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
-import { err } from '../console/terminal.ts';
 import { MOST_SETTINGS, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { locatedEnv } from '../run/find-world.ts';
@@ -21,7 +20,7 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
     const setting = /^[\w.]+=/.test(path) ? `; a setting needs its own --set: --set ${path}` : '';
     throw new UserError('BAD_CONFIG', `cannot read ${path}: ${messageOf(thrown)}${setting}`);
   }
-  const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
+  const config = loadRunConfig(text, path, overrides);
   return located(config, path);
 }
 

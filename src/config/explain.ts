@@ -1,11 +1,9 @@
 /** Words for what a configuration has wrong: the key, what was expected, what came, and what was probably meant. */
 import { z } from 'zod';
+import { cutText, describeValue } from './describe-value.ts';
 import { nearest } from './nearest.ts';
 import { runConfigSchema } from './run-config.ts';
 import { isWrapper, literalOf } from './union-defaults.ts';
-
-/** UTF-16 units of what came that a message repeats. */
-const REPEATED_CHARS = 120;
 
 /** Mistakes that an issue holds. */
 export function mistakesOf(issue: z.core.$ZodIssue): number {
@@ -22,7 +20,7 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.slice(0, most).map((key) => {
       const full = `${at ? `${at}.` : ''}${key}`;
-      return `unknown key '${repeated(full)}'${meantByKey(issue.path, key, raw)}`;
+      return `unknown key '${cutText(full)}'${meantByKey(issue.path, key, raw)}`;
     });
   }
   const value = valueAt(issue.path, raw);
@@ -34,7 +32,7 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
     const form = (kind: string) => (inKind ? `${at}=${kind}` : `${at}={${discriminator}: ${kind}}`);
     const whole = inKind ? at : `${at}.${discriminator}`;
     return [
-      `${whole}: expected one of ${kinds.join(', ')} (got ${describe(value)})${meant ? `; did you mean ${form(meant)}?` : ''}`,
+      `${whole}: expected one of ${kinds.join(', ')} (got ${describeValue(value)})${meant ? `; did you mean ${form(meant)}?` : ''}`,
     ];
   }
   const object = bare(schemaAt(issue.path, raw));
@@ -43,7 +41,7 @@ export function explain(issue: z.core.$ZodIssue, raw: unknown, most: number): st
   const meant = meantBy(issue, value);
   const message = expectedOf(issue) ?? lowerFirst(issue.message);
   return [
-    `${repeated(at) || 'the configuration'}: ${message} (got ${describe(value)})${meant ? `; did you mean ${meant}?` : ''}`,
+    `${cutText(at) || 'the configuration'}: ${message} (got ${describeValue(value)})${meant ? `; did you mean ${meant}?` : ''}`,
   ];
 }
 
@@ -71,7 +69,7 @@ function notASection(at: string, section: z.ZodObject, value: unknown): string {
   const needed = keys.find((key) => !isWrapper(shape[key]));
   const fits = needed !== undefined && (shape[needed] as z.ZodType).safeParse(value).success;
   const meant = best ? `${at}.${best.key}=${best.word}` : fits ? `${at}.${needed}=${String(value)}` : undefined;
-  return `${at}: expected keys and values (${keysOf(section)}), got ${describe(value)}${meant ? `; did you mean ${meant}?` : ''}`;
+  return `${at}: expected keys and values (${keysOf(section)}), got ${describeValue(value)}${meant ? `; did you mean ${meant}?` : ''}`;
 }
 
 /** Words for the kinds that a union without a discriminator takes. */
@@ -93,7 +91,7 @@ let known: readonly string[] | undefined;
 /** Words for the key that an unknown one was probably meant as: one beside it, one elsewhere, or all there are. */
 function meantByKey(path: readonly PropertyKey[], key: string, raw: unknown): string {
   const pair = /^(\w+):(.+)$/.exec(key);
-  if (pair) return `; a space belongs after the colon: '${pair[1]}: ${repeated(pair[2]!)}'`;
+  if (pair) return `; a space belongs after the colon: '${pair[1]}: ${cutText(pair[2]!)}'`;
   const owner = schemaAt(path, raw);
   const union = bare(owner);
   if (union instanceof z.ZodDiscriminatedUnion) {
@@ -136,17 +134,6 @@ function allKeys(schema: unknown, path = ''): string[] {
       return [at, ...allKeys(value, at)];
     });
   });
-}
-
-/** A value as a message shows it. */
-export function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  return repeated(JSON.stringify(value));
-}
-
-/** A part of what came, cut to what a message repeats of it. */
-export function repeated(text: string): string {
-  return text.length > REPEATED_CHARS ? `${text.slice(0, REPEATED_CHARS)}…` : text;
 }
 
 /** The right value that a wrong one resembles. */

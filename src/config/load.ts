@@ -6,8 +6,9 @@ import { printable } from '../console/printable.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
-import { describe, explain, mistakesOf, repeated } from './explain.ts';
-import { withPresentNames } from './present-names.ts';
+import { cutText, describeValue } from './describe-value.ts';
+import { explain, mistakesOf } from './explain.ts';
+import { dropRemovedKeys } from './removed-keys.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { withUnionDefaults } from './union-defaults.ts';
 
@@ -16,15 +17,9 @@ import { withUnionDefaults } from './union-defaults.ts';
  * @param text YAML
  * @param source where it came from, for messages
  * @param overrides `key.path=value` strings; values are YAML
- * @param onNotice gets a line for each name of an earlier version; by default they are accepted silently
  * @throws {UserError} BAD_CONFIG: one line per mistake
  */
-export function loadRunConfig(
-  text: string,
-  source: string,
-  overrides: readonly string[] = [],
-  onNotice?: (line: string) => void,
-): RunConfig {
+export function loadRunConfig(text: string, source: string, overrides: readonly string[] = []): RunConfig {
   if (text.length > MAX_CHARS) {
     const message = `${source}: expected at most ${MAX_CHARS} characters, got ${text.length}; is this a configuration?`;
     throw new UserError('BAD_CONFIG', message);
@@ -37,9 +32,10 @@ export function loadRunConfig(
       `${source}: it is empty; say at least what is played (longplay envs lists the worlds), for how many turns and how long: env: { id: … }, horizon: { type: fixed, rounds: 8 }, stop: { updates: 10 }`,
     );
   }
-  if (!isRecord(raw)) throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describe(raw)}`);
+  if (!isRecord(raw))
+    throw new UserError('BAD_CONFIG', `${source}: expected keys and values, got ${describeValue(raw)}`);
   for (const override of overrides) applyOverride(raw, override);
-  return checkRunConfig(raw, source, onNotice);
+  return checkRunConfig(raw, source);
 }
 
 /** Characters of a configuration, far more than any needs: the parser takes seconds for a deeply nested megabyte. */
@@ -113,17 +109,16 @@ const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
 
 /**
  * Checks a configuration and fills in its defaults.
- * @param onNotice gets a line for each name of an earlier version; by default they are accepted silently
  * @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value
  */
-export function checkRunConfig(given: unknown, source: string, onNotice?: (line: string) => void): RunConfig {
-  const raw = withPresentNames(given, (line) => onNotice?.(`${source}: ${line}`));
+export function checkRunConfig(given: unknown, source: string): RunConfig {
+  const { raw, mistakes } = dropRemovedKeys(given);
   const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
   const result = runConfigSchema.safeParse(meant);
-  if (!result.success) {
-    const lines: string[] = [];
+  if (mistakes.length > 0 || !result.success) {
+    const lines = [...mistakes];
     let left = 0;
-    for (const issue of result.error.issues) {
+    for (const issue of result.error?.issues ?? []) {
       const told = lines.length < MOST_MISTAKES ? explain(issue, meant, MOST_MISTAKES - lines.length) : [];
       append(lines, told);
       left += mistakesOf(issue) - told.length;
@@ -232,8 +227,8 @@ function refuseExcess({ rollout, learner, policy, evaluation, horizon }: RunConf
   refuse('horizon.rounds × rollout.concurrentGroups × groupSize', turns, MAX_TURNS, 'turns');
   const evaluatedTurns = largestOf(evaluation.horizons) * evaluated;
   refuse('evaluation.horizons × episodesPerTask × rollout.concurrentGroups', evaluatedTurns, MAX_TURNS, 'turns');
-  const { hiddenSize = 64, layers = 2, intermediateSize = 4 * hiddenSize } = policy.model;
-  const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * intermediateSize);
+  const { hiddenSize = 64, layers = 2 } = policy.model;
+  const weights = layers * 16 * hiddenSize ** 2; // attention 4, a feed-forward layer of four times the width 12
   refuse('policy.model.layers × hiddenSize²', weights, MAX_WEIGHTS, 'weights');
 }
 
@@ -255,7 +250,7 @@ function refuseCredentials(value: unknown, source: string, path = ''): void {
   if (typeof value === 'string' && holdsCredentials(value)) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: ${path}: the URL carries a name, a password or a key, which would be stored with the run; put a key into the environment variable that policy.openai.apiKeyEnv names`,
+      `${source}: ${path}: the URL carries a name, a password or a key, which would be stored with the run; put a key into the environment variable that policy.apiKeyEnv names`,
     );
   }
   if (typeof value !== 'object' || value === null) return;
@@ -270,19 +265,19 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
   if (cut < 1)
     throw new UserError(
       'BAD_CONFIG',
-      `--set ${printable(repeated(override))}: expected key=value, e.g. --set learner.maxLag=0`,
+      `--set ${printable(cutText(override))}: expected key=value, e.g. --set learner.maxLag=0`,
     );
   const path = override.slice(0, cut).split('.');
-  const document = parsed(override.slice(cut + 1), `--set ${printable(repeated(override))}`);
+  const document = parsed(override.slice(cut + 1), `--set ${printable(cutText(override))}`);
   const inherited = path.find((key) => INHERITED.has(key));
   if (inherited !== undefined)
-    throw new UserError('BAD_CONFIG', `--set ${printable(repeated(override))}: there is no key '${inherited}'`);
+    throw new UserError('BAD_CONFIG', `--set ${printable(cutText(override))}: there is no key '${inherited}'`);
   let at = raw;
   for (const key of path.slice(0, -1)) {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${printable(repeated(override))}`);
+  at[path.at(-1)!] = plainValue(document, `--set ${printable(cutText(override))}`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -13,7 +13,6 @@ import {
   mebibytes,
   members,
   milliseconds,
-  millisecondsFrom0,
   minutes,
   positions,
   rate,
@@ -36,8 +35,6 @@ const sampling = z.discriminatedUnion('type', [
   z.strictObject({
     /** `uniform`; `epoch`: every task once a round; `learnable`: in proportion to p(1 − p) + floor of a task's success rate p. */
     type: z.literal('learnable'),
-    /** Weight of the newest group in a task's success rate. Default 0.3. */
-    smoothing: shareAbove0.exactOptional(),
     /** Share that tasks always or never solved keep. Default 0.03. */
     floor: rate.exactOptional(),
     /** Success assumed of a task that was not seen yet. Default 0.5. */
@@ -65,22 +62,6 @@ const horizon = z.discriminatedUnion('type', [
     type: z.literal('adaptive'),
     /** Turns an episode may take: one number, or that of each phase; the last holds for ever. */
     rounds: z.array(turns).min(1).max(1000),
-    /** Weight of the newest update in the running means. Default 0.2. */
-    smoothing: shareAbove0.exactOptional(),
-    /** Share of truncated episodes from which the horizon binds. Default 0.2. */
-    growTruncation: share.exactOptional(),
-    /** Success that counts as settled at once. Default 0.7. */
-    growSuccess: share.exactOptional(),
-    /** Gain in success that counts as progress. Default 0.02. */
-    minGain: shareAbove0.exactOptional(),
-    /** Updates in a row that a move needs. Default 10. */
-    patience: count.exactOptional(),
-    /** Fewest updates on a rung before the next one up. Default 20. */
-    cooldown: countFrom0.exactOptional(),
-    /** Share of the rung's best success below which the policy has collapsed. Default 0.5. */
-    collapse: share.exactOptional(),
-    /** Share of its earlier best that a rung must regain after a collapse. Default 0.8. */
-    recover: shareAbove0.exactOptional(),
   }),
 ]);
 
@@ -126,15 +107,11 @@ const estimator = z.discriminatedUnion('algorithm', [
     ...common,
     /** λ of generalised advantage estimation. */
     lambda: share.default(0.95),
-    /** Advantages to mean 0 and variance 1 over the batch. */
-    whiten: z.boolean().default(true),
   }),
   z.strictObject({
     algorithm: z.literal('gigpo'),
     ...common,
     std: z.boolean().default(true),
-    /** Weight ω of the step-level advantage beside the trajectory's. */
-    stepWeight: rateFrom0.default(1),
   }),
   z.strictObject({
     algorithm: z.literal('agent_evol'),
@@ -180,10 +157,6 @@ const kl = z.strictObject({
 const selfImitation = z.strictObject({
   /** Remembered episodes that an update trains on besides its groups. */
   episodes: held.default(8),
-  /** Episodes remembered, the best of each task; the one that surprised least goes first. */
-  capacity: held.default(256),
-  /** Factor on what an episode earned beyond the critic's expectation. */
-  weight: rateFrom0.default(1),
 });
 
 const history = z.discriminatedUnion('type', [
@@ -220,9 +193,7 @@ export const runConfigSchema = z.strictObject({
     fromRun: z.string().exactOptional(),
   }),
   tasks: section({
-    /** Tasks to train on. */
-    split: z.enum(['train', 'test']).default('train'),
-    /** Named set of the world's tasks to train on instead of the split, e.g. `fresh`. */
+    /** Named set of the world's tasks to train on, e.g. `fresh`; those of its training split where absent. */
     set: z.string().exactOptional(),
     /** Only tasks with these labels; all where absent. */
     labels: z.array(z.string()).min(1).exactOptional(),
@@ -250,8 +221,6 @@ export const runConfigSchema = z.strictObject({
       rank: width.default(16),
       /** Scale α: the adapter counts α/rank. */
       alpha: rate.default(32),
-      /** Rank-stabilised scaling: alpha/√rank. */
-      rslora: z.boolean().default(false),
       /** Projections that get an adapter, e.g. `[q_proj, v_proj]`. */
       targets: z.union([z.literal('all'), z.array(z.string()).min(1)]).default('all'),
       /** Folder of an adapter in peft's form to start from; its rank, alpha and targets then hold. */
@@ -267,16 +236,10 @@ export const runConfigSchema = z.strictObject({
       model: z.string().exactOptional(),
       /** Folder for adapters that the server sees under the same path; beside the run where absent. */
       adapters: z.string().exactOptional(),
-      /** Times one turn, or one adapter, is tried. */
-      attempts: count.default(6),
-      /** Milliseconds of one attempt. */
-      attemptMs: milliseconds.default(120_000),
-      /** Milliseconds before the second attempt; doubled for each further one. */
-      retryMs: milliseconds.default(500),
-      /** Environment variable that holds the key; none is sent where it is unset. */
-      apiKeyEnv: z.string().default('OPENAI_API_KEY'),
     }),
-    /** Conversations of a language model. */
+    /** Environment variable that holds the key of a server, with `kind: openai` or `server`; none is sent where it is unset. */
+    apiKeyEnv: z.string().default('OPENAI_API_KEY'),
+    /** Conversations of a language model, here or behind a server. */
     chat: section({
       /** Shape of an answer; `world`: as the original asks for in that world. */
       format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
@@ -284,9 +247,7 @@ export const runConfigSchema = z.strictObject({
       listActions: z.boolean().default(false),
       /** System message before everything else. */
       system: z.string().exactOptional(),
-      /** Texts at which an answer ends, besides the model's end tokens. */
-      stop: z.array(z.string().min(1)).default([]),
-      /** Longest sequence in tokens; past it the conversation is rendered anew without its oldest turns. */
+      /** Longest sequence in tokens; past it the conversation is rendered anew without its oldest turns. Not for `kind: openai`. */
       contextTokens: count.default(8192),
     }),
     /** `choice`: the policy scores each listed action as a whole; `tokens`: it writes text. */
@@ -311,22 +272,12 @@ export const runConfigSchema = z.strictObject({
       layers: depth.exactOptional(),
       /** Attention heads; they divide the width. Default 2. */
       heads: depth.exactOptional(),
-      /** Heads of keys and values; they divide the heads. Default: as many. */
-      kvHeads: depth.exactOptional(),
-      /** Width of the feed-forward layers. Default 8/3 of the width, in steps of 16. */
-      intermediateSize: width.exactOptional(),
       /** Tokens that the policy reads at most, prompt included; longer episodes are rendered anew. Default 1024. */
       maxPositions: positions.exactOptional(),
-      /** Earlier tokens whose embeddings are added to each one's: 0, 1 or 2. Default 2. */
-      tokenShift: z.union([z.literal(0), z.literal(1), z.literal(2)]).exactOptional(),
-      /** Mark the tokens that also occur in the view's focus. Default true. */
-      focusBit: z.boolean().exactOptional(),
       /** Bias with which the first attention head looks from a token to equal ones, up to 20. Default: none. */
       sameTokenBias: z.number().min(0).max(20).exactOptional(),
       /** Bias with which the last attention head looks within a line of the prompt, up to 20. Default: none. */
       sameLineBias: z.number().min(0).max(20).exactOptional(),
-      /** Let the tokens of a prompt see each other both ways. Default true. */
-      prefixBidirectional: z.boolean().exactOptional(),
     }),
     /** With `kind: openai`: a model behind an OpenAI-compatible server. */
     openai: section({
@@ -340,48 +291,19 @@ export const runConfigSchema = z.strictObject({
       prompt: z.enum(['text', 'tokens']).default('text'),
       /** The form in which a conversation becomes text, with `api: completions`. */
       template: z.enum(['plain', 'chatml', 'llama3']).default('plain'),
-      /** The form an answer must have; `world`: as the original asks for in that world. */
-      format: z.enum(['world', 'action', 'react', 'think', 'function-calling', 'code', 'fenced']).default('world'),
-      /** System message before everything else. */
-      system: z.string().exactOptional(),
-      /** Tell the model the available actions in every turn. */
-      listActions: z.boolean().default(false),
       /** Let the server choose among the available actions only, by the parameter it knows. */
       guided: z.enum(['none', 'guided_choice', 'structured_outputs']).default('none'),
       /** Turns of the conversation that are sent again: all, the newest, or as many as a number of tokens allows. */
       history: history.default({ type: 'full' }),
-      /** Nucleus sampling: the share of the probability that is sampled from. */
-      topP: shareAbove0.default(1),
       /** Longest answer, in tokens. */
       maxTokens: positions.default(1024),
-      /** Prompt and completion tokens that an episode may use; once spent, its remaining turns are empty actions. */
-      episodeTokens: count.exactOptional(),
       /** Requests in flight at most. */
       concurrency: held.default(64),
-      /** Times one turn is asked for before its episode fails. */
-      attempts: repeats.default(6),
-      /** Milliseconds of one attempt. */
-      attemptMs: milliseconds.default(120_000),
-      /** Milliseconds of all attempts of a turn with their waits. */
-      turnMs: milliseconds.default(600_000),
-      /** First wait between attempts, in milliseconds. */
-      minRetryMs: milliseconds.default(500),
-      /** Longest wait between attempts, in milliseconds. */
-      maxRetryMs: milliseconds.default(30_000),
       /** Ask for log-probabilities, so that others can train on the traces. */
       logprobs: z.boolean().default(false),
       /** Ask for token ids (vLLM), for the same. */
       tokenIds: z.boolean().default(false),
-      /** Environment variable that holds the key; none is sent where it is unset. */
-      apiKeyEnv: z.string().default('OPENAI_API_KEY'),
-      /** Per million tokens, in your currency. */
-      price: section({
-        /** Price of what the model reads. */
-        prompt: rateFrom0.default(0),
-        /** Price of what it writes. */
-        completion: rateFrom0.default(0),
-      }),
-      /** Merged into every request, e.g. `{ top_k: 20 }`. */
+      /** Merged into every request, e.g. `{ top_p: 0.95, top_k: 20 }`. */
       body: z.record(z.string(), z.unknown()).default({}),
       /** Keys left out of every request because the server refuses them, e.g. `[seed, max_tokens]`. */
       omit: z.array(z.string().min(1)).default([]),
@@ -404,18 +326,10 @@ export const runConfigSchema = z.strictObject({
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
     maxBatch: held.default(64),
-    /** Milliseconds that the oldest waiting turn may wait for others to join its call. */
-    maxWaitMs: millisecondsFrom0.default(2),
     /** Milliseconds that one action may take, from the call of the env. What its host waits for a processor is left out: up to ten times as long. */
     stepDeadlineMs: milliseconds.default(10_000),
     /** Milliseconds that opening an episode may take; each action of a replay adds `stepDeadlineMs`. */
     openDeadlineMs: milliseconds.default(30_000),
-    /** Times a failing episode is issued before its task is dropped. */
-    maxAttempts: repeats.default(3),
-    /** Failed episodes in a row, none finished in between, after which the environment counts as broken. */
-    maxFailures: count.default(256),
-    /** Env hosts replaced in a row, no action answered in between, after which it does too. */
-    maxRestarts: repeats.default(10),
     /** V8 heap of an env host, MiB. */
     heapMb: mebibytes.default(512),
     /**
@@ -445,8 +359,6 @@ export const runConfigSchema = z.strictObject({
     finalRate: share.default(1),
     /** Norm that gradients are clipped to. */
     maxGradNorm: rate.default(1),
-    /** Decoupled weight decay of AdamW. */
-    weightDecay: rateFrom0.default(0),
     /** Clip of the surrogate's ratio below 1. */
     clipLow: rate.default(0.2),
     /** Clip of the surrogate's ratio above 1. */
@@ -459,8 +371,6 @@ export const runConfigSchema = z.strictObject({
     recompute: z.boolean().default(false),
     /** Weight of the critic's loss; 0: no critic is trained. */
     valueCoef: rateFrom0.default(0),
-    /** Distance a value may move from the old one. */
-    valueClip: rate.default(10),
     /** Leave out groups whose members all scored the same, where the estimator only compares trajectories. */
     filterGroups: z.boolean().default(true),
     /**
@@ -474,13 +384,6 @@ export const runConfigSchema = z.strictObject({
     kl: kl.exactOptional(),
     /** Self-imitation: remembered episodes that earned more than the critic expected are trained on again; none where absent. */
     selfImitation: selfImitation.exactOptional(),
-    /** Updates in which something was not finite. */
-    breaker: section({
-      /** Updates in a row that were taken back after which the weights of the last good checkpoint are restored. */
-      rollbackAfter: repeats.default(3),
-      /** Factor on the learning rate whenever that happens. */
-      shrink: shareAbove0.default(0.5),
-    }),
   }),
   engine: section({
     /** Engine: `auto` is onnxruntime-node, and onnxruntime-web where that is absent. */
@@ -510,12 +413,6 @@ export const runConfigSchema = z.strictObject({
     minutes: minutes.exactOptional(),
     /** Actions that environments have answered. */
     envSteps: count.exactOptional(),
-  }),
-  watchdog: section({
-    /** Milliseconds an actor may take over one message before the run says which and acts on it. */
-    stallMs: milliseconds.default(300_000),
-    /** Milliseconds the main event loop may be late before that is reported. */
-    lagMs: milliseconds.default(2000),
   }),
   checkpoint: section({
     /** Updates from one checkpoint to the next. */

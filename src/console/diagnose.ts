@@ -99,12 +99,11 @@ function fasterLearner({ learner: { maxLag, epochs, maxTokens }, engine }: Conso
 }
 
 function batchWait({ rollout, engine }: ConsoleConfig, cores: number): Advice | undefined {
-  const { maxBatch, concurrentGroups, groupSize, maxWaitMs } = rollout;
+  const { maxBatch, concurrentGroups, groupSize } = rollout;
   const slots = concurrentGroups * groupSize;
   const why = 'turns wait for their batch';
   if (maxBatch < slots) return { key: 'rollout.maxBatch', from: maxBatch, to: Math.min(slots, maxBatch * 2), why };
-  if (engine.inferenceThreads < cores - engine.learnerThreads) return moreInference({ engine }, cores, why);
-  return maxWaitMs > 1 ? { key: 'rollout.maxWaitMs', from: maxWaitMs, to: maxWaitMs / 2, why } : undefined;
+  return engine.inferenceThreads < cores - engine.learnerThreads ? moreInference({ engine }, cores, why) : undefined;
 }
 
 function moreInference({ engine }: Pick<ConsoleConfig, 'engine'>, cores: number, why: string): Advice | undefined {

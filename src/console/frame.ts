@@ -234,7 +234,7 @@ function learning(state: ConsoleState, width: number): Line[] {
 function served(state: ConsoleState, width: number): Line[] {
   const remote = newest(state).progress?.remote;
   if (!remote) return [];
-  const { requests, inFlight, latencyMs, promptTokens, completionTokens, cost, formatErrors, failures } = remote;
+  const { requests, inFlight, latencyMs, promptTokens, completionTokens, formatErrors, failures } = remote;
   const fact = (name: string, value: string): Span[] => [span(value, 'bold'), span(` ${name}  `, 'dim')];
   const trouble = Object.entries(remote.retries).map(([why, count]) => `${why} ×${count}`);
   return [
@@ -244,7 +244,6 @@ function served(state: ConsoleState, width: number): Line[] {
         fact('in flight', whole(inFlight)),
         fact('answered', whole(requests)),
         fact('ms each', compact(requests === 0 ? undefined : Math.round(latencyMs / requests))),
-        ...(cost > 0 ? [fact('cost', cost.toFixed(2))] : []),
         fact('tokens read', compact(promptTokens)),
         fact('written', compact(completionTokens)),
       ],

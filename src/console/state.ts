@@ -23,7 +23,6 @@ export interface ConsoleConfig {
     readonly concurrentGroups: number;
     readonly envThreads: number;
     readonly maxBatch: number;
-    readonly maxWaitMs: number;
   };
   readonly learner: {
     readonly maxLag: number;

@@ -73,15 +73,15 @@ function jsonWords(text: string, path: string): string[] {
  */
 export function trainedTasks(
   env: Table,
-  asked: { readonly split: Split; readonly set?: string; readonly labels?: readonly string[] },
+  asked: { readonly set?: string; readonly labels?: readonly string[] },
 ): readonly number[] {
-  const { split, set, labels } = asked;
+  const { set, labels } = asked;
   const unknown = labels?.find((label) => !env.tasks.labels.includes(label));
   if (unknown !== undefined) {
     const known = env.tasks.labels.join(', ');
     throw new UserError('BAD_CONFIG', `tasks.labels: '${unknown}' is no label of ${env.id}; it has ${known}`);
   }
-  const indices = set === undefined ? env.tasks.split(split) : setOf(env, set, 'tasks.set');
+  const indices = set === undefined ? env.tasks.split('train') : setOf(env, set, 'tasks.set');
   return labels ? indices.filter((index) => labels.includes(env.tasks.label(index))) : indices;
 }
 

@@ -78,6 +78,12 @@ export interface TrainerOptions {
 /** Decisions that a pass takes at once over a large vocabulary. */
 const DECISIONS_PER_CHUNK = 512;
 
+/** Distance that a value may move from the old one: wider than returns of these worlds, so it binds on outliers only. */
+const VALUE_CLIP = 10;
+
+/** Memory of self-imitation: the best episode of each task, up to `capacity` tasks; a surplus counts as it is. */
+const MEMORY = { capacity: 256, weight: 1 };
+
 /** Options of a run's configuration for how much is computed at once. */
 export function passOptions(
   { learner, policy, engine }: RunConfig,
@@ -106,7 +112,7 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
       clipHigh: learner.clipHigh,
       entropyCoef: learner.entropyCoef,
       valueCoef: learner.valueCoef,
-      valueClip: learner.valueClip,
+      valueClip: VALUE_CLIP,
     },
     learningRate: {
       peak: learner.learningRate,
@@ -115,11 +121,11 @@ export function trainerOptions(config: RunConfig, model: ModelConfig): Omit<Trai
       final: learner.finalRate,
     },
     maxGradNorm: learner.maxGradNorm,
-    adamW: { ...defaultAdamW, weightDecay: learner.weightDecay },
+    adamW: defaultAdamW,
     filterGroups: learner.filterGroups,
     offPolicy: learner.offPolicy,
     kl: learner.kl,
-    selfImitation: learner.selfImitation,
+    selfImitation: learner.selfImitation && { ...MEMORY, ...learner.selfImitation },
     foreign: config.policy.kind === 'server',
     seed,
   };

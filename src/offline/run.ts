@@ -128,7 +128,7 @@ function setUp({ config, view, prompt, dir }: OfflineRequest) {
   const { model, identity, params, codec } = setup;
   const reader = { codec, decoder, masked };
   const { learner, engine, seed } = config;
-  const { learningRate: peak, warmupSteps, decay, finalRate: final, maxGradNorm, weightDecay } = learner;
+  const { learningRate: peak, warmupSteps, decay, finalRate: final, maxGradNorm } = learner;
   return {
     reader,
     identity,
@@ -140,7 +140,7 @@ function setUp({ config, view, prompt, dir }: OfflineRequest) {
       model,
       learningRate: { peak, warmupSteps, decay, final },
       maxGradNorm,
-      adamW: { ...defaultAdamW, weightDecay },
+      adamW: defaultAdamW,
       seed,
     },
   };

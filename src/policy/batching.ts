@@ -1,5 +1,8 @@
 /** Batching rule: starts a call when it is full, complete, or waited for long enough. */
 
+/** Milliseconds that the oldest waiting turn of a run waits for others: about what one engine call takes. */
+export const MAX_WAIT_MS = 2;
+
 /** State of the queue at a moment when a call may start. */
 export interface BatchState {
   /** Turns that wait for a call. */

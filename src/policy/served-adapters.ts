@@ -27,6 +27,19 @@ export interface ServedAdapter {
   readonly folder: string;
 }
 
+/** Retries of requests to a generation server. */
+export interface ServerRetries {
+  /** Times one turn, or one adapter, is tried, ≥ 1. */
+  readonly attempts: number;
+  /** Milliseconds of one attempt: a long answer behind a full queue takes a minute. */
+  readonly attemptMs: number;
+  /** Milliseconds before the second attempt; doubled for each further one. */
+  readonly retryMs: number;
+}
+
+/** Retries in a run: half a minute in all, in which a server that restarts is back. */
+export const SERVER_RETRIES: ServerRetries = { attempts: 6, attemptMs: 120_000, retryMs: 500 };
+
 /** Adapters that requests can name. */
 export interface Adapters {
   /** Version of the newest weights, loaded or not. */
@@ -46,7 +59,7 @@ export interface Adapters {
 }
 
 /** Options of adapters that this process has loaded. */
-export interface OwnAdapterOptions {
+export interface OwnAdapterOptions extends Pick<ServerRetries, 'attempts' | 'retryMs'> {
   readonly config: ModelConfig & { readonly adapter: LoraConfig };
   /** Connection to the server; one attempt a call, the attempts are counted here. */
   readonly client: GenerationClient;
@@ -56,10 +69,6 @@ export interface OwnAdapterOptions {
   readonly baseModel: string;
   /** Versions that a trained decision may be behind. */
   readonly maxLag: number;
-  /** Times one adapter is tried. */
-  readonly attempts: number;
-  /** Milliseconds before a second attempt; doubled for each further one. */
-  readonly retryMs: number;
 }
 
 /** Adapters that this process writes, has loaded, and retires. */

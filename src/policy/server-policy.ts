@@ -17,10 +17,10 @@ import { follow } from '../reading/follow.ts';
 import type { Transcript } from '../reading/transcript.ts';
 import type { GenerationClient } from '../remote/generation/generation-client.ts';
 import { type Acted, type ActRequest, type Policy, tooLong, type Unanswered } from './policy.ts';
-import { type Adapters, pause, type ServedAdapter } from './served-adapters.ts';
+import { type Adapters, pause, type ServedAdapter, type ServerRetries } from './served-adapters.ts';
 
 /** Codec, server and limits of a server policy. */
-export interface ServerPolicyOptions {
+export interface ServerPolicyOptions extends Pick<ServerRetries, 'attempts' | 'retryMs'> {
   readonly codec: Codec;
   /** Longest sequence that the model reads, in tokens. */
   readonly maxPositions: number;
@@ -34,10 +34,6 @@ export interface ServerPolicyOptions {
   readonly maxTokens: number;
   /** Requests in flight at most. */
   readonly maxBatch: number;
-  /** Times one turn is tried. */
-  readonly attempts: number;
-  /** Milliseconds before a second attempt; doubled for each further one. */
-  readonly retryMs: number;
 }
 
 /** Running episode. */

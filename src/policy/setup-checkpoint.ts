@@ -89,7 +89,6 @@ function chatReadingOf(
     ...{ folder, vocabSize: config.vocabSize, endTokens, world },
     ...{ format: chat.format, listActions: chat.listActions },
     ...(chat.system === undefined ? {} : { system: chat.system }),
-    stop: chat.stop,
     contextTokens: config.maxPositions,
     // Kept free at the end of the context, or an episode would fill it and have no room to answer.
     answerTokens: maxTokens,
@@ -131,12 +130,11 @@ function modelOf(
     );
   }
   if (full) return { ...pretrained.config, valueHead };
-  const { rank, alpha, rslora, targets } = adapter;
+  const { rank, alpha, targets } = adapter;
   const lora = given ?? {
     rank,
     alpha,
     targets: targets === 'all' ? ALL_PROJECTIONS : targets,
-    ...(rslora ? { rslora } : {}),
   };
   const model = { ...frozenAs(pretrained, quantize, cache), adapter: lora, valueHead };
   // Projections that the model does not have show here first, where the configuration can still be blamed.

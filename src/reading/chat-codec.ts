@@ -10,7 +10,6 @@
 
 import { createHash } from 'node:crypto';
 import { UserError } from '../core/errors.ts';
-import { smallestOf } from '../core/extremes.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
@@ -35,8 +34,6 @@ export interface ChatCodecOptions {
   readonly listActions: boolean;
   /** Content of a system message; none where absent. */
   readonly system?: string;
-  /** Texts at which an answer ends, besides the end tokens. */
-  readonly stop?: readonly string[];
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   /** Room to keep for one answer, in tokens. */
@@ -158,25 +155,15 @@ export class ChatCodec implements Codec {
   }
 
   ends(run: readonly number[]): boolean {
-    if (run.length === 0) return false;
-    if (this.#ends.has(run.at(-1)!)) return true;
-    const { stop = [] } = this.#options;
-    if (stop.length === 0) return false;
-    const text = this.decode(run);
-    return stop.some((each) => text.includes(each));
+    return run.length > 0 && this.#ends.has(run.at(-1)!);
   }
 
   answer(run: readonly number[]): Answer {
     const ended = this.ends(run);
     const text = this.decode(this.#ends.has(run.at(-1)!) ? run.slice(0, -1) : run);
-    const parsed = this.#format.parse(this.#untilStop(text), this.#options.world);
+    const parsed = this.#format.parse(text, this.#options.world);
     if ('action' in parsed) return { action: parsed.action, text };
     return { action: '', text, formatError: `${parsed.error}${ended ? '' : ' The answer was cut off: be shorter.'}` };
-  }
-
-  #untilStop(text: string): string {
-    const at = (this.#options.stop ?? []).map((each) => text.indexOf(each)).filter((place) => place >= 0);
-    return at.length === 0 ? text : text.slice(0, smallestOf(at));
   }
 
   /** Ids of a whole conversation up to the position that decides. */

@@ -56,7 +56,7 @@ export interface Codec {
   spell(action: string): Int32Array;
   /** Text of token ids; control tokens are left out. */
   decode(ids: Iterable<number>): string;
-  /** True when a run of sampled ids is a whole answer: an end token was sampled, or a stop string written. */
+  /** True when a run of sampled ids is a whole answer: an end token was sampled. */
   ends(run: readonly number[]): boolean;
   /** Reads the action out of an answer. */
   answer(run: readonly number[]): Answer;

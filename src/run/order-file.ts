@@ -10,8 +10,8 @@ import type { Begun, OrderSink } from '../runtime/message-order.ts';
 
 const ORDER_FORMAT = 2;
 
-/** First words of the file; the second is that of files written before the name changed. */
-const FORMATS = ['longplay-order', 'longplay-schedule'];
+/** First words of the file. */
+const FORMAT = 'longplay-order';
 
 /** Answer of the env hosts: only its episode, because the content follows from the actions; or a failure. */
 export type Answered = number | { readonly episode: number; readonly failure: Failure };
@@ -47,7 +47,7 @@ export class OrderRecorder {
   constructor(path: string, config: unknown) {
     this.#path = path;
     try {
-      writeFileSync(path, `${JSON.stringify({ format: FORMATS[0], version: ORDER_FORMAT, config })}\n`);
+      writeFileSync(path, `${JSON.stringify({ format: FORMAT, version: ORDER_FORMAT, config })}\n`);
     } catch (thrown) {
       throw new UserError('NO_PERMISSION', `--record-order ${path}: cannot write: ${messageOf(thrown)}`);
     }
@@ -95,7 +95,7 @@ export function readOrder(path: string): RecordedOrder {
   try {
     const [first = '', ...rest] = readBounded(path, MOST_DATA).toString('utf8').split('\n');
     const header = JSON.parse(first) as { format?: unknown; version?: unknown; config?: unknown };
-    if (!FORMATS.includes(String(header.format)) || header.version !== ORDER_FORMAT) {
+    if (header.format !== FORMAT || header.version !== ORDER_FORMAT) {
       throw new Error(`expected a recorded order of version ${ORDER_FORMAT}, got ${header.format} ${header.version}`);
     }
     for (const text of rest) {

@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Subject } from 'rxjs';
-import { startRun } from '../../actors/tree.ts';
+import { type RunLimits, startRun } from '../../actors/tree.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import type { RunConsole } from '../console/console.ts';
@@ -80,7 +80,7 @@ export interface RunningRollout extends RunStreams {
 export function rollout(options: RolloutOptions): RunningRollout {
   const { episodes, horizon, split = 'train', tasks, temperature = 1, seed = 1, policyRun } = options;
   const raw = { stop: { updates: 1 }, ...options.config, horizon: { type: 'fixed', rounds: horizon } };
-  const checked = checkRunConfig(raw, 'config', options.onNotice);
+  const checked = checkRunConfig(raw, 'config');
   const config = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
   worldUrl(config.env.id, config.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', `rollout-${envLabel(config.env.id)}`));
@@ -150,12 +150,14 @@ interface PlayOptions {
   readonly streams?: RunStreams;
   /** Interruption: resolves, with the reason, when the rollout is to end early. */
   readonly interrupted?: Promise<string>;
+  /** Limits that no configuration sets. */
+  readonly limits?: RunLimits | undefined;
 }
 
 /** Plays the episodes that are left of a plan, and sums up all that its traces hold. */
 export async function playRollout(
   { dir, config, plan }: PreparedRollout,
-  { onNotice, display, metrics$, streams, interrupted }: PlayOptions,
+  { onNotice, display, metrics$, streams, interrupted, limits }: PlayOptions,
 ): Promise<RolloutOutcome> {
   const { env } = await findWorld(config.env.id, config.env.options);
   const before = finishedEpisodes(join(dir, 'traces'));
@@ -189,6 +191,7 @@ export async function playRollout(
       },
       metrics$,
       checkpoint,
+      limits,
     });
     const shown = display ?? { progress() {}, watch() {} };
     shown.watch(() => actorLines(run, status, config.rollout.envThreads));

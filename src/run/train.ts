@@ -118,10 +118,7 @@ export function train(options: TrainOptions): TrainingRun {
   const { resume = false, interrupt } = options;
   if (resume && options.dir === undefined) throw new UserError('BAD_ARGUMENT', 'train: resume needs the run: dir');
   if (!resume && options.config === undefined) throw new UserError('BAD_ARGUMENT', 'train: config is missing');
-  const checked =
-    options.config === undefined
-      ? readRunConfig(options.dir!)
-      : checkRunConfig(options.config, 'config', options.onNotice);
+  const checked = options.config === undefined ? readRunConfig(options.dir!) : checkRunConfig(options.config, 'config');
   const located = { ...checked, env: locatedEnv(checked.env, process.cwd()) };
   worldUrl(located.env.id, located.env.options);
   const dir = options.dir ?? join('runs', freeRunName('runs', envLabel(located.env.id)));

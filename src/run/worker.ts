@@ -55,9 +55,8 @@ export async function work(options: WorkOptions): Promise<void> {
       onNotice,
     });
     try {
-      const { kind, server } = config.policy;
-      if (kind === 'server')
-        onNotice(`answers come from ${server.url}, with the key in ${server.apiKeyEnv} where it is set`);
+      const { kind, server, apiKeyEnv } = config.policy;
+      if (kind === 'server') onNotice(`answers come from ${server.url}, with the key in ${apiKeyEnv} where it is set`);
       onNotice(`${name} plays up to ${slots} groups of run '${run}' (update ${announcement.version})`);
       const interrupted = new Promise<void>((resolve) => {
         interrupt?.addEventListener('abort', () => resolve(), { once: true });

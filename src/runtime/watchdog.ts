@@ -14,11 +14,16 @@ export interface Stall {
   readonly ageMs: number;
 }
 
+/** Milliseconds over one message after which an actor counts as stalled: the longest update of a language model takes less. */
+const STALL_MS = 300_000;
+/** Milliseconds that the main event loop may be late unreported: a person notices what is longer. */
+const LAG_MS = 2000;
+
 export interface WatchdogOptions {
-  /** Milliseconds without progress after which an actor counts as stalled. */
-  readonly stallMs: number;
-  /** Milliseconds that the event loop may be late before it is reported. */
-  readonly lagMs: number;
+  /** Milliseconds without progress after which an actor counts as stalled. Default `STALL_MS`. */
+  readonly stallMs?: number | undefined;
+  /** Milliseconds that the event loop may be late before it is reported. Default `LAG_MS`. */
+  readonly lagMs?: number | undefined;
   /** Called with a stall, in words, before it is acted on. */
   readonly onStall: (message: string, stall: Stall) => void;
   readonly onLag: (lagMs: number) => void;
@@ -72,7 +77,7 @@ const LAG_QUIET_MS = 10_000;
 /** Starts the watchdog of an async system (a serial one has no time of its own). @returns ends it */
 export function startWatchdog(system: ActorSystem, options: WatchdogOptions): () => void {
   if (system.mode === 'serial') return () => {};
-  const { stallMs, lagMs, clock = backgroundClock } = options;
+  const { stallMs = STALL_MS, lagMs = LAG_MS, clock = backgroundClock } = options;
   const everyMs = Math.max(5, Math.min(MOST_MS, stallMs / LOOKS));
   let lookedAt = clock.now();
   let laggedAt = Number.NEGATIVE_INFINITY;

@@ -265,7 +265,9 @@ function isCount(value: unknown, least: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= least;
 }
 
-/** The config as text, independent of the order in which its keys were written. */
+/** The config as text, whatever the order of its keys, and whether it says its defaults or leaves them out. */
 function canonical(config: HorizonConfig): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1))));
+  const defaults: Readonly<Record<string, unknown>> = config.type === 'adaptive' ? ADAPTIVE_DEFAULTS : {};
+  const said = Object.entries(config).filter(([key, value]) => value !== defaults[key]);
+  return JSON.stringify(Object.fromEntries(said.sort(([a], [b]) => (a < b ? -1 : 1))));
 }

@@ -87,7 +87,6 @@ class Run {
           truncation: 'terminal',
           aggregation: { type: 'token-mean' },
           lambda: 1,
-          whiten: false,
         },
         filterGroups: false,
       },

@@ -25,7 +25,7 @@ async function trainOn(odd: string, policy: object = {}) {
     tasks: { sampling: { type: 'epoch' } },
     horizon: { type: 'fixed', rounds: 3 },
     policy: { ...policy, model: { hiddenSize: 16, layers: 1, heads: 2, maxPositions: 100 } },
-    rollout: { groupSize: 2, concurrentGroups: 2, maxBatch: 4, envThreads: 1, maxAttempts: 2, stepDeadlineMs: 2000 },
+    rollout: { groupSize: 2, concurrentGroups: 2, maxBatch: 4, envThreads: 1, stepDeadlineMs: 2000 },
     learner: { groupsPerUpdate: 2, epochs: 1, filterGroups: false },
     stop: { updates: 6 },
     checkpoint: { everyUpdates: 1000 },
@@ -40,6 +40,7 @@ async function trainOn(odd: string, policy: object = {}) {
     envModule: new URL('../support/odd-world.ts', import.meta.url),
     learn: true,
     metrics$,
+    limits: { retry: { maxAttempts: 2 } },
     onNotice: (line) => notices.push(line),
   });
   try {

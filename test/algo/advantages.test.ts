@@ -121,7 +121,7 @@ function naive(groups: readonly Group[], config: EstimatorConfig): Naive[] {
             other.G.filter((_, d) => other.one.turns[other.at[d]!]!.observation === one.turns[t]!.observation),
           );
         const episode = centred(scored[i]!, scored, config.std);
-        advantages = G.map((g, d) => episode + config.stepWeight * centred(g, same(at[d]!), config.std));
+        advantages = G.map((g, d) => episode + (config.stepWeight ?? 1) * centred(g, same(at[d]!), config.std));
       } else {
         const std = config.algorithm === 'grpo' && config.std;
         advantages = at.map((_, d) => {

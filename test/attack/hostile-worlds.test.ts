@@ -154,8 +154,6 @@ async function trainOn(hostile: World, n: number) {
       maxBatch: 8,
       envThreads: hostile.hosts,
       isolation: hostile.isolation,
-      maxAttempts: 2,
-      maxRestarts: 100,
       stepDeadlineMs: STEP_MS,
       openDeadlineMs: OPEN_MS,
       heapMb: 64,
@@ -180,6 +178,7 @@ async function trainOn(hostile: World, n: number) {
     envModule: new URL('../support/hostile-world.ts', import.meta.url),
     learn: true,
     journal: join(dir, 'journal'),
+    limits: { retry: { maxAttempts: 2 }, maxRestarts: 100 },
     onEpisodes: (trajectories) => trained.push(...trajectories),
   });
   try {

@@ -48,7 +48,7 @@ describe('workers without weights', () => {
         policy: {
           ...{ kind: 'server', path: model, maxTokens: 8, adapter },
           chat: { format: 'action', contextTokens: 512 },
-          server: { api: 'vllm', url: server.url, model: 'base', attempts: 8, attemptMs: 10_000, retryMs: 5 },
+          server: { api: 'vllm', url: server.url, model: 'base' },
         },
         rollout: { groupSize: 2, concurrentGroups: 4, maxBatch: 8 },
         learner: {
@@ -67,12 +67,13 @@ describe('workers without weights', () => {
       },
       'test',
     );
+    const limits = { server: { attempts: 8, attemptMs: 10_000, retryMs: 5 } };
     const envModule = new URL('../support/toy-worlds.ts', import.meta.url);
     const episodes: Trajectory[] = [];
     const onEpisodes = (some: readonly Trajectory[]) => void episodes.push(...some);
     const dir = join(folder, 'run');
     try {
-      await withSmallCluster({ config, dir, envModule, onEpisodes }, async ({ run, exchange, join }) => {
+      await withSmallCluster({ config, dir, envModule, onEpisodes, limits }, async ({ run, exchange, join }) => {
         const training = run.train();
         await join({ ...config, policy: { ...config.policy, path: bare } });
         expect(decodeAnnouncement(exchange.announcement!.bytes)).toMatchObject({ bytes: 0, adapter: {} });

@@ -109,9 +109,9 @@ describe('a task that training has seen in part', () => {
 describe('the tasks of training', () => {
   it('are the split or the named set, with the named labels', () => {
     const env = textcraft();
-    const deep = trainedTasks(env, { split: 'train', set: 'outside-test', labels: ['depth 4'] });
+    const deep = trainedTasks(env, { set: 'outside-test', labels: ['depth 4'] });
     expect(deep).toHaveLength(11 - 3);
-    expect(trainedTasks(env, { split: 'train' })).toEqual(env.tasks.split('train'));
-    expect(() => trainedTasks(env, { split: 'train', set: 'toString' })).toThrow(/tasks.set: textcraft has no set/);
+    expect(trainedTasks(env, {})).toEqual(env.tasks.split('train'));
+    expect(() => trainedTasks(env, { set: 'toString' })).toThrow(/tasks.set: textcraft has no set/);
   });
 });

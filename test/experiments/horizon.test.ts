@@ -207,7 +207,7 @@ describe('a cell', { timeout: 120_000 }, () => {
     const options = { folder, points: 2, say };
     const first = new AbortController();
     const began = setTimeout(() => first.abort(), 400);
-    const old = smallConfig({ stop: { envSteps: 100_000 }, tasks: { split: 'train', sampling: { type: 'epoch' } } });
+    const old = smallConfig({ stop: { envSteps: 100_000 }, tasks: { sampling: { type: 'epoch' } } });
     expect(await playCell({ ...cell, seed: 2, config: old }, { ...options, interrupt: first.signal })).toBeUndefined();
     clearTimeout(began);
     const anew = { ...cell, seed: 2, common: 'y' };

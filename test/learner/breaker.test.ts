@@ -13,7 +13,7 @@ import { defaultAdamW } from '../../src/model/optimizer.ts';
 import { initialParams } from '../../src/model/parameters.ts';
 import { ViewCodec } from '../../src/reading/view-codec.ts';
 import { toyGroups } from '../support/toy-groups.ts';
-import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
+import { inFolder, type ToyRun, toyConfig, withToyRun } from '../support/toy-run.ts';
 import { view } from '../support/toy-worlds.ts';
 
 const codec = new ViewCodec(view);
@@ -195,14 +195,16 @@ describe('circuit breaker', () => {
   it('a run goes on: three broken updates, then the last good weights with a smaller step, and it learns', async () => {
     await inFolder(async (dir) => {
       // The rate overflows single precision; the rollback makes it 0.01.
-      const learner = { warmupSteps: 0, breaker: { rollbackAfter: 3, shrink: 1e-41 } };
+      const learner = { warmupSteps: 0 };
       const toy = toyConfig('memory', { learner, stop: { updates: 30 }, checkpoint: { everyUpdates: 1, keep: 40 } });
       const config = { ...toy, learner: { ...toy.learner, learningRate: 1e39 } }; // beyond what a configuration may say
-      const { rows, notices } = await withToyRun(config, dir, async ({ run, rows, notices }) => {
+      const trained = async ({ run, rows, notices }: ToyRun) => {
         await run.train();
         await run.save();
         return { rows, notices };
-      });
+      };
+      const limits = { breaker: { rollbackAfter: 3, shrink: 1e-41 } };
+      const { rows, notices } = await withToyRun(config, dir, trained, { limits });
       expect(rows.map(({ skippedSteps }) => skippedSteps! > 0)).toEqual(rows.map((_, i) => i < 3));
       expect(rows.slice(0, 3).map(({ filteredGroups }) => filteredGroups)).toEqual([4, 4, 4]);
       expect(notices.slice(0, 3)).toEqual([

@@ -128,7 +128,7 @@ const cases: Readonly<Record<string, ToyConfig>> = {
       maxLag: 2,
       estimator: { algorithm: 'ppo' },
       valueCoef: 0.5,
-      selfImitation: { episodes: 2, capacity: 3 },
+      selfImitation: { episodes: 2 },
     },
   },
   'maxLag 2, refilling batches': { learner: { maxLag: 2, filterGroups: true, oversampling: 3 } },

@@ -76,8 +76,8 @@ describe('toy worlds', () => {
     'a horizon that grows by itself': {
       world: 'long',
       config: {
-        horizon: { type: 'adaptive', rounds: [4, 8], patience: 2, cooldown: 3 },
-        stop: { updates: 25 },
+        horizon: { type: 'adaptive', rounds: [4, 8] },
+        stop: { updates: 40 }, // it stays at 4 for 20
       },
     },
     'KL to the start in the loss': {

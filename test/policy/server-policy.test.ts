@@ -33,7 +33,7 @@ function chat(): ChatReading {
   };
 }
 
-function configOf(api: 'vllm' | 'sglang', url: string, updates: number, retryMs = 5) {
+function configOf(api: 'vllm' | 'sglang', url: string, updates: number) {
   return checkRunConfig(
     {
       seed: 1,
@@ -46,7 +46,7 @@ function configOf(api: 'vllm' | 'sglang', url: string, updates: number, retryMs 
         maxTokens: 8,
         adapter,
         chat: { format: 'action', contextTokens: 512 },
-        server: { api, url, model: 'base', attempts: 8, attemptMs: ATTEMPT_MS, retryMs },
+        server: { api, url, model: 'base' },
       },
       rollout: { groupSize: 2, concurrentGroups: 6, maxBatch: 8 },
       learner: {
@@ -63,6 +63,11 @@ function configOf(api: 'vllm' | 'sglang', url: string, updates: number, retryMs 
     },
     'test',
   );
+}
+
+/** Retries of a server that a test does not wait for. */
+function quick(retryMs = 5) {
+  return { limits: { server: { attempts: 8, attemptMs: ATTEMPT_MS, retryMs } } };
 }
 
 /** Trains behind a fake server; what the server really did beside what the run recorded. */
@@ -87,7 +92,7 @@ async function trained(
           await run.train();
           return { rows, notices };
         },
-        { onEpisodes },
+        { onEpisodes, ...quick() },
       );
       const left = existsSync(join(dir, 'adapters')) ? readdirSync(join(dir, 'adapters')) : [];
       return {
@@ -209,7 +214,7 @@ it('a server that does not see the adapters is one line, and nothing of them is 
   server.blind = true;
   try {
     await inFolder(async (dir) => {
-      const training = withToyRun(configOf('vllm', server.url, 3, 1), dir, ({ run }) => run.train());
+      const training = withToyRun(configOf('vllm', server.url, 3), dir, ({ run }) => run.train(), quick(1));
       await expect(training).rejects.toThrow(/loads no adapter from .*lp-.*-v1: .*HTTP 404.*No adapter found/);
       expect(readdirSync(join(dir, 'adapters'))).toEqual([]);
     });
@@ -220,8 +225,8 @@ it('a server that does not see the adapters is one line, and nothing of them is 
 
 it('a server that is not there is one line', async () => {
   await inFolder(async (dir) => {
-    const config = configOf('vllm', 'http://127.0.0.1:9', 1, 1);
-    const training = withToyRun(config, dir, ({ run }) => run.train());
+    const config = configOf('vllm', 'http://127.0.0.1:9', 1);
+    const training = withToyRun(config, dir, ({ run }) => run.train(), quick(1));
     await expect(training).rejects.toThrow(/no answer in 8 attempts: .*http:\/\/127\.0\.0\.1:9/);
   });
 });

@@ -175,7 +175,7 @@ describe('a rollout', { timeout: 60_000 }, () => {
       answer({ content: null, reasoning_content: 'Thought: x\nAction: inventory' }),
       [],
     ],
-    ['plain words', answer({ content: 'inventory' }), ['policy.openai.format=action']],
+    ['plain words', answer({ content: 'inventory' }), ['policy.chat.format=action']],
   ])('is played by %s', async (_, json, settings) => {
     const { actions, usage } = await played(() => ({ text: JSON.stringify(json) }), settings);
     expect(actions).toEqual(['inventory', 'inventory', 'inventory', 'inventory']);

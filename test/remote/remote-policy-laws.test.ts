@@ -35,13 +35,19 @@ function open(concurrency = 64, baseUrl = `${server.url}/v1`): RemotePolicy {
     'policy.kind=openai',
     'policy.openai.api=completions',
     'policy.openai.prompt=tokens',
-    'policy.openai.attempts=1',
     `policy.openai.baseUrl=${baseUrl}`,
     `policy.openai.concurrency=${concurrency}`,
   ]).policy;
   const client = new OpenAIClient({ baseUrl, headers: {}, maxConnections: concurrency });
   const prompting = new TokenPrompting(openai, server.name, codecOf(textcraft));
-  return new RemotePolicy({ openai, client, prompting, clock: systemClock, rng: Rng.fromSeed(1) });
+  return new RemotePolicy({
+    openai,
+    client,
+    prompting,
+    clock: systemClock,
+    rng: Rng.fromSeed(1),
+    limits: { attempts: 1 },
+  });
 }
 
 // Its server is the one that refuses.

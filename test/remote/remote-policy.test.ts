@@ -3,12 +3,13 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { RunLimits } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { recordedConversation } from '../../src/prompts/conversation.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
-import { playRollout } from '../../src/run/rollout.ts';
+import { type PreparedRollout, playRollout } from '../../src/run/rollout.ts';
 import type { RolloutPlan } from '../../src/run/rollout-plan.ts';
 import { createRunFolder } from '../../src/run/run-folder.ts';
 import { type Exchange, type Fault, type MisbehavingServer, misbehavingServer } from '../support/misbehaving-server.ts';
@@ -48,16 +49,19 @@ function prepare(settings: readonly string[] = [], episodes = EPISODES) {
   const config = loadRunConfig(JSON.stringify(raw), 'test', [
     'policy.kind=openai',
     `policy.openai.baseUrl=${server!.url}/v1`,
-    'policy.openai.attemptMs=400',
-    'policy.openai.turnMs=4000',
-    'policy.openai.minRetryMs=5',
-    'policy.openai.maxRetryMs=50',
     'rollout.concurrentGroups=4',
     ...settings,
   ]);
   createRunFolder(join(dir, 'run'), config);
   const plan: RolloutPlan = { format: 1, episodes, split: 'test', horizon: TURNS, temperature: 1, seed: 1 };
   return { dir: join(dir, 'run'), config, plan };
+}
+
+/** Plays under short limits. */
+function play(prepared: PreparedRollout, openai: RunLimits['openai'] = {}, maxAttempts?: number) {
+  const quick = { attemptMs: 400, totalMs: 4000, minMs: 5, maxMs: 50, ...openai };
+  const retry = maxAttempts === undefined ? {} : { maxAttempts };
+  return playRollout(prepared, { onNotice: () => {}, limits: { openai: quick, retry } });
 }
 
 const traces = () => tracePaths(join(dir, 'run', 'traces')).flatMap((path) => readTrace(path).episodes);
@@ -68,8 +72,8 @@ describe('a server that misbehaves', () => {
     // Every third request goes wrong; two in a row never do.
     server = await misbehavingServer(model, (n, { path }) => (path !== '/v1/models' && n % 3 === 1 ? fault : 'ok'));
     // Slow is not silent: an attempt's limit leaves a busy machine time for it.
-    const patient = ['policy.openai.attemptMs=20000', 'policy.openai.turnMs=30000'];
-    const { finished, usage } = await playRollout(prepare(fault === 'slow' ? patient : []), { onNotice: () => {} });
+    const patient = { attemptMs: 20_000, totalMs: 30_000 };
+    const { finished, usage } = await play(prepare(), fault === 'slow' ? patient : {});
     expect(finished).toBe(EPISODES);
     for (const { turns, end } of traces()) {
       expect(turns.map(({ action }) => action)).toEqual(['inventory', 'inventory', 'inventory']);
@@ -85,8 +89,7 @@ describe('a server that misbehaves', () => {
 
   it('that never answers well fails the episodes, by their cause, and ends', async () => {
     server = await misbehavingServer(model, (_, { path }) => (path === '/v1/models' ? 'ok' : '500'));
-    const settings = ['policy.openai.attempts=2', 'rollout.maxAttempts=2'];
-    const { finished, usage } = await playRollout(prepare(settings), { onNotice: () => {} });
+    const { finished, usage } = await play(prepare(), { attempts: 2 }, 2);
     expect(finished).toBe(0);
     expect((usage as RemoteUsage).failures).toBe(2 * EPISODES);
     expect(server.log.filter(({ path }) => path !== '/v1/models').length).toBe(4 * EPISODES);
@@ -96,7 +99,7 @@ describe('a server that misbehaves', () => {
     const refuse = async (exchange: Exchange) =>
       exchange.path === '/v1/models' ? model(exchange) : { status: 400, json: { error: 'too long' } };
     server = await misbehavingServer(refuse, () => 'ok');
-    const { finished } = await playRollout(prepare(['rollout.maxAttempts=1']), { onNotice: () => {} });
+    const { finished } = await play(prepare(), {}, 1);
     expect(finished).toBe(0);
     expect(server.log.filter(({ path }) => path !== '/v1/models').length).toBe(EPISODES);
   });
@@ -104,7 +107,7 @@ describe('a server that misbehaves', () => {
   it('that is busy is asked again', async () => {
     const slowDown = async (exchange: Exchange) => model(exchange);
     server = await misbehavingServer(slowDown, (n) => (n === 1 ? '429' : 'ok'));
-    await playRollout(prepare(['policy.openai.concurrency=1'], 1), { onNotice: () => {} });
+    await play(prepare(['policy.openai.concurrency=1'], 1));
     const asked = server.log.filter(({ path }) => path !== '/v1/models');
     expect(asked.length).toBe(TURNS + 1);
   });
@@ -130,7 +133,7 @@ describe('a rollout', () => {
     server = await misbehavingServer(counting, () => 'ok');
     process.env.LONGPLAY_TEST_KEY = 'sk-secret';
     try {
-      const prepared = prepare(['policy.openai.concurrency=3', 'policy.openai.apiKeyEnv=LONGPLAY_TEST_KEY'], 12);
+      const prepared = prepare(['policy.openai.concurrency=3', 'policy.apiKeyEnv=LONGPLAY_TEST_KEY'], 12);
       await playRollout({ ...prepared }, { onNotice: () => {} });
     } finally {
       delete process.env.LONGPLAY_TEST_KEY;
@@ -147,8 +150,8 @@ describe('a rollout', () => {
     // The server breaks for good in the middle.
     let broken = true;
     server = await misbehavingServer(model, (n, { path }) => (broken && n > 8 && path !== '/v1/models' ? '500' : 'ok'));
-    const prepared = prepare(['policy.openai.attempts=1', 'rollout.maxAttempts=1', 'rollout.concurrentGroups=1'], 6);
-    const first = await playRollout(prepared, { onNotice: () => {} });
+    const prepared = prepare(['rollout.concurrentGroups=1'], 6);
+    const first = await play(prepared, { attempts: 1 }, 1);
     expect(first.finished).toBeGreaterThan(0);
     expect(first.finished).toBeLessThan(6);
     const before = traces();
@@ -156,7 +159,7 @@ describe('a rollout', () => {
     appendFileSync(file!, '{"purpose":"rollout","episode":99,"ta'); // a killed process leaves this
     broken = false;
     const sent = server.log.length;
-    const second = await playRollout(prepared, { onNotice: () => {} });
+    const second = await play(prepared);
     expect(second.finished).toBe(6);
     expect(second.played).toBe(6 - first.finished);
     expect(server.log.length - sent).toBe(1 + TURNS * (6 - first.finished));
@@ -179,30 +182,25 @@ describe('a rollout', () => {
     const played = () =>
       new Map(traces().map(({ task, turns }) => [`${task.index}#${task.seed}`, turns.map(({ action }) => action)]));
     server = await misbehavingServer(drawn, () => 'ok');
-    await playRollout(prepare([], 8), { onNotice: () => {} });
+    await play(prepare([], 8));
     const whole = played();
     await server.close();
     rmSync(join(dir, 'run'), { recursive: true });
     let broken = true;
     server = await misbehavingServer(drawn, (n, { path }) => (broken && n > 8 && path !== '/v1/models' ? '500' : 'ok'));
-    const prepared = prepare(['policy.openai.attempts=1', 'rollout.maxAttempts=1', 'rollout.concurrentGroups=1'], 8);
-    const first = await playRollout(prepared, { onNotice: () => {} });
+    const prepared = prepare(['rollout.concurrentGroups=1'], 8);
+    const first = await play(prepared, { attempts: 1 }, 1);
     expect(first.finished).toBeGreaterThan(0);
     expect(first.finished).toBeLessThan(8);
     broken = false;
-    await playRollout(prepared, { onNotice: () => {} });
+    await play(prepared);
     expect(new Map([...played()].sort())).toEqual(new Map([...whole].sort()));
     expect(new Set([...whole.values()].flat()).size).toBeGreaterThan(8);
   });
 
-  it('keeps what was sampled, what it cost, and sends a seed per turn', async () => {
+  it('keeps what was sampled, and sends a seed per turn', async () => {
     server = await misbehavingServer(model, () => 'ok');
-    const settings = [
-      'policy.openai.logprobs=true',
-      'policy.openai.tokenIds=true',
-      'policy.openai.price={prompt: 1, completion: 2}',
-    ];
-    const { usage } = await playRollout(prepare(settings), { onNotice: () => {} });
+    const { usage } = await play(prepare(['policy.openai.logprobs=true', 'policy.openai.tokenIds=true']));
     const [episode] = traces();
     expect(episode!.turns[1]!.decision).toMatchObject({
       kind: 'tokens',
@@ -211,14 +209,12 @@ describe('a rollout', () => {
       logprobs: Float32Array.of(-1, -0.5, -0.25),
     });
     expect(episode!.turns[1]!.response).toMatchObject({ promptTokens: 50, completionTokens: 3 });
-    const { promptTokens, completionTokens, cost } = usage as RemoteUsage;
-    expect(completionTokens).toBe(3 * EPISODES * TURNS);
-    expect(cost).toBeCloseTo((promptTokens + 2 * completionTokens) / 1e6, 12);
+    expect((usage as RemoteUsage).completionTokens).toBe(3 * EPISODES * TURNS);
     const seeds = server.log.flatMap(({ body }) => (body ? [(body as { seed: number }).seed] : []));
     expect(new Set(seeds).size).toBe(EPISODES * TURNS);
   });
 
-  it('tells a model its format error, and spends no more than an episode’s budget', async () => {
+  it('tells a model its format error', async () => {
     const rambler = async (exchange: Exchange) => {
       const { json } = await model(exchange);
       if (exchange.path === '/v1/models') return { status: 200, json };
@@ -226,8 +222,7 @@ describe('a rollout', () => {
       return { status: 200, json: { choices: [{ message: { content: 'I wonder.' } }], usage } };
     };
     server = await misbehavingServer(rambler, () => 'ok');
-    const settings = ['policy.openai.episodeTokens=1000', 'policy.openai.maxTokens=100'];
-    const { usage } = await playRollout(prepare(settings, 1), { onNotice: () => {} });
+    const { usage } = await play(prepare([], 1));
     const [{ turns }] = traces() as [ReturnType<typeof traces>[number]];
     expect(turns.map(({ action }) => action)).toEqual(['', '', '']);
     expect(turns[0]!.response!.formatError).toContain("no 'Action:'");
@@ -236,7 +231,5 @@ describe('a rollout', () => {
     const kept = recordedConversation(traces()[0]!).map(({ role, content }) => ({ role, content }));
     expect(kept.slice(0, second.messages.length)).toEqual(second.messages);
     expect(second.messages.at(-1)!.content).toMatch(/^The answer has no 'Action:'.*\n\nCould not execute/s);
-    expect(turns.at(-1)!.response!.formatError).toBe('the token budget of the episode is spent');
-    expect(server.log.filter(({ body }) => body).length).toBeLessThan(TURNS);
   });
 });

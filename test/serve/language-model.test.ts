@@ -52,7 +52,7 @@ it('our own client plays through chat as the model plays in this process', async
   const remote = await playPlan(join(dir, 'remote'), 'textcraft', plan, [
     'policy.kind=openai',
     `policy.openai.baseUrl=${server.url}/v1`,
-    'policy.openai.format=action',
+    'policy.chat.format=action',
     'policy.openai.guided=guided_choice',
   ]);
   const actions = (lines: TraceLine[]) => lines.map(({ turns }) => turns.map(({ action }) => action));

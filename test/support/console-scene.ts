@@ -6,7 +6,7 @@ import type { MetricsRow } from '../../src/record/metric-table.ts';
 export const sceneConfig: ConsoleConfig = {
   env: { id: 'textcraft' },
   horizon: { type: 'scaling_inter_stepwise', rounds: [8, 16, 24], steps_scaling_inter: 100 },
-  rollout: { groupSize: 8, concurrentGroups: 16, envThreads: 1, maxBatch: 64, maxWaitMs: 2 },
+  rollout: { groupSize: 8, concurrentGroups: 16, envThreads: 1, maxBatch: 64 },
   learner: { maxLag: 2, epochs: 2, groupsPerUpdate: 8 },
   engine: { inferenceThreads: 1, learnerThreads: 1, learnerReplicas: 1 },
 };

@@ -146,6 +146,6 @@ function readConfig(path: string, overrides: readonly string[]): RunConfig {
   } catch (thrown) {
     throw new UserError('UNKNOWN_RUN', `${path}: no such run or configuration: ${messageOf(thrown)}`);
   }
-  const config = loadRunConfig(text, path, overrides, (line) => err.line(line));
+  const config = loadRunConfig(text, path, overrides);
   return located(config, path);
 }

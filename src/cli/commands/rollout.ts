@@ -59,7 +59,7 @@ export function rollout(program: Command): void {
     )
     .option('--tasks <set|file>', "instead of a split: a named set of the world's tasks, or a file of task ids")
     .option('--seed <n>', 'of tasks and sampling', wholeNumber(0, MOST.seed), 1)
-    .option('--set <key=value>', 'a key of the configuration, e.g. policy.openai.format=code', again, [])
+    .option('--set <key=value>', 'a key of the configuration, e.g. policy.chat.format=code', again, [])
     .option('--name <name>', "the run's name; by default rollout-<env>")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
@@ -158,7 +158,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     `seed=${flags.seed}`,
     ...flags.set,
   ];
-  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings, (line) => err.line(line));
+  const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);
   const dir = runDir(flags.runs, name);
   worldUrl(id, config.env.options);

@@ -1,6 +1,6 @@
 /** Command `longplay train`. */
 import { basename } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { Subject } from 'rxjs';
 import { chaosTable } from '../../chaos/chaos-ledger.ts';
 import { type ChaosSpec, parseChaos } from '../../chaos/spec.ts';
@@ -63,27 +63,13 @@ export function trainCommand(program: Command): void {
     .option('--creds <file>', 'with --cluster: learner.creds of longplay cluster init')
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
-    .addOption(new Option('--record-schedule <file>').hideHelp())
-    .addOption(new Option('--replay-schedule <file>').hideHelp())
     .option('--json', 'one JSON object per line')
     .action((config: string | undefined, flags: TrainFlags, command: Command) =>
       runCommand(async () => {
         if (flags.resume !== undefined) refuseFlags(command, ['name', 'runs'], 'a run that goes on stays where it is');
-        await trainFrom(config, withPresentFlags(flags));
+        await trainFrom(config, flags);
       }),
     );
-}
-
-/** Flags under their present names; an earlier name is accepted, and the present one is said. */
-function withPresentFlags({ recordSchedule, replaySchedule, ...flags }: TrainFlags): TrainFlags {
-  const say = (old: string, now: string) => err.line(`${old} is called ${now} now`);
-  if (recordSchedule !== undefined) say('--record-schedule', '--record-order');
-  if (replaySchedule !== undefined) say('--replay-schedule', '--replay-order');
-  return {
-    ...(recordSchedule === undefined ? {} : { recordOrder: recordSchedule }),
-    ...(replaySchedule === undefined ? {} : { replayOrder: replaySchedule }),
-    ...flags,
-  };
 }
 
 async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<void> {

@@ -1,5 +1,5 @@
 /** Chat prompting: episodes as conversations, for language models. */
-import type { OpenAIConfig } from '../../config/run-config.ts';
+import type { OpenAIConfig, RunConfig } from '../../config/run-config.ts';
 import type { WorldPrompt } from '../../core/prompt.ts';
 import { seedFrom } from '../../core/rng.ts';
 import type { ConversationOpening, Decision, ModelResponse } from '../../core/trajectory.ts';
@@ -7,7 +7,6 @@ import type { Acted, ActRequest } from '../../policy/policy.ts';
 import { renderChat } from '../../prompts/chat-template.ts';
 import { conversation, instructions, type Message, type ToldTurn, tell } from '../../prompts/conversation.ts';
 import { actionOfCall, FORMATS, type Parsed, type PromptFormat } from '../../prompts/formats.ts';
-import { estimateTokens } from '../../prompts/history.ts';
 import type { Completion } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 
@@ -17,16 +16,16 @@ interface Talk {
   /** Message that the model has not answered yet. */
   told: string;
   error: string | undefined;
-  /** Prompt and completion tokens used. */
-  spent: number;
-  /** Estimate of the last prompt's tokens, for servers that report none. */
-  asked: number;
   /** Prompt and answer of the last turn as token ids, where the server reports them. */
   read: readonly number[];
 }
 
+/** Way in which a conversation is put to a model behind a server. */
+export type ChatPromptingOptions = Omit<RunConfig['policy']['chat'], 'contextTokens'>;
+
 export class ChatPrompting implements Prompting {
   readonly #config: OpenAIConfig;
+  readonly #chat: ChatPromptingOptions;
   readonly #model: string;
   readonly #world: WorldPrompt;
   readonly #format: PromptFormat;
@@ -34,13 +33,14 @@ export class ChatPrompting implements Prompting {
   readonly #opening: ConversationOpening;
   readonly #talks = new Map<number, Talk>();
 
-  constructor(config: OpenAIConfig, model: string, world: WorldPrompt) {
+  constructor(config: OpenAIConfig, chat: ChatPromptingOptions, model: string, world: WorldPrompt) {
     this.#config = config;
+    this.#chat = chat;
     this.#model = model;
     this.#world = world;
-    this.#format = FORMATS[config.format === 'world' ? world.format : config.format];
+    this.#format = FORMATS[chat.format === 'world' ? world.format : chat.format];
     this.#start = instructions(world, this.#format);
-    const { system, listActions } = config;
+    const { system, listActions } = chat;
     this.#opening = { ...(system === undefined ? {} : { system }), instructions: this.#start, listed: listActions };
   }
 
@@ -48,29 +48,23 @@ export class ChatPrompting implements Prompting {
     const talk = this.#talks.get(request.episode) ?? this.#open(request);
     for (const text of request.newActions) talk.table.push(text);
     const actions = Array.from(request.actions, (index) => talk.table[index]!);
-    const { listActions, history, system, guided } = this.#config;
+    const { history, guided } = this.#config;
+    const { listActions, system } = this.#chat;
     talk.told = tell(request.observation, talk.error, listActions ? actions : undefined);
     const talked = conversation(this.#start, talk.turns, talk.told, history);
     const messages: readonly Message[] =
       system === undefined ? talked : [{ role: 'system', content: system }, ...talked];
-    const maxTokens = this.#allowance(talk, messages);
-    if (maxTokens < 1) {
-      const formatError = 'the token budget of the episode is spent';
-      talk.turns.push({ told: talk.told, answer: '' });
-      return { decided: { action: '', response: { text: '', formatError, promptTokens: 0, completionTokens: 0 } } };
-    }
     const choices =
       guided === 'none' || actions.length === 0
         ? undefined
         : actions.map((action) => this.#format.print('', action, this.#world));
-    return { api: this.#config.api, body: this.#body(request, messages, maxTokens, choices) };
+    return { api: this.#config.api, body: this.#body(request, messages, choices) };
   }
 
   read(request: ActRequest, completion: Completion): Acted {
     const { episode, turn } = request;
     const talk = this.#talks.get(episode)!;
     const { text, promptTokens, completionTokens, finish } = completion;
-    talk.spent += (promptTokens || talk.asked) + (completionTokens || estimateTokens(text));
     const parsed = readAnswer(this.#format, this.#world, completion);
     const cut = finish === 'length' ? ' The answer was cut off: be shorter.' : '';
     const formatError = 'error' in parsed ? parsed.error + cut : undefined;
@@ -105,32 +99,23 @@ export class ChatPrompting implements Prompting {
       told: observation,
       answer: this.#format.print('', action, this.#world),
     }));
-    const talk: Talk = { table: [], turns, told: '', error: undefined, spent: 0, asked: 0, read: [] };
+    const talk: Talk = { table: [], turns, told: '', error: undefined, read: [] };
     this.#talks.set(request.episode, talk);
     return talk;
-  }
-
-  /** Allowance of tokens for the answer. */
-  #allowance(talk: Talk, messages: readonly Message[]): number {
-    const { maxTokens, episodeTokens } = this.#config;
-    talk.asked = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
-    if (episodeTokens === undefined) return maxTokens;
-    return Math.min(maxTokens, episodeTokens - talk.spent - talk.asked);
   }
 
   #body(
     { samplingSeed, turn, temperature }: ActRequest,
     messages: readonly Message[],
-    maxTokens: number,
     choices: readonly string[] | undefined,
   ): Record<string, unknown> {
-    const { api, topP, logprobs, tokenIds, guided, template, body, omit } = this.#config;
+    const { api, maxTokens, logprobs, tokenIds, guided, template, body, omit } = this.#config;
     const rendered = api === 'completions' ? renderChat(template, messages) : undefined;
     const request = {
       model: this.#model,
       ...(rendered ? { prompt: rendered.prompt, stop: rendered.stop } : { messages }),
       temperature,
-      top_p: topP,
+      top_p: 1, // said, since a server's own default may cut the distribution; `body` overrides it
       max_tokens: maxTokens,
       seed: seedFrom(samplingSeed, turn),
       ...(logprobs ? { logprobs: api === 'chat' ? true : 1 } : {}),

@@ -2,7 +2,7 @@
  * Connects before a run starts: finds out whether the configured server is there and has the model, while a person
  * waits for it.
  */
-import type { OpenAIConfig } from '../../config/run-config.ts';
+import type { OpenAIConfig, RunConfig } from '../../config/run-config.ts';
 import { UserError } from '../../core/errors.ts';
 import type { View } from '../../core/view.ts';
 import { codecOf } from '../../reading/codec-of.ts';
@@ -23,7 +23,11 @@ const CHECK_MS = 15_000;
  * @throws {UserError} REMOTE_FAILED when the server cannot be reached or refuses; BAD_CONFIG when it has no such model,
  *   or one of ours that would refuse what is configured
  */
-export async function connect(openai: OpenAIConfig, key: string | undefined, view?: View): Promise<Connection> {
+export async function connect(
+  { openai, apiKeyEnv }: Pick<RunConfig['policy'], 'openai' | 'apiKeyEnv'>,
+  key: string | undefined,
+  view?: View,
+): Promise<Connection> {
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
   const server = { baseUrl: openai.baseUrl, headers };
   const client = new OpenAIClient(server);
@@ -34,7 +38,7 @@ export async function connect(openai: OpenAIConfig, key: string | undefined, vie
     if (!(thrown instanceof RemoteError)) throw thrown;
     const { status, message } = thrown;
     if (status === 401 || status === 403) {
-      throw new UserError('REMOTE_FAILED', `${openai.baseUrl} refuses the key: set ${openai.apiKeyEnv} (${message})`);
+      throw new UserError('REMOTE_FAILED', `${openai.baseUrl} refuses the key: set ${apiKeyEnv} (${message})`);
     }
     // A server without `/models` may complete all the same.
     if (status !== 404 && status !== 405 && status !== 501) {

@@ -2,10 +2,11 @@
 import type { Acted, ActRequest } from '../../policy/policy.ts';
 import type { Api, Completion } from './openai-client.ts';
 
-/** Prompt: a request to send, or the answer that needs none. */
-export type Prompt =
-  | { readonly api: Api; readonly body: Readonly<Record<string, unknown>> }
-  | { readonly decided: Omit<Acted, 'episode' | 'turn'> };
+/** Prompt: a request to send. */
+export interface Prompt {
+  readonly api: Api;
+  readonly body: Readonly<Record<string, unknown>>;
+}
 
 /** Remembers running episodes; no I/O. */
 export interface Prompting {

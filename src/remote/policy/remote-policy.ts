@@ -8,15 +8,20 @@ import { messageOf } from '../../core/errors.ts';
 import type { Rng } from '../../core/rng.ts';
 import { redacted } from '../../core/secrets.ts';
 import type { Acted, ActRequest, Policy, Unanswered } from '../../policy/policy.ts';
-import { attempt } from '../attempts.ts';
+import { type AttemptOptions, attempt } from '../attempts.ts';
 import { RemoteError } from '../retry.ts';
 import type { Completion, OpenAIClient } from './openai-client.ts';
 import type { Prompt, Prompting } from './prompting.ts';
 import { type RefusedKey, refusedKey, without } from './refused-keys.ts';
 import type { RemoteUsage } from './usage.ts';
 
+/** Limits of a turn's request: ten minutes in all, for servers that are busy or restart. */
+const REQUEST_LIMITS: AttemptOptions = { attempts: 6, attemptMs: 120_000, totalMs: 600_000, minMs: 500, maxMs: 30_000 };
+
 export interface RemotePolicyOptions {
   readonly openai: OpenAIConfig;
+  /** Limits of a turn's request; absent ones as in `REQUEST_LIMITS`. */
+  readonly limits?: Partial<AttemptOptions> | undefined;
   readonly client: OpenAIClient;
   readonly prompting: Prompting;
   readonly clock: Clock;
@@ -49,8 +54,6 @@ export class RemotePolicy implements Policy {
   readonly #flying = new Map<number, ActRequest>();
   #inFlight = 0;
   readonly #settled: Settled[] = [];
-  /** Turns decided without asking the server. */
-  readonly #decided: Acted[] = [];
   #wake: (() => void) | undefined;
   #turns = 0;
   readonly #used = {
@@ -75,7 +78,7 @@ export class RemotePolicy implements Policy {
   load(): void {}
 
   get waiting(): number {
-    return this.#queue.size + this.#flying.size + this.#decided.length;
+    return this.#queue.size + this.#flying.size;
   }
 
   /** Complete at once: requests do not wait for each other. */
@@ -93,11 +96,8 @@ export class RemotePolicy implements Policy {
   }
 
   get usage(): RemoteUsage {
-    const { promptTokens, completionTokens } = this.#used;
-    const { price } = this.#options.openai;
-    const cost = (promptTokens * price.prompt + completionTokens * price.completion) / 1e6;
     const misread = [...this.#misread].map(([error, facts]) => ({ error, ...facts }));
-    return { ...this.#used, retries: { ...this.#retries }, misread, cost, inFlight: this.#inFlight };
+    return { ...this.#used, retries: { ...this.#retries }, misread, inFlight: this.#inFlight };
   }
 
   submit(requests: readonly ActRequest[]): readonly Unanswered[] {
@@ -120,7 +120,7 @@ export class RemotePolicy implements Policy {
 
   /** Takes the turns settled since the last call, and sends waiting ones that now have a place. Never waits. */
   take(): { readonly acted: readonly Acted[]; readonly unanswered: readonly Unanswered[] } {
-    const acted = this.#decided.splice(0);
+    const acted: Acted[] = [];
     const unanswered: Unanswered[] = [];
     for (const { request, outcome } of this.#settled.splice(0)) {
       this.#inFlight--;
@@ -143,8 +143,6 @@ export class RemotePolicy implements Policy {
     for (const episode of episodes) {
       this.#queue.delete(episode);
       this.#flying.delete(episode);
-      const at = this.#decided.findIndex((acted) => acted.episode === episode);
-      if (at >= 0) this.#decided.splice(at, 1);
     }
     this.#options.prompting.release(episodes);
   }
@@ -153,7 +151,6 @@ export class RemotePolicy implements Policy {
     this.#options.prompting.forget();
     this.#queue.clear();
     this.#flying.clear();
-    this.#decided.length = 0;
   }
 
   dispose(): void {
@@ -186,13 +183,8 @@ export class RemotePolicy implements Policy {
   }
 
   #ask(request: ActRequest): void {
-    const { openai, client, prompting, clock, rng, outside = (work) => work } = this.#options;
+    const { limits, client, prompting, clock, rng, outside = (work) => work } = this.#options;
     const prompt = prompting.ask(request);
-    if ('decided' in prompt) {
-      this.#decided.push({ episode: request.episode, turn: request.turn, ...prompt.decided });
-      this.#notify();
-      return;
-    }
     this.#flying.set(request.episode, request);
     this.#inFlight++;
     const began = clock.now();
@@ -200,14 +192,7 @@ export class RemotePolicy implements Policy {
       const why = status === undefined ? fault : String(status);
       this.#retries[why] = (this.#retries[why] ?? 0) + 1;
     };
-    const limits = {
-      attempts: openai.attempts,
-      minMs: openai.minRetryMs,
-      maxMs: openai.maxRetryMs,
-      attemptMs: openai.attemptMs,
-      totalMs: openai.turnMs,
-    };
-    const answer = attempt(limits, { clock, rng, onRetry }, (deadlineMs) =>
+    const answer = attempt({ ...REQUEST_LIMITS, ...limits }, { clock, rng, onRetry }, (deadlineMs) =>
       this.#complete(client, prompt, deadlineMs),
     ).then(
       (completion) => ({ completion, ms: clock.now() - began }),
@@ -220,11 +205,7 @@ export class RemotePolicy implements Policy {
   }
 
   /** One attempt; a key that the server refuses is left out, of this request and of all that follow. */
-  async #complete(
-    client: OpenAIClient,
-    { api, body }: Extract<Prompt, { body: unknown }>,
-    deadlineMs: number,
-  ): Promise<Completion> {
+  async #complete(client: OpenAIClient, { api, body }: Prompt, deadlineMs: number): Promise<Completion> {
     for (;;) {
       const asked = without(body, this.#refused);
       try {

@@ -15,8 +15,6 @@ export interface RemoteUsage {
   readonly misread?: readonly { readonly error: string; readonly count: number; readonly answer: string }[];
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** Cost in the currency of the configured prices. */
-  readonly cost: number;
   /** Milliseconds from the first attempt to the answer, summed over the requests. */
   readonly latencyMs: number;
   readonly inFlight: number;
@@ -30,6 +28,6 @@ export function misreadNotice({ requests, formatErrors, misread = [] }: RemoteUs
   if (formatErrors === 0 || formatErrors < MANY * requests) return undefined;
   const [most] = [...misread].sort((a, b) => b.count - a.count);
   const why = most ? `: ${most.error} E.g. '${excerpt(most.answer, 120)}'` : '';
-  const form = 'The form of answers is policy.openai.format (action takes any text).';
+  const form = 'The form of answers is policy.chat.format (action takes any text).';
   return `${formatErrors} of ${requests} answers not understood${why}; ${form}`;
 }

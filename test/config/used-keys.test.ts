@@ -1,0 +1,83 @@
+/** A key of the configuration exists because somebody sets it: few leaves, and each stands in a yaml, a page or an experiment. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { checkRunConfig } from '../../src/config/load.ts';
+
+const root = new URL('../../', import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+
+/** Leaves that the configuration may have. */
+const MAX_LEAVES = 130;
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly oneOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
+}
+
+/** Paths of all leaves of a schema; those of a union's variants once. */
+function leavesOf({ properties, oneOf, anyOf }: Schema, path = ''): string[] {
+  const variants = (oneOf ?? anyOf)?.filter((variant) => variant.properties);
+  if (variants && variants.length > 0) return [...new Set(variants.flatMap((variant) => leavesOf(variant, path)))];
+  if (!properties) return [path];
+  return Object.entries(properties).flatMap(([key, inner]) => leavesOf(inner, path === '' ? key : `${path}.${key}`));
+}
+
+/** Paths of the values in a configuration, down to the leaves that are known. */
+function pathsOf(value: unknown, leaves: ReadonlySet<string>, path = ''): string[] {
+  if (leaves.has(path)) return [path];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => pathsOf(inner, leaves, path === '' ? key : `${path}.${key}`));
+}
+
+/** Files of a folder, at any depth. */
+function filesOf(folder: string, ending: RegExp): string[] {
+  const names = readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' });
+  return names.filter((name) => ending.test(name)).map((name) => `${folder}${name}`);
+}
+
+/** Configurations in the `yaml` blocks of a page. */
+function examplesIn(page: string): unknown[] {
+  const blocks = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text]) => text!);
+  return blocks.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as unknown));
+}
+
+const leaves = leavesOf(JSON.parse(read('src/config/run-config.schema.json')) as Schema);
+const library = examplesIn(read('LIBRARY.md'));
+
+it(`the configuration has at most ${MAX_LEAVES} leaves`, () => {
+  expect(leaves.length).toBeGreaterThan(100);
+  expect(leaves.length).toBeLessThanOrEqual(MAX_LEAVES);
+});
+
+it('every leaf stands in a yaml, a page or an experiment', () => {
+  const known = new Set(leaves);
+  const configurations = filesOf('experiments/', /^[^/]*\.yaml$/).map((path) => parse(read(path)) as unknown);
+  const texts = [
+    ...['README.md', 'LIBRARY.md', ...filesOf('experiments/', /\.(ts|md)$/), ...filesOf('envs/', /README\.md$/)],
+  ].map(read);
+  // `--set learner.kl={in: loss}` stands for the leaves inside, too.
+  const settings = texts.flatMap((text) => [...text.matchAll(/\b([a-z][\w.]*)=(\{[^'`\n]*\})/g)]);
+  const set = settings.flatMap(([, path, value]) => {
+    try {
+      return pathsOf(parse(value!), known, path);
+    } catch {
+      return []; // cut short by an ellipsis
+    }
+  });
+  const found = new Set([...[...configurations, ...library].flatMap((one) => pathsOf(one, known)), ...set]);
+  const whole = texts.join('\n');
+  const unused = leaves.filter(
+    (path) => !found.has(path) && !new RegExp(`(?<![\\w.])${path.replaceAll('.', '\\.')}(?![\\w.])`).test(whole),
+  );
+  expect(unused).toEqual([]);
+});
+
+it('every configuration that a page shows is one', () => {
+  expect(library.length).toBeGreaterThan(8);
+  for (const example of library) {
+    const base = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 8 }, stop: { updates: 1 } };
+    expect(() => checkRunConfig({ ...base, ...(example as object) }, 'LIBRARY.md')).not.toThrow();
+  }
+});
