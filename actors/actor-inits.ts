@@ -87,10 +87,10 @@ function sampledBy({ policy: { server, path, maxTokens } }: RunConfig, chat: Cha
   return { server: { api, url, model: server.model ?? path!, attemptMs, apiKey }, chat, maxTokens, attempts, retryMs };
 }
 
-/** Inference of a worker whose policy is behind a server: another process has had the adapters loaded. */
-export function toldInference({ config }: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
+/** Inference of a worker whose policy is behind a server: the learner's process loads the adapters there. */
+export function followerInference({ config }: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
   const { maxBatch, maxWaitMs } = config.rollout;
-  const policy = { ...sampledBy(config, chat), kind: 'told', adapter } as const;
+  const policy = { ...sampledBy(config, chat), kind: 'follower', adapter } as const;
   return { policy, maxBatch, maxWaitMs, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
 }
 
@@ -242,7 +242,7 @@ export function recorderInit(
     labelOf: (index) => env.tasks.label(index),
     sinks: options.sinks ?? [],
     hostsReplaced,
-    cluster: cluster && ((now) => cluster.watch.facts(now)),
+    cluster: cluster && ((now) => cluster.monitor.facts(now)),
     onEpisodes: options.onEpisodes,
     onMetrics: (row) => metrics$.next(row),
     onProgress: options.onProgress,

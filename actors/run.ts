@@ -3,7 +3,7 @@ import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
-import type { ClusterFacts, ClusterWatch } from '../src/cluster/watch.ts';
+import type { ClusterFacts, ClusterMonitor } from '../src/cluster/cluster-monitor.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
@@ -32,8 +32,8 @@ export interface ClusterOptions {
   readonly localGroups: number;
   /** Share of workers' results that are played again here, in [0, 1]. */
   readonly verify: number;
-  /** Watch over the cluster, for console and metrics. */
-  readonly watch: ClusterWatch;
+  /** Monitor of the cluster, for console and metrics. */
+  readonly monitor: ClusterMonitor;
 }
 
 /** Options of a run: everything it is made from. */
@@ -177,7 +177,7 @@ export function startedRun(
     flush: async () => {
       await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
     },
-    cluster: () => cluster?.watch.facts(system.clock.now()),
+    cluster: () => cluster?.monitor.facts(system.clock.now()),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     tell: (path, message) => void ref(path).tell(message),
     stop() {
