@@ -1,7 +1,7 @@
-/** Learner's side of a cluster: what stands between its scheduler and the workers. */
+/** Learner's side of a cluster: the actors between its scheduler and the workers. */
 
 import { MAX_WEIGHTS_BYTES } from '../src/cluster/broker.ts';
-import { episodeCheck } from '../src/cluster/episode-check.ts';
+import { createEpisodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
@@ -14,16 +14,16 @@ import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
 import { spawnTickets, spawnWeights } from './cluster/spawn.ts';
-import { verifierOf } from './cluster/verifier.ts';
+import { createVerifier } from './cluster/verifier.ts';
 import { hostedEnv } from './env/init.ts';
 import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
 import type { JournaledPolicy } from './scheduler/open-journal.ts';
 
-/** Identity of a run, for its workers. A user's own world is known by its bytes: where they lie differs by machine. */
+/** Returns the identity of a run. A user's own world is identified by its bytes: its path differs by machine. */
 export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, config: RunConfig): ClusterIdentity {
   const { env } = config;
   const { base: _, adapter: __, ...read } = own.model;
-  // Behind a server the base and its adapter are the server's: workers read and write the tokens alone.
+  // A generation server has the base and its adapter: workers only read and write tokens.
   const identity = isServed(config) ? { ...own, model: read } : own;
   const world = pinnedEnv(env, '.').sha256;
   const named = world === undefined ? identity : { ...identity, env: 'a module' };
@@ -63,8 +63,8 @@ function weightBytes(model: ModelConfig): number {
   return parameterSpecs(model).reduce((sum, { shape }) => sum + 4 * shape.reduce((a, b) => a * b, 1), 0);
 }
 
-/** World of the learner's own machine, to play workers' episodes again. It lives as long as the run. */
-async function openedEnv(options: RunOptions, env: Env): Promise<Env> {
+/** Opens the world on the learner's machine, to play workers' episodes again. It lives as long as the run. */
+async function openEnv(options: RunOptions, env: Env): Promise<Env> {
   const { id, url, options: made } = hostedEnv(options, env);
   const opened = await openWorld(await loadWorld(localUrl(url), id), id, made ?? {}, CLUSTER_PATHS.tickets);
   return opened.env;
@@ -79,7 +79,7 @@ export async function spawnCluster(
   capacity: number,
 ): Promise<void> {
   const { config, cluster, onNotice = () => {} } = options;
-  const { broker, run, localGroups, verify, watch } = cluster!;
+  const { broker, run, localGroups, verify, monitor } = cluster!;
   const bytes = encodeWeights(policy.model, policy.params);
   const served = isServed(config);
   const first = { version: policy.params.version, digest: digestOf(bytes), bytes: served ? new Uint8Array() : bytes };
@@ -104,9 +104,9 @@ export async function spawnCluster(
     localGroups,
     vocabSize: policy.model.vocabSize,
     digestOf: (version: number) => own.get(version),
-    check: episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked }),
-    verify: verify > 0 ? verifierOf(verify, () => openedEnv(options, env)) : undefined,
-    watch,
+    check: createEpisodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked }),
+    verify: verify > 0 ? createVerifier(verify, () => openEnv(options, env)) : undefined,
+    monitor,
     onNotice,
     start: { nextEpisode, envSteps, episodes },
     paths: { scheduler: PATHS.scheduler, rollout: PATHS.rollout, weights: CLUSTER_PATHS.weights },

@@ -1,7 +1,7 @@
 /** Handle of a started run. */
 import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
-import type { ClusterFacts } from '../src/cluster/watch.ts';
+import type { ClusterFacts } from '../src/cluster/cluster-monitor.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
 import type { MetricsRow } from '../src/record/metric-table.ts';
@@ -110,7 +110,7 @@ export function createRun(
     flush: async () => {
       await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
     },
-    cluster: () => cluster?.watch.facts(system.clock.now()),
+    cluster: () => cluster?.monitor.facts(system.clock.now()),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     tell: (path, message) => void ref(path).tell(message),
     stop() {

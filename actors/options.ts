@@ -3,7 +3,7 @@ import type { Subject } from 'rxjs';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosSpec } from '../src/chaos/spec.ts';
 import type { Broker } from '../src/cluster/broker.ts';
-import type { ClusterWatch } from '../src/cluster/watch.ts';
+import type { ClusterMonitor } from '../src/cluster/cluster-monitor.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import type { Trajectory } from '../src/core/trajectory.ts';
@@ -35,8 +35,8 @@ export interface ClusterOptions {
   readonly localGroups: number;
   /** Share of workers' results that are played again here, in [0, 1]. */
   readonly verify: number;
-  /** Watch over the cluster, for console and metrics. */
-  readonly watch: ClusterWatch;
+  /** Monitor of the cluster, for console and metrics. */
+  readonly monitor: ClusterMonitor;
 }
 
 /** Limits of a run that no configuration sets; absent ones have the defaults that stand beside their use. For tests. */

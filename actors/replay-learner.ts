@@ -84,7 +84,7 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
 }
 
 const quiet = () => {};
-const SILENT = { act: quiet, release: quiet, forget: quiet, loadWeights: quiet, told: quiet, report: quiet };
+const SILENT = { act: quiet, release: quiet, forget: quiet, loadWeights: quiet, useAdapter: quiet, report: quiet };
 
 /** Handlers of a scheduler that only listens. */
 function heard(made: Map<number, string | undefined>) {

@@ -16,13 +16,13 @@ import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
 import { spawnWorker } from './cluster/spawn.ts';
-import { type FirstWeights, servedBy } from './cluster/worker-actor.ts';
+import { adapterOf, type FirstWeights } from './cluster/worker-actor.ts';
 import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
 import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
-import { inferenceInit, toldInference } from './inference/init.ts';
+import { followerInference, inferenceInit } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
 import { capacities } from './mailbox-capacities.ts';
 import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
@@ -50,19 +50,19 @@ export interface WorkerOptions {
 export interface RunningWorker {
   /** Resolves when the run has ended; rejects with what ended the worker. */
   readonly done: Promise<void>;
-  /** Stops it: what it holds goes to others. */
+  /** Stops it: the tickets that it holds go to others. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts a worker.
- * @throws {UserError} BAD_CONFIG where this machine has not what the run was announced with
+ * @throws {UserError} BAD_CONFIG where this machine differs from what the run was announced with
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { config, envModule, broker, run, announcement, slots, onNotice } = options;
   const module = await loadWorld(localUrl(envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
-  // Behind a server nothing is computed here: what reads and writes the tokens is enough.
+  // Behind a generation server nothing is computed here: the tokenizer and the configuration are enough.
   const reader = isServed(config)
     ? setUpReader(config, worldPrompt(module, config.env.options, env.description))
     : undefined;
@@ -89,7 +89,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     const played = rolloutInit(as, codec.id, true, undefined);
     const { worker } = CLUSTER_PATHS;
     const inference = reader
-      ? toldInference(as, reader.chat, servedBy(first.announcement)!)
+      ? followerInference(as, reader.chat, adapterOf(first.announcement)!)
       : { ...inferenceInit(as, { ...local!, params: first.params! }), learnerPath: worker };
     const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
     await spawnRollout(system, init, 'local', most.rollout);

@@ -46,8 +46,8 @@ async function newest(ctx: Context<Internal>, init: InferenceInit): Promise<Infe
     { deadlineMs: WEIGHTS_MS },
   );
   if ('folder' in asked)
-    return init.policy.kind === 'told' ? { ...init, policy: { ...init.policy, adapter: asked } } : init;
-  return init.policy.kind === 'told' ? init : { ...init, policy: { ...init.policy, params: asked } };
+    return init.policy.kind === 'follower' ? { ...init, policy: { ...init.policy, adapter: asked } } : init;
+  return init.policy.kind === 'follower' ? init : { ...init, policy: { ...init.policy, params: asked } };
 }
 
 function handlersOf(ctx: Context<Internal>, service: Service): Behavior<Internal> {
@@ -57,7 +57,7 @@ function handlersOf(ctx: Context<Internal>, service: Service): Behavior<Internal
       release: ({ episodes }) => service.release(episodes),
       forget: () => service.forget(),
       loadWeights: ({ params }) => service.loadWeights(params),
-      told: ({ adapter }) => service.told(adapter),
+      useAdapter: ({ adapter }) => service.useAdapter(adapter),
       report: ({ replyTo }) => ctx.reply(replyTo, service.report()),
       serve: () => service.serve(),
     },
@@ -126,8 +126,8 @@ class Service {
     await this.sayServed();
   }
 
-  told(adapter: ServedAdapter): void {
-    this.#policy.told?.(adapter);
+  useAdapter(adapter: ServedAdapter): void {
+    this.#policy.useAdapter?.(adapter);
   }
 
   /** Says, to who waits for it, once the policy's server has the newest weights. */

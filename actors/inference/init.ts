@@ -47,10 +47,10 @@ function sampledBy({ config, limits }: RunOptions, chat: ChatReading) {
   return { server: { api, url, model: server.model ?? path!, attemptMs, apiKey }, chat, maxTokens, attempts, retryMs };
 }
 
-/** Inference of a worker whose policy is behind a server: another process has had the adapters loaded. */
-export function toldInference(options: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
+/** Inference of a worker whose policy is behind a server: the learner's process loads the adapters there. */
+export function followerInference(options: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
   const { maxBatch } = options.config.rollout;
-  const policy = { ...sampledBy(options, chat), kind: 'told', adapter } as const;
+  const policy = { ...sampledBy(options, chat), kind: 'follower', adapter } as const;
   return { policy, maxBatch, maxWaitMs: MAX_WAIT_MS, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
 }
 

@@ -23,7 +23,7 @@ export function recorderInit(
     labelOf: (index) => env.tasks.label(index),
     sinks: options.sinks ?? [],
     hostsReplaced,
-    cluster: cluster && ((now) => cluster.watch.facts(now)),
+    cluster: cluster && ((now) => cluster.monitor.facts(now)),
     onEpisodes: options.onEpisodes,
     onMetrics: (row) => metrics$.next(row),
     onProgress: options.onProgress,

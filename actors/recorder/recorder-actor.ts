@@ -6,7 +6,7 @@
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ClusterFacts } from '../../src/cluster/watch.ts';
+import type { ClusterFacts } from '../../src/cluster/cluster-monitor.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';

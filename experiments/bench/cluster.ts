@@ -35,16 +35,16 @@ const WARM_SECONDS = 10;
 /** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5), `--parts` of it (all), `--horizon` of its episodes (8). */
 export async function clusterBench({ seconds = 30, rounds = 5, horizon = 8, json, parts }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
-  const say = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
+  const print = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
   const lab = await Lab.open(folder, seconds, horizon);
   const found: Record<string, unknown> = {};
   const measures: Record<string, () => Promise<unknown>> = {
-    broker: () => measuredBroker(lab, rounds, say),
-    calls: () => callCosts(lab, say),
-    weights: () => measuredWeights(lab, say),
-    seam: () => seamCost(lab, rounds, say),
-    scaling: () => scale(lab, say),
-    churn: () => comeAndGo(lab, say),
+    broker: () => measureBroker(lab, rounds, print),
+    calls: () => measureCalls(lab, print),
+    weights: () => measureWeights(lab, print),
+    seam: () => measureSeam(lab, rounds, print),
+    scaling: () => measureScaling(lab, print),
+    churn: () => measureChurn(lab, print),
   };
   try {
     for (const [name, measure] of Object.entries(measures)) {
@@ -57,15 +57,15 @@ export async function clusterBench({ seconds = 30, rounds = 5, horizon = 8, json
   }
 }
 
-async function measuredBroker(lab: Lab, rounds: number, say: (line: string) => void) {
+async function measureBroker(lab: Lab, rounds: number, print: (line: string) => void) {
   const broker = await brokerRate(lab, rounds);
-  say(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
+  print(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
   return broker;
 }
 
-async function measuredWeights(lab: Lab, say: (line: string) => void) {
+async function measureWeights(lab: Lab, print: (line: string) => void) {
   const weights = await weightsToDecision(lab);
-  say(
+  print(
     `announcement to the result of a one-turn episode under new weights: p50 ${weights.p50.toFixed(0)} ms, p95 ${weights.p95.toFixed(0)} ms (bar for the decision: 100 ms), weights ${(weights.bytes / 1e6).toFixed(2)} MB`,
   );
   return weights;
@@ -210,12 +210,12 @@ interface Played {
 
 function start(...args: readonly string[]): Played {
   const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  let words = '';
+  let stderr = '';
   child.stderr!.on('data', (text) => {
-    words += text;
+    stderr += text;
   });
   const ended = new Promise((resolve, reject) => {
-    child.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`longplay ${args[0]}: ${words}`))));
+    child.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`longplay ${args[0]}: ${stderr}`))));
   });
   ended.catch(() => {}); // reported where it is awaited
   return { child, ended };
@@ -267,9 +267,9 @@ async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
 }
 
 /**
- * Processor milliseconds of what a group and an update say to the broker: of this process, which is both ends of it, and of the server.
+ * Processor milliseconds of what a group and an update send to the broker: of this process, which is both ends of it, and of the server.
  */
-async function callCosts(lab: Lab, say: (line: string) => void) {
+async function measureCalls(lab: Lab, print: (line: string) => void) {
   const at = { url: lab.url, run: 'calls' };
   const [learner, worker] = await Promise.all([connectNats(at), connectNats(at)]);
   await learner.prepare();
@@ -309,7 +309,7 @@ async function callCosts(lab: Lab, say: (line: string) => void) {
     const { user, system } = process.cpuUsage(own);
     const cost = { here: (user + system) / 1000 / times, server: (1000 * (lab.serverSeconds - before)) / times };
     costs[name] = cost;
-    say(`${name}: ${cost.here.toFixed(2)} ms of a core at its ends, ${cost.server.toFixed(2)} in the server`);
+    print(`${name}: ${cost.here.toFixed(2)} ms of a core at its ends, ${cost.server.toFixed(2)} in the server`);
   }
   await Promise.all([learner.close(), worker.close()]);
   return costs;
@@ -376,7 +376,7 @@ async function resultOf(broker: Broker): Promise<void> {
 }
 
 /** One process and three, in turn. @returns medians of the ratios of pairs */
-async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
+async function measureSeam(lab: Lab, rounds: number, print: (line: string) => void) {
   const steps: number[] = [];
   const updates: number[] = [];
   const cores: number[] = [];
@@ -390,7 +390,7 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
     const { one, three } = found;
     const [oneMs, { learner, workers, server }] = [one.stepMs.learner, three.stepMs];
     const threeMs = learner + workers + server;
-    say(
+    print(
       `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s, ${oneMs.toFixed(3)} ms of a core a step; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}, ${threeMs.toFixed(3)} ms (learner ${learner.toFixed(3)}, worker ${workers.toFixed(3)}, server ${server.toFixed(3)})`,
     );
     steps.push(three.steps / one.steps);
@@ -398,7 +398,7 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
     cores.push(oneMs / threeMs);
   }
   const seam = { steps: median(steps), updates: median(updates), cores: median(cores) };
-  say(
+  print(
     `learner + 1 worker + server against one process, median of ${rounds} pairs: env steps/s ${seam.steps.toFixed(3)}, updates/s ${seam.updates.toFixed(3)} (bar 0.90), processor time of a step, one over three, ${seam.cores.toFixed(3)}`,
   );
   return seam;
@@ -408,11 +408,11 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
 const CHURN_SECONDS = 5;
 
 /** Workers that come and go against those that stay. @returns ratio of updates per second */
-async function comeAndGo(lab: Lab, say: (line: string) => void): Promise<number> {
+async function measureChurn(lab: Lab, print: (line: string) => void): Promise<number> {
   const stays = await lab.train(2);
   const goes = await lab.train(2, undefined, true);
   const churn = goes.updates / stays.updates;
-  say(
+  print(
     `2 workers, one of which leaves every 5 s as another joins, against 2 that stay: ${churn.toFixed(3)} of the updates/s (bar 0.85)`,
   );
   return churn;
@@ -422,7 +422,7 @@ async function comeAndGo(lab: Lab, say: (line: string) => void): Promise<number>
 const SIGMA = 0.5;
 
 /** One to four workers of one slot each, measured and simulated from what one costs. */
-async function scale(lab: Lab, say: (line: string) => void) {
+async function measureScaling(lab: Lab, print: (line: string) => void) {
   const { learner } = lab.config();
   const cores = availableParallelism();
   const rows: { readonly workers: number; readonly measured: number; readonly predicted: number }[] = [];
@@ -434,7 +434,7 @@ async function scale(lab: Lab, say: (line: string) => void) {
     const fixed = { cores, slots: 1, maxLag, groupsPerUpdate, sigma: SIGMA, updates: 300 };
     const predicted = simulateCluster({ ...fixed, ...costs, workers });
     rows.push({ workers, measured: found.updates, predicted });
-    say(
+    print(
       `${workers} workers of one slot: ${found.updates.toFixed(3)} updates/s, simulated ${predicted.toFixed(3)} (update ${costs.updateSeconds.toFixed(2)} s, group ${costs.groupSeconds.toFixed(3)} s of a core)`,
     );
   }

@@ -175,7 +175,7 @@ export function ignoreUnavailable(thrown: unknown): undefined {
 /** Milliseconds after which a ticket whose lease is not extended goes to others. */
 export const LEASE_MS = 10_000;
 
-/** Bytes of one version of the weights. The broker keeps five versions, in parts of 512 KiB. */
+/** Bytes of one version of the weights. The broker keeps up to five versions, in parts of 512 KiB. */
 export const MAX_WEIGHTS_BYTES = 200 * 2 ** 20;
 
 /** Names that every broker takes for a run. */

@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import type { Observable } from 'rxjs';
-import type { ClusterFacts } from '../cluster/watch.ts';
+import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { MetricsRow } from '../record/metric-table.ts';
 import { frame } from './frame.ts';

@@ -2,7 +2,7 @@
  * Frames of a run's screen: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen.
  */
 
-import { type ClusterFacts, clusterWarnings } from '../cluster/watch.ts';
+import { type ClusterFacts, listWarnings } from '../cluster/cluster-monitor.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { failedTotal, unaccounted } from '../core/failure.ts';
 import { type Metric, type MetricsRow, metricTable, type PlainName } from '../record/metric-table.ts';
@@ -373,7 +373,7 @@ function clusterAlarms(state: ConsoleState): string[] {
   const { cluster, config } = state;
   if (!cluster) return [];
   const { maxLag, groupsPerUpdate } = config.learner;
-  return clusterWarnings(cluster, { version: versionOf(state), maxLag, groups: (maxLag + 1) * groupsPerUpdate });
+  return listWarnings(cluster, { version: versionOf(state), maxLag, groups: (maxLag + 1) * groupsPerUpdate });
 }
 
 function versionOf(state: ConsoleState): number {
@@ -399,7 +399,7 @@ function workers(
       fact('tickets out', counts.outstanding),
       fact('results waiting', load?.results),
       fact('duplicates', counts.duplicates),
-      fact('issued again', counts.issuedAgain),
+      fact('issued again', counts.reissued),
       fact('lost episodes', newest(state).progress?.accounting.failed.worker ?? 0),
     ],
     width,

@@ -13,12 +13,12 @@ import { loadWorld } from '../world/open-world.ts';
 import { CachedPolicy } from './cached-policy.ts';
 import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
-import { type OwnAdapterOptions, OwnAdapters, type ServedAdapter, ToldAdapters } from './served-adapters.ts';
+import { FollowerAdapters, type OwnAdapterOptions, OwnAdapters, type ServedAdapter } from './served-adapters.ts';
 import { ServerPolicy, type ServerPolicyOptions } from './server-policy.ts';
 import { WindowPolicy } from './window-policy.ts';
 
 /** Policy that answers in this process; plain data. */
-export type PolicySpec = LocalPolicySpec | ServerPolicySpec | ToldPolicySpec | { readonly kind: 'random' };
+export type PolicySpec = LocalPolicySpec | ServerPolicySpec | FollowerPolicySpec | { readonly kind: 'random' };
 
 /** Policy whose tokens a server samples. */
 interface SampledPolicySpec extends Pick<ServerPolicyOptions, 'maxTokens' | 'attempts' | 'retryMs'> {
@@ -33,8 +33,8 @@ export interface ServerPolicySpec extends SampledPolicySpec, Omit<OwnAdapterOpti
 }
 
 /** Policy whose tokens a server samples under adapters that another process has loaded: it needs no weights. */
-export interface ToldPolicySpec extends SampledPolicySpec {
-  readonly kind: 'told';
+export interface FollowerPolicySpec extends SampledPolicySpec {
+  readonly kind: 'follower';
   readonly adapter: ServedAdapter;
 }
 
@@ -74,12 +74,14 @@ export async function openPolicy(
   if (spec.kind === 'random') {
     return { policy: new RandomPolicy(maxBatch), engine: 'none', computing: { ms: 0 }, close: async () => {} };
   }
-  if (spec.kind === 'server' || spec.kind === 'told') {
+  if (spec.kind === 'server' || spec.kind === 'follower') {
     const { server, chat, maxTokens, attempts, retryMs } = spec;
     const { endTokens, contextTokens: maxPositions } = chat;
     const client = openGenerationClient(server);
     const adapters =
-      spec.kind === 'told' ? new ToldAdapters(client, spec.adapter) : new OwnAdapters({ ...spec, client }, spec.params);
+      spec.kind === 'follower'
+        ? new FollowerAdapters(client, spec.adapter)
+        : new OwnAdapters({ ...spec, client }, spec.params);
     const codec = openChatCodec(chat);
     const read = { codec, client, adapters, maxPositions, endTokens };
     const policy = new ServerPolicy({ ...read, maxTokens, maxBatch, attempts, retryMs });

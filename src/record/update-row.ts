@@ -1,5 +1,5 @@
 /** Row of metrics of one update. Pure. */
-import type { ClusterFacts } from '../cluster/watch.ts';
+import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import type { WorkerRow } from '../cluster/worker-report.ts';
 import { failedTotal } from '../core/failure.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
@@ -183,7 +183,7 @@ function addCluster(row: Row, version: number, rollout: RolloutFacts, { workers,
   row.clusterSlots = here.reduce((sum, { slots }) => sum + slots, 0);
   row.clusterOutstanding = counts.outstanding;
   row.clusterDuplicates = counts.duplicates;
-  row.clusterIssuedAgain = counts.issuedAgain;
+  row.clusterIssuedAgain = counts.reissued;
   row.clusterRefused = counts.refused;
   row.clusterVerified = counts.verified;
   row.clusterLost = rollout.accounting.failed.worker ?? 0;

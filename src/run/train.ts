@@ -10,8 +10,8 @@ import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
+import { ClusterMonitor } from '../cluster/cluster-monitor.ts';
 import type { Credentials } from '../cluster/credentials.ts';
-import { ClusterWatch } from '../cluster/watch.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -309,7 +309,7 @@ async function joinCluster(
   const { connectNats } = await import('../cluster/nats/connect.ts');
   const run = basename(resolve(dir));
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
-  return { broker, run, localGroups, verify, watch: new ClusterWatch() };
+  return { broker, run, localGroups, verify, monitor: new ClusterMonitor() };
 }
 
 /** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */

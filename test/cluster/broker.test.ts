@@ -75,7 +75,7 @@ describe('an address', () => {
     expect(() => checkNatsUrl('nats://127.evil.example:4222')).toThrow(/another machine/);
   });
 
-  it('without a server behind it is told within seconds', async () => {
+  it('without a server behind it is refused within seconds', async () => {
     await expect(connectNats({ url: 'nats://127.0.0.1:9', run: 'x' })).rejects.toThrow(
       /no NATS server answers at 127.0.0.1:9/,
     );

@@ -143,7 +143,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         expect(arena.learner.ended, arena.learner.words).toBe(0);
         expect(announced.size).toBeGreaterThan(4);
         for (const [version, digests] of announced) expect([version, digests.size]).toEqual([version, 1]);
-        // A folder that does not lead to what is announced is told so, and changes nothing.
+        // A folder that does not lead to what is announced is stderr so, and changes nothing.
         const now = await observer.weights.readAnnouncement();
         await observer.weights.announce(
           encodeAnnouncement({ ...decodeAnnouncement(now!.bytes), ended: false }),
@@ -173,9 +173,9 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         const outcome = await arena.end();
         exact(arena, outcome, 2);
         console.log(`memory of server, learner and workers before, after: ${before} MB, ${after} MB`);
-        const told = arena.workers.map((one) => one.words).join('');
-        expect(told).toMatch(
-          /the result of group \d+ cannot be stored: the NATS server has no room: as many results wait/,
+        const stderr = arena.workers.map((one) => one.words).join('');
+        expect(stderr).toMatch(
+          /the result of group \d+ cannot be stored: the NATS server has no room: the learner has to read/,
         );
       }),
     3_600_000,

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a run may have that this machine has not, and what is said. */
+/** What a run may have that this machine has not, and the message. */
 const OTHERS: readonly (readonly [string, (of: Announcement) => unknown, RegExp])[] = [
   ['protocol', (of) => withIdentity(of, { protocol: 99 }), /has protocol 99, here it is 1/],
   ['version of longplay', (of) => withIdentity(of, { longplay: '9.9.9' }), /has longplay "9\.9\.9", here it is "0\./],
@@ -81,7 +81,7 @@ describe.skipIf(noServer)('a worker', () => {
   });
 
   for (const [what, change, pattern] of OTHERS) {
-    it(`without the run's ${what} says so in one line`, async () => {
+    it(`without the run's ${what} fails with one line`, async () => {
       revision = await broker.weights.announce(encodeAnnouncement(change(announcement) as Announcement), revision);
       const { status, stdout, stderr } = await typed('worker', server.url, '--run', 'one');
       expect(stderr).toMatch(pattern);
@@ -89,7 +89,7 @@ describe.skipIf(noServer)('a worker', () => {
     }, 60_000);
   }
 
-  it('of another run, or one that has no longplay behind it, says that none is announced', async () => {
+  it('of another run, or one that has no longplay behind it, is refused: none is announced', async () => {
     const { status, stderr } = await typed('worker', server.url, '--run', 'other');
     expect([status, stderr.trim().split('\n').length]).toEqual([2, 1]);
     expect(stderr).toMatch(
@@ -97,7 +97,7 @@ describe.skipIf(noServer)('a worker', () => {
     );
   }, 60_000);
 
-  it('whose weights are gone says so', async () => {
+  it('whose weights are gone fails with one line', async () => {
     revision = await broker.weights.announce(encodeAnnouncement({ ...announcement, digest: 'f'.repeat(64) }), revision);
     const { status, stderr } = await typed('worker', server.url, '--run', 'one');
     expect(status).toBe(1);

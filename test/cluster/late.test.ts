@@ -1,8 +1,8 @@
 /** Tickets that would never come back by themselves, on the broker's twin under a simulated clock. */
 import { describe, expect, it } from 'vitest';
-import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import { encodeResult, encodeTicket } from '../../src/cluster/result.ts';
-import { TicketTaker } from '../../src/cluster/taker.ts';
+import { TicketConsumer } from '../../src/cluster/ticket-consumer.ts';
+import { TicketDispatcher } from '../../src/cluster/ticket-dispatcher.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
@@ -24,8 +24,8 @@ class Scene {
     }
   }
 
-  issuer(): TicketIssuer {
-    return new TicketIssuer({
+  dispatcher(): TicketDispatcher {
+    return new TicketDispatcher({
       ...{ broker: this.server.connect(), clock: this.clock, vocabSize: VOCABULARY, digestOf: () => undefined },
       onResult: ({ ticket }) => this.results.push(ticket.group),
       onRefused: (_, __, why) => {
@@ -37,8 +37,8 @@ class Scene {
     });
   }
 
-  taker(play: (ticket: GroupTicket) => void): TicketTaker {
-    return new TicketTaker({
+  consumer(play: (ticket: GroupTicket) => void): TicketConsumer {
+    return new TicketConsumer({
       ...{ broker: this.server.connect(), clock: this.clock, worker: 'w', slots: 4, leaseMs: LEASE_MS },
       maxDeliveries: 100,
       play,
@@ -61,16 +61,16 @@ describe('a ticket', () => {
     const scene = new Scene();
     const { server, broker } = scene;
     const [ticket, other] = new Books(1).launch() as [GroupTicket, GroupTicket];
-    const issuer = scene.issuer();
-    issuer.issue([ticket, other]);
-    issuer.start();
+    const dispatcher = scene.dispatcher();
+    dispatcher.dispatch([ticket, other]);
+    dispatcher.start();
     await scene.pass(500);
     for (const one of server.tickets.values()) one.until = Number.POSITIVE_INFINITY;
     await scene.pass(50_000);
     expect([...server.tickets.keys()]).toEqual(['0', '1']); // a group may take its time
     await scene.pass(20_000);
     expect([...server.tickets.keys()]).toEqual(['0', '1', '0-1', '1-2']);
-    expect(issuer.counts.issuedAgain).toBe(2);
+    expect(dispatcher.counts.reissued).toBe(2);
     const fetched = await broker.tickets.fetch(4, 100);
     expect(fetched.map(({ name }) => name)).toEqual(['0-1', '1-2']);
     await scene.store('0-1', ticket);
@@ -78,19 +78,19 @@ describe('a ticket', () => {
     await scene.store('1', other);
     await scene.pass(3000);
     expect(scene.results).toEqual([0, 1]);
-    expect(issuer.counts).toMatchObject({ outstanding: 0, duplicates: 1 });
-    issuer.stop();
+    expect(dispatcher.counts).toMatchObject({ outstanding: 0, duplicates: 1 });
+    dispatcher.stop();
   });
 
   it('that waits to be fetched is issued once, however long it waits', async () => {
     const scene = new Scene();
-    const issuer = scene.issuer();
-    issuer.issue(new Books(1).launch());
-    issuer.start();
+    const dispatcher = scene.dispatcher();
+    dispatcher.dispatch(new Books(1).launch());
+    dispatcher.start();
     await scene.pass(600_000);
-    expect(issuer.counts.issuedAgain).toBe(0);
+    expect(dispatcher.counts.reissued).toBe(0);
     expect([...scene.server.tickets.keys()]).toEqual(['0', '1', '2', '3']);
-    issuer.stop();
+    dispatcher.stop();
   });
 
   it('whose weights a worker cannot have goes to another, and that worker fetches again once it has some', async () => {
@@ -99,20 +99,20 @@ describe('a ticket', () => {
     const ticket = { ...first!, version: 3 };
     await scene.broker.tickets.put('0', encodeTicket(ticket));
     const played: string[] = [];
-    const taker = scene.taker(() => played.push('here'));
-    taker.loaded(0, 'digest');
-    taker.start();
+    const consumer = scene.consumer(() => played.push('here'));
+    consumer.setWeights(0, 'digest');
+    consumer.start();
     await scene.pass(5000);
-    expect([taker.size, taker.waiting]).toEqual([1, 1]);
-    taker.pause();
+    expect([consumer.size, consumer.waiting]).toEqual([1, 1]);
+    consumer.pause();
     await scene.pass(300); // before its lease ends
-    expect([taker.size, taker.waiting]).toEqual([0, 0]);
+    expect([consumer.size, consumer.waiting]).toEqual([0, 0]);
     const [fetched] = await scene.broker.tickets.fetch(1, 100);
     expect(fetched!.name).toBe('0');
     fetched!.nack();
-    taker.loaded(3, 'digest');
+    consumer.setWeights(3, 'digest');
     await scene.pass(3000);
-    expect([taker.size, taker.waiting, played]).toEqual([1, 0, ['here']]);
-    taker.stop();
+    expect([consumer.size, consumer.waiting, played]).toEqual([1, 0, ['here']]);
+    consumer.stop();
   });
 });

@@ -51,8 +51,8 @@ async function until(what: string, by: readonly Command[], holds: () => boolean)
 /** Command that is typed again where no server answered it: on a busy machine a connection may take longer than it waits for one. */
 function patient(...args: string[]): ReturnType<typeof longplay> {
   for (let n = 0; ; n++) {
-    const said = longplay(...args);
-    if (n === 20 || said.status !== 1 || !/no NATS server answers/.test(said.stderr)) return said;
+    const done = longplay(...args);
+    if (n === 20 || done.status !== 1 || !/no NATS server answers/.test(done.stderr)) return done;
   }
 }
 
@@ -162,7 +162,7 @@ describe.skipIf(noServer)('a learner and workers', () => {
         expect(second.stderr()).toMatch(/plays up to 4 groups of run 'pair' \(update \d+\)/);
         const replayed = longplay('replay-learner', run);
         expect(replayed.stdout, replayed.stderr).toMatch(/^4 updates made again .*: each has the recorded weights\n$/);
-        // The run has ended, and says so to whoever comes too late.
+        // The run has ended, and a worker that comes too late is refused.
         const late = patient('worker', server.url, '--run', 'pair', ...creds('worker'));
         expect(late.status).toBe(2);
         expect(late.stderr).toMatch(/run 'pair' at nats:.* has ended \(update 4\)/);

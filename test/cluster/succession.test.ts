@@ -42,7 +42,7 @@ it('a learner that was replaced ends with one error and leaves the announcement 
   await expect.poll(() => announced().version).toBe(2);
   await older.ref.tell({ type: 'publish', ...weights(3) });
   expect((await older.ended).message).toMatch(/another process trains run 'two' .* now \(its number 2\)/);
-  await sleep(50); // the end of the older one is told meanwhile
+  await sleep(50); // the older one announces its end meanwhile
   expect(announced()).toMatchObject({ life: 2, version: 2, ended: false });
   await newer.ref.tell({ type: 'publish', ...weights(3) });
   await expect.poll(() => announced()).toMatchObject({ life: 2, version: 3, ended: false });

@@ -201,7 +201,7 @@ function fullRow(consumed = fourEpisodes()): MetricsRow {
     { rollout: rollout({ elapsedMs: 1000 }), actors: actors(500) },
     {
       workers: [workerRow('a', {}), workerRow('gone', { state: 'gone' })],
-      counts: { outstanding: 7, results: 9, duplicates: 2, issuedAgain: 1, refused: 3, verified: 4 },
+      counts: { outstanding: 7, results: 9, duplicates: 2, reissued: 1, refused: 3, verified: 4 },
       load: { queued: 3, held: 4, results: 5, resultBytes: 50, roundTripMs: 20 },
     },
   );

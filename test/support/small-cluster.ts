@@ -2,8 +2,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Run, type RunningWorker, type RunOptions, startRun, startWorker } from '../../actors/tree.ts';
+import { ClusterMonitor } from '../../src/cluster/cluster-monitor.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
-import { ClusterWatch } from '../../src/cluster/watch.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
@@ -27,7 +27,7 @@ export async function withSmallCluster<T>(
   mkdirSync(dir, { recursive: true });
   const run = await startRun({
     ...{ config, dir, mode: 'async', envModule, learn: true, journal: join(dir, 'journal') },
-    cluster: { broker: exchange.connect(), run: 'run', localGroups: 0, verify: 0, watch: new ClusterWatch() },
+    cluster: { broker: exchange.connect(), run: 'run', localGroups: 0, verify: 0, monitor: new ClusterMonitor() },
     ...more,
   });
   const workers: RunningWorker[] = [];
