@@ -36,8 +36,8 @@ async function played(isolation: 'thread' | 'process', actions: readonly string[
         });
       });
       if (action === undefined)
-        pool.tell({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
-      else pool.tell({ type: 'step', episode: 0, turn, action });
+        pool.send({ type: 'open', episode: 0, attempt: 1, task: { env: 'curious', index: 0, seed: 0 } });
+      else pool.send({ type: 'step', episode: 0, turn, action });
       said.push(((await next) as Observed).step.observation);
     }
     return said.slice(1);
@@ -125,7 +125,7 @@ describe.skipIf(!existsSync('/proc/self/environ'))('the processes that a world s
     const hosts = new HostThreads(1, {}, hostEnvironment(process.env));
     try {
       let heard: (event: EnvEvent) => void = () => {};
-      const listener = { events: ([event]: readonly EnvEvent[]) => heard(event!), died() {} };
+      const listener = { events: ([event]: readonly EnvEvent[]) => heard(event!), onDied() {} };
       const host = await hosts.start({ envs: [curious], listActions: false, where: '/host' }, listener, 30_000);
       const ask = (command: EnvCommand) =>
         new Promise<EnvEvent>((resolve) => {
