@@ -1,4 +1,4 @@
-/** Work for a run on another machine: takes its tickets until it ends. */
+/** Worker of a run that is trained elsewhere: plays its tickets until the run ends. */
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { startWorker } from '../../actors/tree.ts';
@@ -16,7 +16,7 @@ export interface WorkOptions {
   readonly url: string;
   /** Name of the run: its folder's. */
   readonly run: string;
-  /** Key and certificate; without them the server is one of this machine's own. */
+  /** Key and certificate. Without them the server must be on this machine. */
   readonly credentials?: Credentials | undefined;
   /** Groups at once, ≥ 1. Default: `rollout.concurrentGroups` of the run. */
   readonly slots?: number | undefined;
@@ -25,12 +25,12 @@ export interface WorkOptions {
   /** Model's folder on this machine, where the run's policy is behind a server; default: the run's own path. Weights need not be there. */
   readonly model?: string | undefined;
   readonly onNotice?: ((message: string) => void) | undefined;
-  /** Ends the work early; what it holds goes to others. */
+  /** Stops it early; the tickets that it holds go to others. */
   readonly interrupt?: AbortSignal | undefined;
 }
 
 /**
- * Works for a run until it ends or `interrupt` comes.
+ * Plays for a run until it ends or `interrupt` aborts.
  * @throws {UserError} UNKNOWN_RUN for a run that is not announced; BAD_CONFIG for one that this machine cannot play
  */
 export async function work(options: WorkOptions): Promise<void> {
@@ -38,8 +38,8 @@ export async function work(options: WorkOptions): Promise<void> {
   const { connectNats } = await import('../cluster/nats/connect.ts');
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
   try {
-    const announcement = await announcementOf(broker, options);
-    const config = configOf(announcement, options);
+    const announcement = await readAnnouncement(broker, options);
+    const config = localConfigOf(announcement, options);
     const { slots = config.rollout.concurrentGroups } = options;
     const name = `${hostname().replace(/[^A-Za-z0-9_-]/g, '-')}-${process.pid}`;
     const envModule = worldUrl(config.env.id, config.env.options);
@@ -71,7 +71,7 @@ export async function work(options: WorkOptions): Promise<void> {
   }
 }
 
-async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
+async function readAnnouncement(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
   const found = await broker.weights.readAnnouncement().catch(ignoreUnavailable);
   if (!found) {
     throw new UserError(
@@ -85,8 +85,8 @@ async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promis
   return announcement;
 }
 
-/** Configuration of the run, with the world as this machine has it. A module's path is never taken from elsewhere. */
-function configOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
+/** Returns the run's configuration with this machine's paths. A module's path is never taken from another machine. */
+function localConfigOf({ config: theirs, identity }: Announcement, { run, env, model }: WorkOptions): RunConfig {
   const config = checkRunConfig(theirs, `run '${run}'`);
   const own = typeof identity.world === 'string';
   if (own && env === undefined) {

@@ -79,7 +79,7 @@ export class Lab {
   readonly resumedMs: number[] = [];
   readonly issuedAgainMs: number[] = [];
   error: unknown;
-  readonly #of: Schedule;
+  readonly #schedule: Schedule;
   readonly #updates: number;
   readonly #breaks: Planted;
   #dispatcher: TicketDispatcher | undefined;
@@ -94,7 +94,7 @@ export class Lab {
   #held: Entry[] = [];
 
   constructor(of: Schedule, breaks?: Planted) {
-    this.#of = of;
+    this.#schedule = of;
     this.#updates = of.updates ?? 6;
     this.#breaks = breaks;
     this.rng = Rng.fromSeed(of.seed);
@@ -106,8 +106,8 @@ export class Lab {
   async run(): Promise<void> {
     this.#startLearner();
     for (let n = 0; n < 2; n++) this.#startWorker(n);
-    for (const { at, type } of this.#of.strikes) this.clock.setTimer(at, () => this.#strike(type));
-    const { forMs } = this.#of;
+    for (const { at, type } of this.#schedule.strikes) this.clock.setTimer(at, () => this.#strike(type));
+    const { forMs } = this.#schedule;
     const isOver = () => (forMs === undefined ? this.books.version >= this.#updates : this.clock.now() >= forMs);
     for (let quiet = 0; !isOver() && this.error === undefined; ) {
       for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -124,7 +124,7 @@ export class Lab {
 
   /** The learner begins with its journal, as after a kill: the fold is all that it remembers. */
   #startLearner(): void {
-    this.books = new Books(this.#of.maxLag);
+    this.books = new Books(this.#schedule.maxLag);
     this.books.launch();
     this.lost = 0;
     this.#held = [];
@@ -192,10 +192,10 @@ export class Lab {
     const connection = this.server.connect();
     this.#connections[n] = connection;
     const { tickets, results } = connection;
-    const { echoes } = this.#of;
-    const offMs = this.#of.clocksMs?.[n] ?? 0;
-    const clock: Clock = { now: () => this.clock.now() + offMs, setTimer: (ms, fn) => this.clock.setTimer(ms, fn) };
-    const factor = n === 0 ? (this.#of.slow ?? 1) : 1;
+    const { echoes } = this.#schedule;
+    const offMs = this.#schedule.clocksMs?.[n] ?? 0;
+    const clock: Clock = { now: () => this.clock.now() + offMs, after: (ms, fn) => this.clock.after(ms, fn) };
+    const factor = n === 0 ? (this.#schedule.slow ?? 1) : 1;
     const consumer = new TicketConsumer({
       broker: { tickets, results: echoes === undefined ? results : this.#repeatResults(results, echoes) },
       clock,
@@ -252,7 +252,7 @@ export class Lab {
       this.#dispatcher!.stop();
       this.#startLearner();
     } else if (type === 'stop') this.#connections[n]!.cut(3 * LEASE_MS);
-    else if (type === 'silence') this.#connection!.cut(this.#of.silenceMs ?? 6000);
+    else if (type === 'silence') this.#connection!.cut(this.#schedule.silenceMs ?? 6000);
     else if (type === 'server-full') this.#fullServer();
     else if (type === 'journal-full') this.#fullJournal();
     else this.#restartServer(type === 'forget');
