@@ -194,7 +194,7 @@ export class Lab {
     const { tickets, results } = connection;
     const { echoes } = this.#schedule;
     const offMs = this.#schedule.clocksMs?.[n] ?? 0;
-    const clock: Clock = { now: () => this.clock.now() + offMs, after: (ms, fn) => this.clock.after(ms, fn) };
+    const clock: Clock = { now: () => this.clock.now() + offMs, setTimer: (ms, fn) => this.clock.setTimer(ms, fn) };
     const factor = n === 0 ? (this.#schedule.slow ?? 1) : 1;
     const consumer = new TicketConsumer({
       broker: { tickets, results: echoes === undefined ? results : this.#repeatResults(results, echoes) },
