@@ -5,7 +5,7 @@ import type { Clock } from '../../src/core/clock.ts';
 import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { tokenVariable } from '../../src/remote/env/options.ts';
-import { AGENTGYM } from '../../src/run/find-world.ts';
+import { isServedWorld } from '../../src/run/find-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { RunOptions } from '../options.ts';
 import { statedBounds } from './check.ts';
@@ -83,7 +83,7 @@ export async function remoteHosts(
 
 /** Keys that the configuration names are none of a world's business; the token of its own server is. */
 function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
-  const served = env.id === AGENTGYM || rollout.envServer !== undefined;
+  const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.openai.apiKeyEnv, policy.server.apiKeyEnv],
     passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
@@ -91,7 +91,8 @@ function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
 }
 
 /** Env that hosts load: the world itself, or a client of the server that has it. */
-export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+export function hostedEnv({ config, envModule }: RunOptions, env: Env): EnvSpec {
+  const { id, rewardRange, maxObservationChars, replay } = env;
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
   if (url === undefined) return { id, url: envModule, options };
@@ -101,7 +102,7 @@ export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, 
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../../src/remote/env/uniform.js', import.meta.url),
-    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
+    url: new URL('../../src/remote/env/openenv.js', import.meta.url),
+    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs, ...(replay ? { replay } : {}) },
   };
 }
