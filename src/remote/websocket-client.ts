@@ -117,7 +117,7 @@ export class WebSocketClient {
     return early === undefined ? undefined : parseAnswer(early);
   }
 
-  /** Closes the connection with a last message; resolves when it is closed, in two seconds at the latest. */
+  /** Sends a last message, after which the peer closes; resolves when it is closed, in two seconds at the latest. */
   async close(last: object): Promise<void> {
     if (this.#failure) return;
     const socket = this.#socket;
@@ -128,7 +128,6 @@ export class WebSocketClient {
         resolve();
       });
       socket.send(JSON.stringify(last), () => {});
-      socket.close(1000);
     });
   }
 
