@@ -4,7 +4,7 @@ import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
 import { tokenVariable } from '../../src/remote/env/options.ts';
-import { AGENTGYM } from '../../src/run/find-world.ts';
+import { isServedWorld } from '../../src/run/find-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
 import type { RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
@@ -37,7 +37,7 @@ export function poolOptions(
 
 /** Keys that the configuration names are none of a world's business; the token of its own server is. */
 function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
-  const served = env.id === AGENTGYM || rollout.envServer !== undefined;
+  const served = isServedWorld(env.id) || rollout.envServer !== undefined;
   return {
     secret: [policy.apiKeyEnv],
     passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
@@ -45,7 +45,8 @@ function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
 }
 
 /** Env that hosts load: the world itself, or a client of the server that has it. */
-export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+export function hostedEnv({ config, envModule }: RunOptions, env: Env): EnvSpec {
+  const { id, rewardRange, maxObservationChars, replay } = env;
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
   if (url === undefined) return { id, url: envModule, options };
@@ -55,7 +56,7 @@ export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, 
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../../src/remote/env/uniform.js', import.meta.url),
-    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
+    url: new URL('../../src/remote/env/openenv.js', import.meta.url),
+    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs, ...(replay ? { replay } : {}) },
   };
 }

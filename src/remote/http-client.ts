@@ -26,7 +26,7 @@ export interface Exchange {
 }
 
 /** Text written in place of a key. */
-const STRUCK_OUT = '[key]';
+export const STRUCK_OUT = '[key]';
 
 export class HttpClient {
   readonly #base: URL;

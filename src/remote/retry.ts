@@ -7,6 +7,7 @@ export type RemoteFault =
   | 'status' // an answer that says no
   | 'malformed' // an answer that cannot be read: no JSON, half a body, another shape
   | 'oversized'
+  | 'refused' // a message of the server that reports an error
   | 'mismatch'; // an answer to another client or another question
 
 export class RemoteError extends Error {
@@ -38,7 +39,8 @@ const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504, 529]);
 
 /** True if sending the same request again may help. */
 export function isTransient(error: RemoteError): boolean {
-  return error.fault === 'status' ? TRANSIENT.has(error.status!) : error.fault !== 'oversized';
+  if (error.fault === 'status') return TRANSIENT.has(error.status!);
+  return error.fault !== 'oversized' && error.fault !== 'refused';
 }
 
 /**

@@ -1,4 +1,7 @@
-/** Worlds by name, for every command: an id of the registry, `agentgym`, or the path of a user's own module. */
+/**
+ * Worlds by name, for every command: an id of the registry, `agentgym`, the URL of an OpenEnv server
+ * (`openenv+http://host:8000`), or the path of a user's own module.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
@@ -9,11 +12,14 @@ import { absolutePath } from '../config/paths.ts';
 import type { Env, EnvOptions } from '../core/env.ts';
 import { UserError } from '../core/errors.ts';
 import type { World } from '../core/world.ts';
+import { tokenVariable } from '../remote/env/options.ts';
 import { localUrl } from '../runtime/thread.ts';
 import { describeEnv, loadWorld } from '../world/open-world.ts';
 
 /** Id of any world behind an AgentGym server; `options.world` names it. */
 export const AGENTGYM = 'agentgym';
+/** Beginning of the URL of an OpenEnv server. */
+const OPENENV = /^openenv\+(?=https?:\/\/)/;
 /** Endings of what a path may leave out: of a file, and of the folder that `new-env` writes. */
 const MODULE_ENDINGS = ['', '.mjs', '.js', '/env.mjs', '/env.js', '/index.mjs', '/index.js'];
 
@@ -26,9 +32,19 @@ export interface FoundWorld {
   readonly env: Env;
 }
 
-/** True for an env id that is the path of a module: ids have neither slashes nor dots. */
+/** True for an env id that is the path of a module: ids have neither slashes nor dots, and a server's URL is no path. */
 export function isModulePath(id: string): boolean {
-  return /[\\/.:]/.test(id);
+  return /[\\/.:]/.test(id) && !isOpenEnvUrl(id);
+}
+
+/** True for an env id that is the URL of an OpenEnv server. */
+export function isOpenEnvUrl(id: string): boolean {
+  return OPENENV.test(id);
+}
+
+/** True for an env id of a world that is played through a server. */
+export function isServedWorld(id: string): boolean {
+  return id === AGENTGYM || isOpenEnvUrl(id);
 }
 
 /**
@@ -95,8 +111,13 @@ export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined 
   return `${id} has changed since the run was made: its episodes may differ from those recorded`;
 }
 
-/** Short name of a world, for names of runs: an id, or the module's file name (its folder's, of an `env` or `index`). */
+/**
+ * Short name of a world, for names of runs: an id, the module's file name (its folder's, of an `env` or `index`), or the
+ * last part of a server's path.
+ */
 export function envLabel(id: string): string {
+  if (isOpenEnvUrl(id))
+    return /\/([a-z][a-z0-9-]*)\/?$/.exec(new URL(id.replace(OPENENV, '')).pathname)?.[1] ?? 'openenv';
   if (!isModulePath(id)) return id;
   const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
   return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
@@ -109,11 +130,12 @@ export function worldIds(): readonly string[] {
 
 /**
  * Finds a world's module.
- * @param id of the registry, `agentgym`, or a module's path (relative to the working folder)
+ * @param id of the registry, `agentgym`, `openenv+<URL>`, or a module's path (relative to the working folder)
  * @throws {UserError} UNKNOWN_ENV, naming the nearest id; BAD_CONFIG where `agentgym` is not told which world
  */
 export function worldUrl(id: string, options: EnvOptions = {}): URL {
   if (id === AGENTGYM) return agentGymUrl(options);
+  if (isOpenEnvUrl(id)) return openEnvUrl(id, options);
   if (Object.hasOwn(registry, id)) return registry[id]!;
   if (isModulePath(id)) return moduleUrl(id);
   const ids = [...Object.keys(registry), AGENTGYM];
@@ -121,7 +143,7 @@ export function worldUrl(id: string, options: EnvOptions = {}): URL {
   const meant = moduleAt(resolve(id)) === undefined ? nearest(id, ids) : `./${id}`;
   throw new UserError(
     'UNKNOWN_ENV',
-    `unknown env '${id}'; ${meant === undefined ? '' : `did you mean '${meant}'? `}Known: ${ids.join(', ')}, or the path of a module (./my/env.mjs)`,
+    `unknown env '${id}'; ${meant === undefined ? '' : `did you mean '${meant}'? `}Known: ${ids.join(', ')}, the path of a module (./my/env.mjs), or an OpenEnv server (openenv+http://host:8000)`,
   );
 }
 
@@ -146,6 +168,16 @@ function agentGymUrl({ world }: EnvOptions): URL {
   }
   const url = new URL('../remote/env/agentgym.js', import.meta.url);
   url.searchParams.set('world', worldUrl(world).href);
+  return url;
+}
+
+/** URL of the OpenEnv client, with the server in its query. */
+function openEnvUrl(id: string, options: EnvOptions): URL {
+  const server = id.replace(OPENENV, '');
+  if (!URL.canParse(server)) throw new UserError('UNKNOWN_ENV', `'${id}': expected e.g. openenv+http://127.0.0.1:8000`);
+  const url = new URL('../remote/env/openenv.js', import.meta.url);
+  url.searchParams.set('server', server);
+  url.searchParams.set('token', tokenVariable(options));
   return url;
 }
 

@@ -1,26 +1,37 @@
 /**
  * OpenEnv's protocol for one world (huggingface/OpenEnv, `env_server`): a WebSocket a session at `…/ws`, beside
- * `…/health`, `…/metadata` and `…/schema`. A client sends `{type: reset | step | state | close, data}` and hears
+ * `…/health`, `…/metadata` and `…/schema`. A client sends `{type: reset | step | state | close, data}` and receives
  * `{type: observation | state | error, data}`.
  *
- *     reset  {index?, split?, seed?, episode_id?}   a task by its index, else one of the split, drawn by the seed
- *     step   {action}                               the action's text
- *     observation  {observation: {text, actions, turn, success}, reward, done}
+ *     reset        {index?, split?, seed?, episode_id?}   a task by its index, else one of the split, drawn by the seed
+ *     step         {action}                               the action's text
+ *     observation  {observation: {text, actions, turn, success, metadata}, reward, done}
+ *     error        {message, code, metadata?}
  *
- * Differences from the original: its stateless `POST /reset` and `POST /step` (an environment a request) are not served;
- * idle sessions end after `idleMs`, where the original keeps them unless told otherwise.
+ * What OpenEnv has no field for lies under `metadata.longplay` (`src/remote/env/openenv-facts.ts`):
+ *
+ *     /metadata    task table, bounds, replay, prompt
+ *     observation  `partial`: true for a stage of an action (`Mid.partial`)
+ *     error        `cause`: how an environment broke (`core/failure.ts`); the episode is over
+ *
+ * Differences from the original: its stateless `POST /reset` and `POST /step` (an environment for each request) are not
+ * served; idle sessions end after `idleMs`, where the original keeps them by default.
  */
 import { randomUUID } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Env } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
+import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
+import { instructions } from '../prompts/conversation.ts';
+import { FORMATS } from '../prompts/formats.ts';
+import { type WorldFacts, worldFacts } from '../remote/env/openenv-facts.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
-import type { EpisodeAnswer, Episodes } from './episodes.ts';
+import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
 import { type HttpAnswer, type HttpRequest, json, SEND_MS } from './http-server.ts';
-import { type InstructedEnv, problem } from './uniform.ts';
+import { problem } from './problem.ts';
 
 /** Messages that a client may send ahead of their answers. */
 const MAX_AHEAD = 64;
@@ -52,9 +63,10 @@ const observation = {
     text: { type: 'string' },
     actions: { type: 'array', items: { type: 'string' }, description: 'actions possible now' },
     turn: { type: 'integer', minimum: 0 },
-    success: { type: ['boolean', 'null'], description: 'told at the end of an episode' },
+    success: { type: ['boolean', 'null'], description: 'whether the task was solved; null before the end' },
+    metadata: { type: 'object' },
   },
-  required: ['text', 'actions', 'turn', 'success'],
+  required: ['text', 'actions', 'turn', 'success', 'metadata'],
 };
 const state = {
   type: 'object',
@@ -83,16 +95,23 @@ export interface OpenEnvLimits extends SessionLimits {
   readonly sendMs?: number;
 }
 
+/** World and its prompt for language models. */
+export interface PromptedEnv {
+  readonly env: Env;
+  readonly prompt: WorldPrompt;
+}
+
 export class OpenEnvProtocol {
-  readonly #world: InstructedEnv;
+  readonly #world: PromptedEnv;
   readonly #episodes: Episodes;
   readonly #limits: OpenEnvLimits;
   readonly #now: () => number;
   readonly #sessions = new Set<Session>();
-  /** Resets without index and seed so far: they walk through the split. */
-  #walked = 0;
+  /** Resets without index and seed so far: they go through the split in order. */
+  #unseeded = 0;
+  #facts: WorldFacts | undefined;
 
-  constructor(world: InstructedEnv, episodes: Episodes, limits: OpenEnvLimits, now: () => number) {
+  constructor(world: PromptedEnv, episodes: Episodes, limits: OpenEnvLimits, now: () => number) {
     this.#world = world;
     this.#episodes = episodes;
     this.#limits = limits;
@@ -106,14 +125,19 @@ export class OpenEnvProtocol {
 
   /** @param path behind the world's name: `/health`, `/metadata`, `/schema` */
   handle(path: string, { method }: HttpRequest): HttpAnswer {
-    const { env, instructions } = this.#world;
+    const { env, prompt } = this.#world;
     if (path === '/ws') return problem(426, 'UPGRADE_REQUIRED', 'sessions are WebSockets: connect with ws:// here');
     if (method !== 'GET') return problem(405, 'METHOD_NOT_ALLOWED', `expected GET, got ${method}`);
     if (path === '/health') return json({ status: this.#episodes.healthy ? 'healthy' : 'unhealthy' });
     if (path === '/schema') return json({ action, observation, state });
     if (path === '/metadata') {
       const unknown = { version: null, author: null, documentation_url: null };
-      return json({ name: env.id, description: env.description, readme_content: instructions, ...unknown });
+      const readme = instructions(prompt, FORMATS.action);
+      this.#facts ??= worldFacts(env, prompt);
+      return json({
+        ...{ name: env.id, description: env.description, readme_content: readme, ...unknown },
+        metadata: { longplay: this.#facts },
+      });
     }
     return problem(404, 'NOT_FOUND', `nothing at ${path}; there are /ws, /health, /metadata and /schema`);
   }
@@ -122,7 +146,7 @@ export class OpenEnvProtocol {
   accept(socket: WebSocket): void {
     if (this.#sessions.size >= (this.#limits.maxSessions ?? DEFAULT_SESSIONS)) {
       const full = new Refused('CAPACITY_REACHED', 'this server holds as many sessions as it may');
-      void sent(socket, errorOf(full), this.#sendMs);
+      void send(socket, errorOf(full), this.#sendMs);
       socket.close(1013);
       return;
     }
@@ -130,22 +154,25 @@ export class OpenEnvProtocol {
     const task: TaskOf = (data) => this.#task(data);
     const session = new Session(socket, env, this.#episodes, task, this.#now, this.#sendMs);
     this.#sessions.add(session);
-    socket.once('close', () => {
-      this.#sessions.delete(session);
-      session.end();
-    });
+    socket.once('close', () => this.#end(session));
+  }
+
+  #end(session: Session): void {
+    this.#sessions.delete(session);
+    session.end();
   }
 
   get #sendMs(): number {
     return this.#limits.sendMs ?? SEND_MS;
   }
 
-  /** Ends connections without a message for too long. @returns how many */
+  /** Ends sessions without a message for too long, whether or not the client answers the close. @returns how many */
   sweep(now: number): number {
     let closed = 0;
     for (const session of this.#sessions) {
       if (session.busy || now - session.usedAt <= (this.#limits.idleMs ?? DEFAULT_IDLE_MS)) continue;
       session.socket.close(1001, 'idle');
+      this.#end(session);
       closed++;
     }
     return closed;
@@ -159,7 +186,7 @@ export class OpenEnvProtocol {
     }
     const indices = env.tasks.split(split);
     if (indices.length === 0) throw new Refused('VALIDATION_ERROR', `split: ${env.id} has no tasks in '${split}'`);
-    const at = typeof seed === 'number' ? Rng.fromSeed(seed).int(indices.length) : this.#walked++ % indices.length;
+    const at = typeof seed === 'number' ? Rng.fromSeed(seed).int(indices.length) : this.#unseeded++ % indices.length;
     return { env: env.id, index: indices[at]!, seed: seed ?? 0 };
   }
 }
@@ -192,7 +219,7 @@ class Session {
     this.#now = now;
     this.#sendMs = sendMs;
     this.usedAt = now();
-    socket.on('message', (raw) => this.#take(raw));
+    socket.on('message', (raw) => this.#receive(raw));
     socket.on('error', () => socket.terminate()); // not WebSocket, or too long: the library says which to the client
   }
 
@@ -208,7 +235,7 @@ class Session {
     this.#answer = undefined;
   }
 
-  #take(raw: RawData): void {
+  #receive(raw: RawData): void {
     if (this.#ahead >= MAX_AHEAD) {
       this.socket.close(1008, `at most ${MAX_AHEAD} messages ahead of their answers`);
       return;
@@ -221,10 +248,10 @@ class Session {
     this.#last = this.#last.then(async () => {
       try {
         // Nothing is done for a client that has gone meanwhile.
-        const told = this.socket.readyState === this.socket.OPEN ? await this.#handle(text) : undefined;
-        if (told) await sent(this.socket, told, this.#sendMs);
+        const answer = this.socket.readyState === this.socket.OPEN ? await this.#handle(text) : undefined;
+        if (answer) await send(this.socket, answer, this.#sendMs);
       } catch (thrown) {
-        await sent(this.socket, errorOf(thrown), this.#sendMs);
+        await send(this.socket, errorOf(thrown), this.#sendMs);
       }
       this.#ahead--;
       this.#aheadBytes -= text.length;
@@ -262,7 +289,7 @@ class Session {
     this.#id = data.episode_id ?? randomUUID();
     this.#task = task;
     this.#answer = answer;
-    return told(answer);
+    return observationData(answer);
   }
 
   async #step(text: string): Promise<object> {
@@ -273,7 +300,7 @@ class Session {
     const answer = await this.#episodes.step(before.episode, before.turn + 1, text);
     if (this.#over) this.#episodes.close(answer.episode);
     else this.#answer = answer;
-    return told(answer);
+    return observationData(answer);
   }
 
   #state(): object {
@@ -289,10 +316,11 @@ class Session {
   }
 }
 
-function told({ turn, step, actions }: EpisodeAnswer): object {
+function observationData({ turn, step, actions }: EpisodeAnswer): object {
   const success = step.kind === 'terminated' ? step.success : null;
+  const partial = step.kind === 'mid' && step.partial === true;
   return {
-    observation: { text: step.observation, actions, turn, success },
+    observation: { text: step.observation, actions, turn, success, metadata: { longplay: { partial } } },
     reward: step.kind === 'first' ? null : step.reward,
     done: step.kind === 'terminated',
   };
@@ -317,14 +345,15 @@ function read<T>(schema: z.ZodType<T>, raw: unknown): T {
 
 function errorOf(thrown: unknown): object {
   const code: ErrorCode = thrown instanceof Refused ? thrown.code : 'EXECUTION_ERROR';
-  return { type: 'error', data: { message: messageOf(thrown), code } };
+  const cause = thrown instanceof EpisodeFailed ? { metadata: { longplay: { cause: thrown.failure.cause } } } : {};
+  return { type: 'error', data: { message: messageOf(thrown), code, ...cause } };
 }
 
 /**
  * Sends a message, and resolves when it has left: a client that reads nothing is answered no further message, and after
  * a while its connection ends.
  */
-function sent(socket: WebSocket, value: object, sendMs: number): Promise<void> {
+function send(socket: WebSocket, value: object, sendMs: number): Promise<void> {
   return new Promise((resolve) => {
     const late = setTimeout(() => socket.terminate(), sendMs);
     socket.send(JSON.stringify(value), () => {

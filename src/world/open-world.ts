@@ -20,20 +20,28 @@ interface Front {
   wrap(world: World): World;
 }
 
+/** Client: a module that makes the world of a server. */
+interface Client {
+  connect(query: URLSearchParams): Promise<World>;
+}
+
 /**
- * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `before(world)` is
- * the World.
+ * Imports a world's module. With `?world=<url>` in its query the module stands before that world: its `wrap(world)` is
+ * the World. With `?server=<url>` it is a client: what its `connect(query)` makes is the World.
  * @param url of a module that can run here (see `localUrl`)
  * @param name as messages should call it; default the URL
  * @throws {UserError} UNKNOWN_ENV where nothing is there or it cannot be loaded; BAD_ARGUMENT where it is no world
  */
 export async function loadWorld(url: URL, name = url.href): Promise<World> {
   const behind = url.searchParams.get('world');
+  const isClient = url.searchParams.has('server');
   let module: World;
   try {
-    const loaded: unknown = await import(behind === null ? url.href : url.href.replace(url.search, ''));
-    module =
-      behind === null ? (loaded as World) : (loaded as Front).wrap(await loadWorld(localUrl(new URL(behind)), name));
+    const isAsked = behind !== null || isClient;
+    const loaded: unknown = await import(isAsked ? url.href.replace(url.search, '') : url.href);
+    if (behind !== null) module = (loaded as Front).wrap(await loadWorld(localUrl(new URL(behind)), name));
+    else if (isClient) module = await (loaded as Client).connect(url.searchParams);
+    else module = loaded as World;
   } catch (thrown) {
     if (thrown instanceof UserError) throw thrown;
     const why = `${name}: the module cannot be loaded: ${messageOf(thrown)}${cureOf(thrown)}`;

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { worldUrl } from '../../src/run/find-world.ts';
+import { findWorld, worldUrl } from '../../src/run/find-world.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 import { type Exchange, misbehavingServer } from '../support/misbehaving-server.ts';
@@ -121,10 +121,10 @@ it('is served under its own id', async () => {
   const server = await startEnvServer([world]);
   try {
     expect(server.ids).toEqual(['guess']);
-    const options = { method: 'POST', headers: { 'content-type': 'application/json' } };
-    const session = { env: 'guess', index: 5, seed: 0 };
-    const opened = await fetch(`${server.url}/v1/sessions`, { ...options, body: JSON.stringify(session) });
-    expect(await opened.json()).toMatchObject({ step: { observation: 'Guess a number between 0 and 15.' } });
+    const { env } = await findWorld(`openenv+${server.url}/openenv/guess`);
+    const session = await env.open({ env: env.id, index: 5, seed: 0 });
+    expect(session.first.observation).toBe('Guess a number between 0 and 15.');
+    await session.close();
   } finally {
     await server.close();
   }

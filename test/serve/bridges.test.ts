@@ -1,4 +1,4 @@
-/** Python's ways in: the Gymnasium and verifiers bridges and OpenEnv's protocol, driven by `python3` alone. */
+/** Python's ways in: the client and the bridges to Gymnasium and verifiers, driven by `python3` alone. */
 import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -12,7 +12,7 @@ it('the package holds the Python files', { timeout: 60_000 }, () => {
   const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8' });
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
   const shipped = files.map(({ path }) => path).filter((path) => path.endsWith('.py'));
-  expect(shipped).toEqual(['src/serve/bridges/longplay_gymnasium.py', 'src/serve/bridges/longplay_verifiers.py']);
+  expect(shipped).toEqual(['gymnasium', 'openenv', 'verifiers'].map((name) => `src/serve/bridges/longplay_${name}.py`));
 });
 
 it.skipIf(!python)('Python plays through gymnasium, verifiers and OpenEnv as if they were its own', async () => {

@@ -1,10 +1,11 @@
-/** The uniform protocol, the limits, and what happens when a world breaks behind the server. */
+/** OpenEnv's protocol as this server speaks it, the limits, and what happens when a world breaks behind the server. */
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openEnvSessions } from '../../actors/env/sessions.ts';
 import { agentgym } from '../../envs/textcraft/agentgym.ts';
 import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
+import { WebSocketClient } from '../../src/remote/websocket-client.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
 import { readExposition } from '../support/exposition.ts';
@@ -61,48 +62,70 @@ async function call(url: string, method: string, path: string, body?: unknown, h
   };
 }
 
-describe('the uniform protocol', () => {
+type Data = Record<string, never>;
+interface Message {
+  readonly type: string;
+  readonly data: Data & { observation: Data; metadata: { longplay: Data } };
+}
+
+/** Opens a session of a world. @returns a function that sends a message and resolves with its answer */
+async function connect({ url }: EnvServer, world = 'faulty') {
+  const client = await WebSocketClient.connect(`${url.replace('http', 'ws')}/openenv/${world}/ws`, {
+    deadlineMs: 5000,
+  });
+  closing.push(() => client.close({ type: 'close' }));
+  return async (type: string, data: object = {}) => (await client.request({ type, data }, 5000)) as Message;
+}
+
+describe('OpenEnv’s protocol', () => {
   it('plays an episode to its end, by listed actions', async () => {
-    const { url } = await textcraft();
-    const opened = await call(url, 'POST', '/v1/sessions', { env: 'textcraft', index: 0, seed: 7 });
-    expect(opened.status).toBe(201);
-    expect(opened.body).toMatchObject({ env: 'textcraft', turn: 0, step: { kind: 'first' } });
-    const at = `/v1/sessions/${opened.body.session}`;
-    expect((await call(url, 'GET', `${at}/available_actions`)).body.actions).toEqual(opened.body.actions);
-    const get = await call(url, 'POST', `${at}/step`, { turn: 1, action: 'get 1 acacia logs' });
-    expect(get.body.step).toEqual({ kind: 'mid', observation: 'Got 1 acacia logs', reward: 0 });
-    const craft = await call(url, 'POST', `${at}/step`, { turn: 2, action: get.body.actions.at(-1) });
-    expect(craft.body).toMatchObject({ turn: 2, step: { kind: 'terminated', reward: 1, success: true }, actions: [] });
-    expect((await call(url, 'POST', `${at}/step`, { turn: 3, action: 'inventory' })).status).toBe(409);
-    expect((await call(url, 'DELETE', at)).status).toBe(204);
-    expect((await call(url, 'GET', at)).status).toBe(404);
+    const ask = await connect(await textcraft(), 'textcraft');
+    expect((await ask('step', { action: 'inventory' })).data).toMatchObject({ code: 'EXECUTION_ERROR' });
+    const opened = await ask('reset', { index: 0, seed: 7, episode_id: 'mine' });
+    expect(opened).toMatchObject({
+      type: 'observation',
+      data: {
+        observation: { turn: 0, success: null, metadata: { longplay: { partial: false } } },
+        reward: null,
+        done: false,
+      },
+    });
+    const got = await ask('step', { action: 'get 1 acacia logs' });
+    expect(got.data).toMatchObject({ observation: { text: 'Got 1 acacia logs' }, reward: 0, done: false });
+    const end = await ask('step', { action: (got.data.observation.actions as unknown as string[]).at(-1) });
+    expect(end.data).toMatchObject({ observation: { turn: 2, success: true, actions: [] }, reward: 1, done: true });
+    expect((await ask('state')).data).toMatchObject({ episode_id: 'mine', step_count: 2, index: 0, env: 'textcraft' });
+    expect((await ask('step', { action: 'inventory' })).data).toMatchObject({ code: 'EXECUTION_ERROR' });
+    expect((await ask('reset', { seed: 5 })).type).toBe('observation');
   });
 
-  it('answers a step sent again without taking it again', async () => {
-    const { url } = await faulty();
-    const { body } = await call(url, 'POST', '/v1/sessions', { env: 'faulty', index: 0 });
-    const step = (turn: number, action: string) =>
-      call(url, 'POST', `/v1/sessions/${body.session}/step`, { turn, action });
-    const first = await step(1, '+5');
-    expect((await step(1, '+5')).body).toEqual(first.body);
-    const [a, b] = await Promise.all([step(2, '+2'), step(2, '+2')]);
-    expect(a.body).toEqual(b.body);
-    expect(a.body.step.observation).toContain('7');
-    expect((await step(1, '+5')).status).toBe(409);
-    expect((await step(4, '+5')).body.error.code).toBe('WRONG_TURN');
+  it('describes its world: name, schemas, task table, prompt', async () => {
+    const { url } = await textcraft();
+    const { body } = await call(url, 'GET', '/openenv/textcraft/metadata');
+    expect(body).toMatchObject({ name: 'textcraft', version: null });
+    expect(body.readme_content).toContain('Answer with one action');
+    expect(body.metadata.longplay).toMatchObject({ version: 1, replay: 'exact', rewardRange: [0, 1] });
+    expect(body.metadata.longplay.tasks.count).toBeGreaterThan(100);
+    const schema = (await call(url, 'GET', '/openenv/textcraft/schema')).body;
+    expect(Object.keys(schema)).toEqual(['action', 'observation', 'state']);
+    expect(schema.action.required).toEqual(['action']);
   });
 
   it('says what is wrong with a request, in status and words', async () => {
-    const { url } = await faulty();
+    const server = await faulty();
+    const { url } = server;
     const status = async (...args: [string, string, unknown?]) => (await call(url, ...args)).status;
-    expect(await status('POST', '/v1/sessions', '{bad')).toBe(400);
-    expect(await status('POST', '/v1/sessions', { env: 'faulty' })).toBe(400);
-    expect(await status('POST', '/v1/sessions', { env: 'faulty', index: 10 ** 9 })).toBe(400);
-    expect(await status('POST', '/v1/sessions', { env: 'nope', index: 0 })).toBe(404);
-    expect(await status('GET', '/v1/sessions')).toBe(405);
-    expect(await status('GET', '/v1/sessions/none')).toBe(404);
-    expect(await status('GET', '/v1/other')).toBe(404);
-    expect((await call(url, 'GET', '/v1/envs/faulty')).body.id).toBe('faulty');
+    expect(await status('POST', '/openenv/faulty/schema', {})).toBe(405);
+    expect(await status('GET', '/openenv/faulty/ws')).toBe(426);
+    expect(await status('GET', '/openenv/faulty/nothing')).toBe(404);
+    expect(await status('GET', '/openenv/nope/schema')).toBe(404);
+    expect(await status('GET', '/v1/envs')).toBe(404);
+    const ask = await connect(server);
+    const code = async (type: string, data: object) => (await ask(type, data)).data.code;
+    expect(await code('jump', {})).toBe('UNKNOWN_TYPE');
+    expect(await code('reset', { seed: -1 })).toBe('VALIDATION_ERROR');
+    expect(await code('reset', { index: 10 ** 9 })).toBe('VALIDATION_ERROR');
+    expect(await code('step', { action: 1 })).toBe('VALIDATION_ERROR');
     expect((await call(url, 'GET', '/health')).body.status).toBe('ok');
     const families = readExposition((await call(url, 'GET', '/metrics')).body);
     const requests = families.get('longplay_server_requests_total')!.samples;
@@ -115,20 +138,19 @@ describe('the uniform protocol', () => {
     expect(families.get('longplay_server_sessions')).toMatchObject({ type: 'gauge' });
   });
 
-  it.each(['throw', 'hang', 'spin', 'exit'])('tells a world that breaks (%s) from one that answers', async (how) => {
-    const { url } = await faulty({}, 'thread');
-    const open = async () => (await call(url, 'POST', '/v1/sessions', { env: 'faulty', index: 0 })).body.session;
-    const [broken, sibling] = [await open(), await open()];
-    await call(url, 'POST', `/v1/sessions/${sibling}/step`, { turn: 1, action: '+3' });
-    const failed = await call(url, 'POST', `/v1/sessions/${broken}/step`, { turn: 1, action: how });
-    expect(failed.status).toBe(500);
-    expect(failed.body.error).toMatchObject({
-      code: 'ENV_FAILED',
-      cause: { throw: 'threw', exit: 'exited' }[how] ?? 'timeout',
+  it.each(['throw', 'hang', 'spin', 'exit'])('reports a world that breaks (%s); others go on', async (how) => {
+    const server = await faulty({}, 'thread');
+    const [broken, sibling] = [await connect(server), await connect(server)];
+    for (const ask of [broken, sibling]) await ask('reset', { index: 0 });
+    await sibling('step', { action: '+3' });
+    const failed = await broken('step', { action: how });
+    const cause = { throw: 'threw', exit: 'exited' }[how] ?? 'timeout';
+    expect(failed).toMatchObject({
+      type: 'error',
+      data: { code: 'EXECUTION_ERROR', metadata: { longplay: { cause } } },
     });
-    expect((await call(url, 'GET', `/v1/sessions/${broken}`)).status).toBe(404);
-    const next = await call(url, 'POST', `/v1/sessions/${sibling}/step`, { turn: 2, action: '+4' });
-    expect(next.body.step.observation).toContain('7');
+    expect((await broken('step', { action: '+1' })).data).toMatchObject({ code: 'EXECUTION_ERROR' });
+    expect((await sibling('step', { action: '+4' })).data.observation.text).toContain('7');
   });
 
   it('gives AgentGym’s client a 500, never a score, for a world that breaks', async () => {
@@ -141,13 +163,14 @@ describe('the uniform protocol', () => {
 });
 
 describe('options of the world', () => {
-  it('hold under our protocol and under AgentGym’s', async () => {
+  it('hold under OpenEnv’s protocol and under AgentGym’s', async () => {
     const opened = async (options: EnvOptions) => {
-      const { url } = await textcraft(options);
-      const own = await call(url, 'POST', '/v1/sessions', { env: 'textcraft', index: 31 });
+      const server = await textcraft(options);
+      const { url } = server;
+      const own = await (await connect(server, 'textcraft'))('reset', { index: 31 });
       const { body } = await call(url, 'POST', '/textcraft/create', {});
       const original = await call(url, 'POST', '/textcraft/reset', { id: body.id, data_idx: 31 });
-      return [own.body.step.observation, original.body.observation].map((text) => /Goal: .*/.exec(text)?.[0]);
+      return [own.data.observation.text, original.body.observation].map((text) => /Goal: .*/.exec(text)?.[0]);
     };
     const [sorted, published] = [await opened({}), await opened({ order: 'agenttraj' })];
     expect(published[0]).toBeDefined();
@@ -164,25 +187,34 @@ describe('options of the world', () => {
 });
 
 describe('limits', () => {
-  it('bounds sessions, and lets idle ones go', async () => {
+  it('bounds sessions, and ends idle ones', async () => {
     const clock = new SimulatedClock();
-    const { url } = await faulty({ clock, maxSessions: 2, idleMs: 60_000 });
-    const open = () => call(url, 'POST', '/v1/sessions', { env: 'faulty', index: 0 });
-    const first = await open();
-    expect((await open()).status).toBe(201);
-    expect((await open()).status).toBe(503);
+    const server = await faulty({ clock, maxSessions: 2, idleMs: 60_000 });
+    const [first, second] = [await connect(server), await connect(server)];
+    await first('reset', { index: 0 });
+    await second('reset', { index: 0 });
+    const full = await WebSocketClient.connect(`${server.url.replace('http', 'ws')}/openenv/faulty/ws`, {
+      deadlineMs: 5000,
+    });
+    let refusal: unknown;
+    while ((refusal = full.takeEarly()) === undefined) await new Promise((resolve) => setImmediate(resolve));
+    expect(refusal).toMatchObject({ type: 'error', data: { code: 'CAPACITY_REACHED' } });
     clock.advance(50_000);
-    await call(url, 'GET', `/v1/sessions/${first.body.session}`);
+    await first('step', { action: '+1' });
     clock.advance(30_000);
-    expect((await call(url, 'GET', '/health')).body.sessions).toBe(1);
-    expect((await call(url, 'GET', `/v1/sessions/${first.body.session}`)).status).toBe(200);
-    expect((await open()).status).toBe(201);
+    expect((await call(server.url, 'GET', '/health')).body.sessions).toBe(1);
+    const families = readExposition((await call(server.url, 'GET', '/metrics')).body);
+    expect(families.get('longplay_server_expired_sessions_total')!.samples[0]!.value).toBe(1);
+    expect(families.get('longplay_server_episodes')!.samples[0]!.value).toBe(1);
+    await expect(second('step', { action: '+1' })).rejects.toThrow(/closed \(1001: idle\)/);
+    expect((await first('step', { action: '+1' })).data.observation.text).toContain('2');
+    expect((await (await connect(server))('reset', { index: 0 })).type).toBe('observation');
   });
 
   it('bounds bodies and rate', async () => {
     const clock = new SimulatedClock();
     const { url } = await faulty({ maxBodyBytes: 100, requestsPerSecond: 5, clock });
-    expect((await call(url, 'POST', '/v1/sessions', 'x'.repeat(101))).status).toBe(413);
+    expect((await call(url, 'POST', '/textcraft/create', 'x'.repeat(101))).status).toBe(413);
     const health = async () => (await call(url, 'GET', '/health')).status;
     const tenAsk = () => Promise.all(Array.from({ length: 10 }, health));
     expect((await tenAsk()).filter((status) => status === 200)).toHaveLength(4); // one was the body's

@@ -1,8 +1,8 @@
-/** Clients of the environment server's WebSockets that take nothing of what they are told: bounded, and let go. */
+/** Clients of the environment server's WebSockets that do not read their answers: bounded, and disconnected. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { systemClock } from '../../src/core/clock.ts';
-import { type EnvServer, serveEnvs } from '../../src/serve/env-server.ts';
+import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
+import { type EnvServer, type EnvServerOptions, serveEnvs } from '../../src/serve/env-server.ts';
 import type { Episodes } from '../../src/serve/episodes.ts';
 import { createEnv } from '../support/faulty-env.ts';
 
@@ -41,10 +41,10 @@ class LargeEpisodes implements Episodes {
 }
 
 /** A server with one client, connected. */
-async function connected(sendMs: number) {
+async function connected(sendMs: number, options: Partial<EnvServerOptions> = {}) {
   const episodes = new LargeEpisodes();
   const worlds = [{ env: createEnv(), world: {} }];
-  const server: EnvServer = await serveEnvs({ worlds, episodes, clock: systemClock, port: 0, sendMs });
+  const server: EnvServer = await serveEnvs({ worlds, episodes, clock: systemClock, port: 0, sendMs, ...options });
   closing.push(() => server.close());
   const client = new WebSocket(`${server.url.replace('http', 'ws')}/openenv/faulty/ws`);
   closing.push(() => client.terminate());
@@ -62,13 +62,13 @@ const reset = JSON.stringify({ type: 'reset', data: { index: 0 } });
 describe('a client of a WebSocket', () => {
   it('that reads is answered one message after the other', async () => {
     const { client, episodes } = await connected(60_000);
-    let heard = 0;
+    let received = 0;
     client.on('message', (data: Buffer) => {
       expect(data.length).toBeGreaterThan(MIB);
-      heard++;
+      received++;
     });
     for (let n = 0; n < 5; n++) client.send(reset);
-    await until(() => heard === 5);
+    await until(() => received === 5);
     expect(episodes).toMatchObject({ opened: 5, count: 1 });
   });
 
@@ -85,15 +85,26 @@ describe('a client of a WebSocket', () => {
   it('that reads nothing and asks for signs of life is let go', async () => {
     const { server, client, closed } = await connected(60_000);
     client.pause();
-    const told = Buffer.alloc(125);
+    const payload = Buffer.alloc(125);
     let open = true;
     void closed.then(() => (open = false));
     client.on('error', () => (open = false));
     while (open && server.sessions > 0) {
-      for (let n = 0; n < 1000; n++) client.ping(told);
+      for (let n = 0; n < 1000; n++) client.ping(payload);
       await new Promise((resolve) => setImmediate(resolve));
     }
     await until(() => server.sessions === 0);
+  });
+
+  it('that neither reads nor closes is ended when it is idle, with its episode', async () => {
+    const clock = new SimulatedClock();
+    const { server, client, episodes } = await connected(60_000, { clock, idleMs: 60_000 });
+    client.send(reset);
+    await until(() => episodes.count === 1);
+    await new Promise((resolve) => client.once('message', resolve));
+    client.pause(); // the close of the server is never answered
+    clock.advance(70_000);
+    expect([server.sessions, episodes.count]).toEqual([0, 0]);
   });
 
   it('is not read any further while a megabyte of its messages waits for answers', async () => {

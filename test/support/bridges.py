@@ -1,15 +1,12 @@
 """Checks of the Python bridges against a server, by Python alone. Usage: bridges.py <folder of the bridges> <url>"""
-import base64
 import json
-import os
-import socket
-import struct
 import sys
 import types
 
 folder, url = sys.argv[1:3]
 sys.path.insert(0, folder)
 import longplay_gymnasium as lg  # noqa: E402
+import longplay_openenv as lo  # noqa: E402
 import longplay_verifiers as lv  # noqa: E402
 
 checks = []
@@ -30,12 +27,12 @@ def raises(kind, call):
 def play(env, index):
     """Solves TextCraft's task by its listed actions alone is not needed here: task 0 takes two turns."""
     text, info = env.reset(seed=7, options={"index": index})
-    told = [(text, info["actions"])]
+    seen = [(text, info["actions"])]
     text, reward, terminated, truncated, info = env.step("get 1 acacia logs")
-    told.append((text, reward, terminated, truncated))
+    seen.append((text, reward, terminated, truncated))
     text, reward, terminated, truncated, info = env.step(info["actions"][-1])
-    told.append((text, reward, terminated, truncated, info["success"]))
-    return told
+    seen.append((text, reward, terminated, truncated, info["success"]))
+    return seen
 
 
 # Gymnasium's contract, as its env_checker asks it.
@@ -48,7 +45,7 @@ drawn = [(env.reset(seed=3), env._index)[1] for _ in range(2)]
 check("a seed draws the same task", drawn[0] == drawn[1])
 check("draws go on without a seed", len({(env.reset(), env._index)[1] for _ in range(8)}) > 2)
 check("an unknown option is refused", raises(ValueError, lambda: env.reset(options={"task": 1})))
-check("an unknown task is told", raises(lg.LongplayError, lambda: env.reset(options={"index": 10**6})).code == "BAD_ARGUMENT")
+check("an unknown task is refused", raises(lg.LongplayError, lambda: env.reset(options={"index": 10**6})).code == "VALIDATION_ERROR")
 env.close()
 env.close()
 short = lg.LongplayEnv("textcraft", url, horizon=2, render_mode="ansi")
@@ -68,10 +65,11 @@ with lg.LongplayEnv("textcraft", url) as held:
     held.reset(seed=1)
 check("leaving a with block gives the session back", held._session is None)
 for wrong in ("http://127.0.0.1:9", "127.0.0.1:9"):
-    told = [raises(lg.LongplayError, lambda: lg.LongplayEnv("textcraft", wrong)),
-            raises(lv.LongplayError, lambda: lv.rows_of(lv.Server(wrong), "textcraft", "test", limit=1))]
-    check(f"{wrong}: no server is told, with the cure", all("longplay serve-env" in str(error) for error in told))
-check("an unknown world is told", raises(lg.LongplayError, lambda: lg.LongplayEnv("nope", url)).code == "UNKNOWN_ENV")
+    errors = [raises(lg.LongplayError, lambda: lg.LongplayEnv("textcraft", wrong)),
+              raises(lg.LongplayError, lambda: lo.Session(wrong, "textcraft")),
+              raises(lv.LongplayError, lambda: lv.rows_of(wrong, "textcraft", "test", limit=1))]
+    check(f"{wrong}: the error names the cure", all("longplay serve-env" in str(error) for error in errors))
+check("an unknown world is refused", raises(lg.LongplayError, lambda: lg.LongplayEnv("nope", url)).code == "UNKNOWN_ENV")
 if lg.gymnasium:
     from gymnasium.utils.env_checker import check_env
     with lg.LongplayEnv("textcraft", url, listed=True) as checked:  # the checker leaves its last episode open
@@ -79,11 +77,10 @@ if lg.gymnasium:
     print("env_checker of gymnasium passed")
 
 # Verifiers: rows and episodes, then the environment under a rollout loop like the library's own.
-server = lv.Server(url)
-rows = lv.rows_of(server, "textcraft", "test", limit=2)
+rows = lv.rows_of(url, "textcraft", "test", limit=2)
 check("rows hold prompts and tasks", [r["prompt"][0]["role"] for r in rows] == ["system"] * 2 and rows[0]["info"]["index"] != rows[1]["info"]["index"])
 check("the first message lists actions", "Available actions:\n" in rows[0]["prompt"][1]["content"])
-episode = lv.Episode(server, "textcraft", 0, 7)
+episode = lv.Episode(url, "textcraft", 0, 7)
 reply = episode.answer("<think>which?</think>\nget 1 acacia logs")
 check("thought is left out", reply.startswith("Got 1 acacia logs"))
 last = reply.rsplit("\n", 1)[-1]
@@ -147,75 +144,37 @@ for returns_messages in (False, True):
         del sys.modules["verifiers"], sys.modules["datasets"]
 
 
-# OpenEnv: a WebSocket by hand (RFC 6455), messages as its GenericEnvClient sends them.
-class WebSocket:
-    def __init__(self, path, headers=""):
-        host, port = url.split("//")[1].split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-        key = base64.b64encode(os.urandom(16)).decode()
-        self.socket.sendall((f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n").encode())
-        head = b""
-        while b"\r\n\r\n" not in head:
-            piece = self.socket.recv(1)
-            if not piece:
-                break
-            head += piece
-        self.status = int(head.split()[1])
-
-    def send(self, value):
-        data = (value if isinstance(value, str) else json.dumps(value)).encode()
-        mask = os.urandom(4)
-        size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
-        self.socket.sendall(b"\x81" + size + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(data)))
-
-    def receive(self):
-        kind, size = self._read(2)
-        size &= 0x7F
-        if size == 126:
-            size = struct.unpack(">H", self._read(2))[0]
-        elif size == 127:
-            size = struct.unpack(">Q", self._read(8))[0]
-        data = self._read(size)
-        return json.loads(data) if kind & 0xF == 1 else ("close", data)
-
-    def ask(self, value):
-        self.send(value)
-        return self.receive()
-
-    def _read(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.socket.recv(n - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return data
+# OpenEnv's messages over the WebSocket client of the bridges.
+def code_of(call):
+    error = raises(lo.LongplayError, call)
+    return error and error.code
 
 
-ws = WebSocket("/openenv/textcraft/ws")
-check("the connection is upgraded", ws.status == 101)
-check("a step before a reset is an error", ws.ask({"type": "step", "data": {"action": "x"}})["data"]["code"] == "EXECUTION_ERROR")
-opened = ws.ask({"type": "reset", "data": {"index": 0, "seed": 7, "episode_id": "mine"}})
-check("a reset tells the first observation", opened["type"] == "observation" and opened["data"]["reward"] is None and opened["data"]["done"] is False)
-got = ws.ask({"type": "step", "data": {"action": "get 1 acacia logs"}})["data"]
-check("a step tells text, reward, done", (got["observation"]["text"], got["reward"], got["done"]) == ("Got 1 acacia logs", 0, False))
-end = ws.ask({"type": "step", "data": {"action": got["observation"]["actions"][-1]}})["data"]
-check("the end tells its success", end["done"] and end["reward"] == 1 and end["observation"]["success"] is True)
-told = ws.ask({"type": "state"})["data"]
-check("the state names episode and task", (told["episode_id"], told["step_count"], told["index"]) == ("mine", 2, 0))
-check("a step after the end is an error", ws.ask({"type": "step", "data": {"action": "x"}})["data"]["code"] == "EXECUTION_ERROR")
-check("the session goes on with a reset", ws.ask({"type": "reset", "data": {"seed": 5}})["type"] == "observation")
-tasks = [(ws.ask({"type": "reset", "data": {"seed": 5}}), ws.ask({"type": "state"})["data"]["index"])[1] for _ in range(2)]
+session = lo.Session(url, "textcraft")
+check("a step before a reset is an error", code_of(lambda: session.step("x")) == "EXECUTION_ERROR")
+opened = session.reset(index=0, seed=7, episode_id="mine")
+check("a reset shows the first observation", opened["reward"] is None and opened["done"] is False)
+got = session.step("get 1 acacia logs")
+check("a step shows text, reward, done", (got["observation"]["text"], got["reward"], got["done"]) == ("Got 1 acacia logs", 0, False))
+end = session.step(got["observation"]["actions"][-1])
+check("the end shows its success", end["done"] and end["reward"] == 1 and end["observation"]["success"] is True)
+state = session.state()
+check("the state names episode and task", (state["episode_id"], state["step_count"], state["index"]) == ("mine", 2, 0))
+check("a step after the end is an error", code_of(lambda: session.step("x")) == "EXECUTION_ERROR")
+check("the session goes on with a reset", session.reset(seed=5)["done"] is False)
+tasks = [(session.reset(seed=5), session.state()["index"])[1] for _ in range(2)]
 check("a seed draws the same task over the socket", tasks[0] == tasks[1])
-for wrong, code in (("{", "INVALID_JSON"), ({"type": "jump"}, "UNKNOWN_TYPE"), ({"type": "reset", "data": {"seed": -1}}, "VALIDATION_ERROR"),
-                    ({"type": "reset", "data": {"index": 10**6}}, "VALIDATION_ERROR"), ({"type": "step", "data": {"action": 1}}, "VALIDATION_ERROR"),
-                    ([1], "VALIDATION_ERROR")):
-    check(f"{json.dumps(wrong)} is {code}", ws.ask(wrong)["data"]["code"] == code)
-check("close closes", ws.ask({"type": "close"})[0] == "close")
-check("another page's origin is refused", WebSocket("/openenv/textcraft/ws", "Origin: http://evil.example\r\n").status == 403)
-check("an unknown world has no socket", WebSocket("/openenv/nope/ws").status == 404)
-check("health, metadata and schema are told", [server.call("GET", f"/openenv/textcraft/{p}") is not None for p in ("health", "metadata", "schema")] == [True] * 3)
+for wrong, code in ((lambda: session._ask({"type": "jump"}), "UNKNOWN_TYPE"), (lambda: session.reset(seed=-1), "VALIDATION_ERROR"),
+                    (lambda: session.reset(index=10**6), "VALIDATION_ERROR"), (lambda: session.step(1), "VALIDATION_ERROR"),
+                    (lambda: session._ask([1]), "VALIDATION_ERROR")):
+    check(f"a wrong message is {code}", code_of(wrong) == code)
+check("a long action is one frame of another kind", all(session.step("x" * size)["done"] is False for size in (200, 70_000)))
+session.close()
+session.close()
+check("a closed session is refused", code_of(lambda: session.step("x")) == "CONNECTION_LOST")
+check("an unknown world has no session", code_of(lambda: lo.Session(url, "nope")) == "UNKNOWN_ENV")
+described = lo.describe(url, "textcraft")
+check("a world is described", described["name"] == "textcraft" and len(lo.task_indices(described, "test")) == 100)
 
 bad = [name for name, good in checks if not good]
 for name in bad:

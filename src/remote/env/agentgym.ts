@@ -25,7 +25,7 @@ import { remoteEnvOptions } from './options.ts';
 import { RemoteRequests } from './requests.ts';
 
 /** World that is played through a server, standing before the world's own module. */
-export function before({ agentgym, prompt }: World): World {
+export function wrap({ agentgym, prompt }: World): World {
   const client = agentgym?.client;
   return { createEnv: (options = {}) => createEnv(options, client), ...(prompt ? { prompt } : {}) };
 }

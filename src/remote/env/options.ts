@@ -1,4 +1,4 @@
-/** Options that both kinds of remote environment take, checked. */
+/** Options that every remote environment takes, checked. */
 import { MAX_MS } from '../../config/ranges.ts';
 import type { EnvOptions } from '../../core/env.ts';
 import { UserError } from '../../core/errors.ts';
@@ -6,7 +6,7 @@ import { UserError } from '../../core/errors.ts';
 export interface RemoteEnvOptions {
   /** URL of the server (for AgentGym's the place where `/create` is). */
   readonly url: string;
-  /** World that it serves; names prompts and, on a uniform server, the env. */
+  /** World that it serves; names prompts and, on a longplay server, the env. */
   readonly world: string;
   /** Milliseconds of one attempt. Default 5000. */
   readonly attemptMs: number;

@@ -2,21 +2,20 @@
 
     npx longplay serve-env textcraft              # in one terminal
 
-    from longplay_gymnasium import LongplayEnv    # copy this file beside your script
+    # copy this file and longplay_openenv.py beside your script
+    from longplay_gymnasium import LongplayEnv
     env = LongplayEnv("textcraft")
     text, info = env.reset(seed=7)
     text, reward, terminated, truncated, info = env.step(info["actions"][0])
 
 Observations and actions are texts. With `listed=True` an action is an index into `info["actions"]` instead, of a fixed
-number, and `info["action_mask"]` tells which of them are there; any other costs a turn in which the world is asked for
+number, and `info["action_mask"]` marks those that exist now; any other costs a turn in which the world is asked for
 something that it does not know. Needs nothing but Python 3.9; where `gymnasium` is installed the class is a
 `gymnasium.Env` with spaces. An episode that breaks in the server raises `LongplayError`: it never ends as a reward.
 """
-import json
-import os
 import random
-import urllib.error
-import urllib.request
+
+from longplay_openenv import LongplayError, Session, describe, task_indices
 
 try:
     import gymnasium
@@ -25,14 +24,6 @@ try:
 except ImportError:
     gymnasium = None
     Base = object
-
-
-class LongplayError(RuntimeError):
-    """Refusal or failure that the server told; `code` is its name, e.g. ENV_FAILED."""
-
-    def __init__(self, code, message):
-        super().__init__(f"{code}: {message}")
-        self.code = code
 
 
 class LongplayEnv(Base):
@@ -55,14 +46,14 @@ class LongplayEnv(Base):
             raise ValueError(f"horizon: expected at least 1, got {horizon}")
         self.env, self.url, self.horizon, self.split = env, url.rstrip("/"), horizon, split
         self.listed, self.max_actions, self.render_mode, self.timeout = listed, max_actions, render_mode, timeout
-        self.description = self._call("GET", f"/v1/envs/{env}")
-        self._tasks = self._call("GET", f"/v1/envs/{env}/splits/{split}")["indices"]
+        self.description = describe(self.url, env, timeout)
+        self._tasks = task_indices(self.description, split)
         self._session, self._turn, self._actions, self._text = None, 0, [], ""
         self._draw = random.Random()
-        self.reward_range = tuple(self.description["rewardRange"])
+        facts = self.description["metadata"]["longplay"]
+        self.reward_range = tuple(facts["rewardRange"])
         if gymnasium:
-            longest = self.description["maxObservationChars"]
-            self.observation_space = AnyText(longest)
+            self.observation_space = AnyText(facts["maxObservationChars"])
             self.action_space = gymnasium.spaces.Discrete(max_actions) if listed else AnyText(10_000)
 
     def reset(self, *, seed=None, options=None):
@@ -77,11 +68,14 @@ class LongplayEnv(Base):
             self._draw.seed(seed)
         index = options["index"] if "index" in options else self._draw.choice(self._tasks)
         self.close()
-        told = self._call("POST", "/v1/sessions", {
-            "env": self.env, "index": int(index), "seed": int(seed or 0) & 0xFFFFFFFF})
-        self._session = told["session"]
+        self._session = Session(self.url, self.env, self.timeout)
+        try:
+            result = self._session.reset(index=int(index), seed=int(seed or 0) & 0xFFFFFFFF)
+        except LongplayError:
+            self.close()
+            raise
         self._index = int(index)
-        return self._keep(told), self._info()
+        return self._keep(result), self._info()
 
     def step(self, action):
         """Takes an action; `truncated` after `horizon` turns."""
@@ -93,34 +87,28 @@ class LongplayEnv(Base):
             there = int(action) < len(self._actions)
             action = self._actions[int(action)] if there else f"no action {action}"
         try:
-            told = self._call("POST", f"/v1/sessions/{self._session}/step", {"turn": self._turn + 1, "action": str(action)})
-        except LongplayError as error:
-            if error.code in ("ENV_FAILED", "UNKNOWN_SESSION"):
-                self._session = None
+            result = self._session.step(str(action))
+        except LongplayError:
+            self.close()  # the episode is over
             raise
-        step = told["step"]
-        text = self._keep(told)
-        terminated = step["kind"] == "terminated"
+        text, terminated = self._keep(result), result["done"]
         truncated = not terminated and self.horizon is not None and self._turn >= self.horizon
         info = self._info()
         if terminated:
-            info["success"] = step["success"]
+            info["success"] = result["observation"]["success"]
         if terminated or truncated:
             self.close()
-        return text, float(step["reward"]), terminated, truncated, info
+        return text, float(result["reward"]), terminated, truncated, info
 
     def render(self):
         """The last observation's text."""
         return self._text if self.render_mode == "ansi" else None
 
     def close(self):
-        """Gives the session back; called by itself at the end of an episode."""
+        """Ends the session; called by itself at the end of an episode."""
         session, self._session = self._session, None
         if session is not None:
-            try:
-                self._call("DELETE", f"/v1/sessions/{session}")
-            except (LongplayError, OSError):
-                pass  # it has expired, or the server is gone
+            session.close()
 
     def __enter__(self):
         return self
@@ -128,8 +116,9 @@ class LongplayEnv(Base):
     def __exit__(self, *_):
         self.close()
 
-    def _keep(self, told):
-        self._turn, self._actions, self._text = told["turn"], told["actions"], told["step"]["observation"]
+    def _keep(self, result):
+        observation = result["observation"]
+        self._turn, self._actions, self._text = observation["turn"], observation["actions"], observation["text"]
         if self.listed:
             self._actions = self._actions[: self.max_actions]
         return self._text
@@ -140,27 +129,6 @@ class LongplayEnv(Base):
             mask = [i < len(self._actions) for i in range(self.max_actions)]
             info["action_mask"] = numpy.array(mask, dtype=numpy.int8) if gymnasium else mask
         return info
-
-    def _call(self, method, path, body=None):
-        headers = {"content-type": "application/json"}
-        token = os.environ.get("LONGPLAY_SERVER_TOKEN")
-        if token:
-            headers["authorization"] = f"Bearer {token}"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as response:
-                text = response.read()
-        except urllib.error.HTTPError as error:
-            try:
-                told = json.loads(error.read())["error"]
-            except (ValueError, KeyError, TypeError):
-                told = {"message": f"HTTP {error.code}"}
-            raise LongplayError(str(told.get("code", error.code)), told.get("message", "")) from None
-        except urllib.error.URLError as error:
-            cure = f"is it running (npx longplay serve-env {self.env}), and the URL as http://127.0.0.1:36001?"
-            raise LongplayError("NO_SERVER", f"{self.url} does not answer: {error.reason}; {cure}") from None
-        return json.loads(text) if text else None
 
 
 if gymnasium:

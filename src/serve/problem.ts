@@ -1,0 +1,7 @@
+/** Error answers of the environment server. */
+import { type HttpAnswer, json } from './http-server.ts';
+
+/** Makes an error answer: `{error: {code, message}}`. */
+export function problem(status: number, code: string, message: string): HttpAnswer {
+  return json({ error: { code, message } }, status);
+}
