@@ -1,20 +1,57 @@
 /**
- * Tests in two projects: those of pure functions share their modules from file to file, which saves loading them some
- * seventy times; all others have a process of their own each.
+ * Tests in three projects. Those of pure functions share their modules from file to file, which saves loading them some
+ * seventy times. All others, and the long files of worlds, have a process of their own each.
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that start no thread, no server and no browser, and leave no state behind in a module. */
-const PURE = ['algo', 'core', 'evaluation', 'reading', 'schedule', 'envs/*'].map(
+const PURE = ['algo', 'core', 'learning/evaluation', 'text/reading', 'learning/schedule', 'envs/*'].map(
   (folder) => `**/test/${folder}/*.test.ts`,
 );
+
+/** Files of worlds that do start one, or take minutes: each has a process of its own. */
+const WORLDS_ALONE = [
+  'babyai/env',
+  'babyai/laws',
+  'babyai/oracle',
+  'babyai/parity',
+  'babyai/paths',
+  'babyai/pcg64',
+  'babyai/view',
+  'babyai/world',
+  'sciworld/laws',
+  'sciworld/oracle',
+  'sciworld/parity',
+  'sciworld/properties',
+  'sciworld/world',
+  'searchqa/hosts',
+  'searchqa/laws',
+  'searchqa/parity',
+  'searchqa/view',
+  'searchqa/wiki',
+  'searchqa/world',
+  'textcraft/laws',
+  'textcraft/parity',
+  'textcraft/variants',
+  'textcraft/view',
+  'textcraft/world',
+  'webarena/drivers',
+  'webarena/evaluators',
+  'webarena/hostile',
+  'webarena/laws',
+  'webarena/live',
+  'webarena/parity',
+  'webarena/screenshots',
+  'webarena/tasks',
+  'webarena/view',
+].map((file) => `**/test/envs/${file}.test.ts`);
 
 /** Files that take longest, in their order: begun first, so that none is left to run alone at the end. */
 const SLOWEST = [
   'attack/hostile-worlds',
   'cluster/chaos',
-  'actors/env-pool',
+  'actors/env/env-pool',
   'policy/chat-laws',
   'cli/own-world',
   ...['configurations', 'checkpoints', 'traces', 'kills'].map((file) => `attack/${file}`), // where they run whole
@@ -33,10 +70,14 @@ export default defineConfig({
   test: {
     sequence: { sequencer: SlowestFirst },
     projects: [
-      { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
+      { extends: true, test: { name: 'pure', include: PURE, exclude: WORLDS_ALONE, isolate: false } },
       {
         extends: true,
         test: { name: 'isolated', include: ['**/test/**/*.test.ts'], exclude: ['**/node_modules/**', ...PURE] },
+      },
+      {
+        extends: true,
+        test: { name: 'worlds', include: WORLDS_ALONE },
       },
     ],
   },

@@ -3,19 +3,19 @@
 import { MAX_WEIGHTS_BYTES } from '../src/cluster/broker.ts';
 import { createEpisodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
+import type { ModelConfig } from '../src/compute/model/config.ts';
+import { parameterSpecs } from '../src/compute/model/parameters.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
-import { digestOf, encodeWeights } from '../src/learner/weights-file.ts';
-import type { ModelConfig } from '../src/model/config.ts';
-import { parameterSpecs } from '../src/model/parameters.ts';
-import { pinEnv } from '../src/run/find-world.ts';
+import { digestOf, encodeWeights } from '../src/learning/learner/weights-file.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
+import { pinEnv } from '../src/world/env-id.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
 import { spawnTickets, spawnWeights } from './cluster/spawn.ts';
 import { createVerifier } from './cluster/verifier.ts';
-import { hostedEnv } from './env/init.ts';
+import { selectHostedEnv } from './env/init.ts';
 import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
 import type { JournaledPolicy } from './scheduler/open-journal.ts';
 
@@ -65,7 +65,7 @@ function weightBytes(model: ModelConfig): number {
 
 /** Opens the world on the learner's machine, to play workers' episodes again. It lives as long as the run. */
 async function openEnv(options: RunOptions, env: Env): Promise<Env> {
-  const { id, url, options: made } = hostedEnv(options, env);
+  const { id, url, options: made } = selectHostedEnv(options, env);
   const opened = await openWorld(await loadWorld(localUrl(url), id), id, made ?? {}, CLUSTER_PATHS.tickets);
   return opened.env;
 }

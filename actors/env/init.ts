@@ -3,9 +3,9 @@ import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { Env } from '../../src/core/env.ts';
 import { UserError } from '../../src/core/errors.ts';
-import { tokenVariable } from '../../src/remote/env/options.ts';
-import { isServedWorld } from '../../src/run/find-world.ts';
 import type { ActorSystem } from '../../src/runtime/actor.ts';
+import { isServedWorld } from '../../src/world/env-id.ts';
+import { tokenVariable } from '../../src/world/remote/options.ts';
 import type { RunOptions } from '../options.ts';
 import type { EnvPoolOptions } from './env-pool.ts';
 import type { HostVariables } from './host-environment.ts';
@@ -21,7 +21,7 @@ export function poolOptions(
   const { config, mode, limits } = options;
   const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, heapMb } = config.rollout;
   return {
-    envs: [{ ...hostedEnv(options, env), shared }],
+    envs: [{ ...selectHostedEnv(options, env), shared }],
     threads: envThreads,
     isolation: mode === 'serial' ? 'inline' : isolation,
     stepDeadlineMs,
@@ -45,7 +45,7 @@ function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
 }
 
 /** Env that hosts load: the world itself, or a client of the server that has it. */
-export function hostedEnv({ config, envModule }: RunOptions, env: Env): EnvSpec {
+export function selectHostedEnv({ config, envModule }: RunOptions, env: Env): EnvSpec {
   const { id, rewardRange, maxObservationChars, replay } = env;
   const { options } = config.env;
   const { envServer: url, stepDeadlineMs } = config.rollout;
@@ -56,7 +56,7 @@ export function hostedEnv({ config, envModule }: RunOptions, env: Env): EnvSpec 
   const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
   return {
     id,
-    url: new URL('../../src/remote/env/openenv.js', import.meta.url),
+    url: new URL('../../src/world/remote/openenv.js', import.meta.url),
     options: { url, world: id, rewardRange, maxObservationChars, deadlineMs, ...(replay ? { replay } : {}) },
   };
 }

@@ -1,11 +1,11 @@
 /** Configuration file of a command. */
 import { dirname } from 'node:path';
 import { loadRunConfig } from '../config/load.ts';
-import { locatedPolicy } from '../config/paths.ts';
+import { locatePolicy } from '../config/paths.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { locateEnv } from '../run/find-world.ts';
+import { locateEnv } from '../world/env-id.ts';
 
 /**
  * Reads a configuration file; names of earlier versions are accepted, and said on stderr.
@@ -27,5 +27,5 @@ export function readConfigFile(path: string, overrides: readonly string[]): RunC
 /** Configuration with its paths made absolute: a world's start from the file, those of models from the working folder. */
 export function locatePaths(config: RunConfig, path: string): RunConfig {
   const { env, policy } = config;
-  return { ...config, env: locateEnv(env, dirname(path)), policy: locatedPolicy(policy, process.cwd()) };
+  return { ...config, env: locateEnv(env, dirname(path)), policy: locatePolicy(policy, process.cwd()) };
 }

@@ -53,7 +53,7 @@ function notGiven(at: string, schema: unknown, expected: string): string {
 /** Keys of a section, the first of them. */
 function keysOf({ shape }: z.ZodObject): string {
   const keys = Object.keys(shape);
-  return keys.length > MOST_KEYS ? `${keys.slice(0, MOST_KEYS).join(', ')}, …` : keys.join(', ');
+  return keys.length > MAX_KEYS ? `${keys.slice(0, MAX_KEYS).join(', ')}, …` : keys.join(', ');
 }
 
 /** Words for a value in the place of keys: the key that it was probably meant for, else all there are. */
@@ -83,7 +83,7 @@ function expectedOf(issue: z.core.$ZodIssue): string | undefined {
 }
 
 /** Keys of a section that a message names. */
-const MOST_KEYS = 8;
+const MAX_KEYS = 8;
 
 /** Paths of all keys of a configuration, once they were asked for: one text has many unknown ones. */
 let known: readonly string[] | undefined;

@@ -2,10 +2,10 @@
 
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
-import { printable } from '../console/printable.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
+import { printable } from '../core/printable.ts';
 import { cutText, describeValue } from './describe-value.ts';
 import { explain, mistakesOf } from './explain.ts';
 import { dropRemovedKeys } from './removed-keys.ts';
@@ -102,7 +102,7 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
 }
 
 /** Mistakes of one configuration that are told at once. */
-const MOST_MISTAKES = 20;
+const MAX_MISTAKES = 20;
 
 /** Algorithms that compare no episodes with each other: groups of one are enough. */
 const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
@@ -119,7 +119,7 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
     const lines = [...mistakes];
     let left = 0;
     for (const issue of result.error?.issues ?? []) {
-      const told = lines.length < MOST_MISTAKES ? explain(issue, meant, MOST_MISTAKES - lines.length) : [];
+      const told = lines.length < MAX_MISTAKES ? explain(issue, meant, MAX_MISTAKES - lines.length) : [];
       append(lines, told);
       left += mistakesOf(issue) - told.length;
     }

@@ -15,7 +15,7 @@ export function absolutePath(path: string, folder: string): string {
  * Policy with the paths of its models made absolute. A server keeps the name that was typed: by it, it knows its model.
  * @param folder that relative paths start from
  */
-export function locatedPolicy(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
+export function locatePolicy(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
   const { kind, path, init, adapter, server } = policy;
   const named = kind === 'server' && path !== undefined && server.model === undefined;
   return {

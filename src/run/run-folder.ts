@@ -6,8 +6,8 @@ import { loadRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { MAX_SETTINGS_BYTES, readBounded } from '../core/bounded-file.ts';
 import { messageOf, UserError } from '../core/errors.ts';
-import { makeFolder } from '../record/atomic-file.ts';
-import { envOfRun, locateEnv, pinEnv } from './find-world.ts';
+import { makeFolder } from '../storage/atomic-file.ts';
+import { envOfRun, locateEnv, pinEnv } from '../world/env-id.ts';
 
 const FORMAT_LINE = '# longplay run configuration, format 1';
 

@@ -8,7 +8,8 @@ import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { resolveEnvId, worldUrl } from './find-world.ts';
+import { resolveEnvId } from '../world/env-id.ts';
+import { worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
 export interface WorkOptions {

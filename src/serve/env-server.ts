@@ -7,10 +7,6 @@ import { WebSocketServer } from 'ws';
 import type { Clock } from '../core/clock.ts';
 import type { Env } from '../core/env.ts';
 import type { World } from '../core/world.ts';
-import { worldPrompt } from '../prompts/world-prompt.ts';
-import { AgentGymProtocol } from './agentgym/protocol.ts';
-import type { SessionLimits } from './agentgym/sessions.ts';
-import type { Episodes } from './episodes.ts';
 import {
   type HttpAnswer,
   type HttpRequest,
@@ -19,10 +15,14 @@ import {
   type ListenOptions,
   listen,
   type UpgradeHandler,
-} from './http-server.ts';
-import { metricsAnswer } from './metrics.ts';
+} from '../http/http-server.ts';
+import { worldPrompt } from '../text/prompts/world-prompt.ts';
+import { AgentGymProtocol } from './agentgym/protocol.ts';
+import type { SessionLimits } from './agentgym/sessions.ts';
+import type { Episodes } from './episodes.ts';
 import { OpenEnvProtocol } from './openenv.ts';
 import { problem } from './problem.ts';
+import { metricsAnswer } from './server-metrics.ts';
 
 /** Served world. */
 export interface ServedEnv {

@@ -8,7 +8,7 @@
  *     observation  {observation: {text, actions, turn, success, metadata}, reward, done}
  *     error        {message, code, metadata?}
  *
- * What OpenEnv has no field for lies under `metadata.longplay` (`src/remote/env/openenv-facts.ts`):
+ * What OpenEnv has no field for lies under `metadata.longplay` (`src/world/remote/openenv-facts.ts`):
  *
  *     /metadata    task table, bounds, replay, prompt
  *     observation  `partial`: true for a stage of an action (`Mid.partial`)
@@ -25,12 +25,12 @@ import { messageOf } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import { Rng } from '../core/rng.ts';
 import type { Task } from '../core/task.ts';
-import { instructions } from '../prompts/conversation.ts';
-import { FORMATS } from '../prompts/formats.ts';
-import { type WorldFacts, worldFacts } from '../remote/env/openenv-facts.ts';
+import { type HttpAnswer, type HttpRequest, json, SEND_MS } from '../http/http-server.ts';
+import { instructions } from '../text/prompts/conversation.ts';
+import { FORMATS } from '../text/prompts/formats.ts';
+import { type WorldFacts, worldFacts } from '../world/remote/openenv-facts.ts';
 import { DEFAULT_IDLE_MS, DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import { type EpisodeAnswer, EpisodeFailed, type Episodes } from './episodes.ts';
-import { type HttpAnswer, type HttpRequest, json, SEND_MS } from './http-server.ts';
 import { problem } from './problem.ts';
 
 /** Messages that a client may send ahead of their answers. */

@@ -5,7 +5,7 @@ import { openEnvSessions } from '../../actors/env/sessions.ts';
 import { agentgym } from '../../envs/textcraft/agentgym.ts';
 import { SimulatedClock, systemClock } from '../../src/core/clock.ts';
 import type { EnvOptions } from '../../src/core/env.ts';
-import { WebSocketClient } from '../../src/remote/websocket-client.ts';
+import { WebSocketClient } from '../../src/http/websocket-client.ts';
 import { startEnvServer } from '../../src/run/serve-worlds.ts';
 import { type EnvServer, type EnvServerOptions, originalId, serveEnvs } from '../../src/serve/env-server.ts';
 import { readExposition } from '../support/exposition.ts';

@@ -1,0 +1,126 @@
+/** Ids of worlds: a name of the registry, a server's, or the path of a user's own module, as a run records it. */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, relative, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { absolutePath } from '../config/paths.ts';
+import type { EnvOptions } from '../core/env.ts';
+import { UserError } from '../core/errors.ts';
+
+/** Id of any world behind an AgentGym server; `options.world` names it. */
+export const AGENTGYM = 'agentgym';
+/** Beginning of the URL of an OpenEnv server. */
+export const OPENENV = /^openenv\+(?=https?:\/\/)/;
+/** Endings of what a path may leave out: of a file, and of the folder that `new-env` writes. */
+const MODULE_ENDINGS = ['', '.mjs', '.js', '/env.mjs', '/env.js', '/index.mjs', '/index.js'];
+
+/** True for an env id that is the path of a module: ids have neither slashes nor dots, and a server's URL is no path. */
+export function isModulePath(id: string): boolean {
+  return /[\\/.:]/.test(id) && !isOpenEnvUrl(id);
+}
+
+/** True for an env id that is the URL of an OpenEnv server. */
+export function isOpenEnvUrl(id: string): boolean {
+  return OPENENV.test(id);
+}
+
+/** True for an env id of a world that is played through a server. */
+export function isServedWorld(id: string): boolean {
+  return id === AGENTGYM || isOpenEnvUrl(id);
+}
+
+/**
+ * Env id with a module's path made absolute; an id of the registry stays as it is.
+ * @param folder that relative paths start from
+ */
+export function resolveEnvId(id: string, folder: string): string {
+  if (!isModulePath(id)) return id;
+  return id.startsWith('file:') ? fileURLToPath(id) : absolutePath(id, folder);
+}
+
+/** World of a configuration. */
+export interface ConfiguredEnv {
+  readonly id: string;
+  readonly options: EnvOptions;
+  /** Hash of a user's module as it was when the run was made. */
+  readonly sha256?: string | undefined;
+  /** Path of a user's module from the run's folder. */
+  readonly fromRun?: string | undefined;
+}
+
+/**
+ * World of a configuration, with paths of modules made absolute.
+ * @param folder of the configuration's file
+ */
+export function locateEnv<E extends ConfiguredEnv>(env: E, folder: string): E {
+  const { world } = env.options;
+  const located = { ...env, id: resolveEnvId(env.id, folder) };
+  if (env.id !== AGENTGYM || typeof world !== 'string') return located;
+  return { ...located, options: { ...env.options, world: resolveEnvId(world, folder) } };
+}
+
+/**
+ * World of a new run, with the hash of its module and the way to it where that is a user's own.
+ * @param dir the run's folder
+ */
+export function pinEnv<E extends ConfiguredEnv>(env: E, dir: string): E {
+  if (!isModulePath(env.id)) return env;
+  const url = moduleUrl(env.id);
+  return { ...env, sha256: hashOf(url), fromRun: relative(resolve(dir), fileURLToPath(url)) };
+}
+
+/** World of a run as it is found today: a user's module that was moved together with the run lies elsewhere now. */
+export function envOfRun<E extends ConfiguredEnv>(env: E, dir: string): E {
+  if (env.fromRun === undefined || moduleAt(resolveEnvId(env.id, process.cwd())) !== undefined) return env;
+  const moved = resolve(dir, env.fromRun);
+  return moduleAt(moved) === undefined ? env : { ...env, id: moved };
+}
+
+/**
+ * Change of a user's module since a run was made, as a sentence; undefined where nothing has changed.
+ * @throws {UserError} UNKNOWN_ENV where it is gone
+ */
+export function moduleChange({ id, sha256 }: ConfiguredEnv): string | undefined {
+  if (sha256 === undefined) return undefined;
+  const path = moduleAt(resolveEnvId(id, process.cwd()));
+  if (path === undefined) {
+    throw new UserError(
+      'UNKNOWN_ENV',
+      `the run's world, the module ${id}, is gone; put it back, or say where it is: --env <path> (replay, rollout), --set env.id=<path> (eval, train --resume)`,
+    );
+  }
+  if (hashOf(pathToFileURL(path)) === sha256) return undefined;
+  return `${id} has changed since the run was made: its episodes may differ from those recorded`;
+}
+
+/**
+ * Short name of a world, for names of runs: an id, the module's file name (its folder's, of an `env` or `index`), or the
+ * last part of a server's path.
+ */
+export function envLabel(id: string): string {
+  if (isOpenEnvUrl(id))
+    return /\/([a-z][a-z0-9-]*)\/?$/.exec(new URL(id.replace(OPENENV, '')).pathname)?.[1] ?? 'openenv';
+  if (!isModulePath(id)) return id;
+  const name = basename(id).replace(/\.[cm]?[jt]s$/, '');
+  return name === 'env' || name === 'index' ? basename(dirname(resolve(id))) : name;
+}
+
+function hashOf(url: URL): string {
+  return createHash('sha256').update(readFileSync(url)).digest('hex');
+}
+
+/**
+ * URL of a user's module.
+ * @throws {UserError} UNKNOWN_ENV where there is no such file
+ */
+export function moduleUrl(id: string): URL {
+  const path = resolveEnvId(id, process.cwd());
+  const file = moduleAt(path);
+  if (file !== undefined) return pathToFileURL(file);
+  throw new UserError('UNKNOWN_ENV', `there is no module at ${path}; write one with \`longplay new-env\``);
+}
+
+/** File of the module that a path means; undefined where there is none. */
+export function moduleAt(path: string): string | undefined {
+  return MODULE_ENDINGS.map((ending) => path + ending).find((one) => existsSync(one) && statSync(one).isFile());
+}
