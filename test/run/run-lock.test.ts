@@ -59,8 +59,8 @@ it.skipIf(!existsSync('/proc/self/stat'))('knows a living process under a number
 it('lets one of several processes that start together train', { timeout: 60_000 }, async () => {
   const { pid } = spawnSync(process.execPath, ['-e', '0']);
   const module = new URL('../../dist/src/run/run-lock.js', import.meta.url).href;
-  const code = `import(${JSON.stringify(module)}).then(({ markStarted }) => {
-    try { markStarted(${JSON.stringify(dir)}); console.log('won'); setTimeout(() => {}, 60000); } catch { console.log('lost'); }
+  const code = `import(${JSON.stringify(module)}).then(({ acquireRunLock }) => {
+    try { acquireRunLock(${JSON.stringify(dir)}); console.log('won'); setTimeout(() => {}, 60000); } catch { console.log('lost'); }
   })`;
   for (let round = 0; round < 3; round++) {
     write({ pid });
