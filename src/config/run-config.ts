@@ -183,7 +183,7 @@ export const runConfigSchema = z.strictObject({
   /** Seed, uint32; everything random in the run follows from it (async runs also depend on timing). */
   seed: z.int().min(0).max(0xffffffff).default(1),
   env: z.strictObject({
-    /** Id of a world, or the path of a module, relative to the configuration's file. */
+    /** Id of a world, path of a module (relative to the configuration's file), or an OpenEnv server: openenv+http://host:8000. */
     id: z.string().min(1),
     /** Options of the world, as its README lists them. */
     options: z.record(z.string(), z.unknown()).default({}),
@@ -322,7 +322,7 @@ export const runConfigSchema = z.strictObject({
         error: ({ input }) => (input === 'remote' ? NO_REMOTE_HOSTS : undefined),
       })
       .default('thread'),
-    /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
+    /** Play the episodes on another machine's `longplay serve-env`, over OpenEnv's protocol, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */
     maxBatch: held.default(64),

@@ -15,7 +15,7 @@ export interface EnvServerSettings {
   readonly port?: number;
   /** Threads that run episodes, ≥ 1. Default 1. */
   readonly threads?: number;
-  /** Sessions at once, of each protocol. Default 4096. */
+  /** Sessions at once, of each protocol and world. Default 4096. */
   readonly maxSessions?: number;
   /** Minutes without a request until a session is closed. Default 30. */
   readonly idleMinutes?: number;

@@ -18,7 +18,7 @@ import {
 } from '../http/http-server.ts';
 import { worldPrompt } from '../text/prompts/world-prompt.ts';
 import { AgentGymProtocol } from './agentgym/protocol.ts';
-import type { SessionLimits } from './agentgym/sessions.ts';
+import { DEFAULT_SESSIONS, type SessionLimits } from './agentgym/sessions.ts';
 import type { Episodes } from './episodes.ts';
 import { OpenEnvProtocol } from './openenv.ts';
 import { problem } from './problem.ts';
@@ -52,6 +52,8 @@ export interface EnvServer extends HttpServer {
   readonly ids: readonly string[];
 }
 
+/** Connections at once beside OpenEnv's sessions. */
+const FURTHER_CONNECTIONS = 1024;
 /** Milliseconds between two looks for idle sessions, at most. */
 const SWEEP_MS = 10_000;
 
@@ -117,7 +119,10 @@ export async function serveEnvs(options: EnvServerOptions): Promise<EnvServer> {
     if (protocol) sockets.handleUpgrade(request, socket, head, (connection) => protocol.accept(connection));
     return protocol !== undefined;
   };
-  server = await listen(handle, { ...options, upgrade });
+  // A session of OpenEnv is a connection.
+  const maxSessions = worlds.length * (options.maxSessions ?? DEFAULT_SESSIONS);
+  const maxConnections = options.maxConnections ?? maxSessions + FURTHER_CONNECTIONS;
+  server = await listen(handle, { ...options, maxConnections, upgrade });
   let cancel = () => {};
   const sweep = () => {
     for (const one of counted) expired += one.sweep(now());

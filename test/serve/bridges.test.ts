@@ -26,7 +26,7 @@ it.skipIf(!python)('Python plays through gymnasium, verifiers and OpenEnv as if 
     ]).catch((failed) => ({ stdout: `${failed.stdout}\n${failed.stderr}` }));
     expect(stdout).not.toMatch(/FAILED|Error/);
     expect(stdout).toMatch(/(\d+) of \1 checks/);
-    expect(server.sessions).toBe(0);
+    await expect.poll(() => server.sessions).toBe(0);
   } finally {
     await server.close();
   }

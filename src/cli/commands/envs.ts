@@ -1,4 +1,4 @@
-/** Command `longplay envs`: lists the worlds. */
+/** Command `longplay envs`: lists worlds. */
 import type { Command } from 'commander';
 import { registry } from '../../../envs/registry.ts';
 import { out } from '../../console/terminal.ts';
@@ -13,11 +13,15 @@ export function envs(program: Command): void {
   program
     .command('envs')
     .description('list the worlds')
+    .argument(
+      '[env...]',
+      'worlds to list: ids, modules, or openenv+http://host:port; all of this package where none is named',
+    )
     .option('--json', 'one JSON object')
-    .action(({ json }: { json?: boolean }) =>
+    .action((named: readonly string[], { json }: { json?: boolean }) =>
       runCommand(async () => {
         const worlds = await Promise.all(
-          Object.keys(registry).map(async (id) => {
+          (named.length > 0 ? named : Object.keys(registry)).map(async (id) => {
             const world = await loadWorld(localUrl(worldUrl(id)), id);
             const env = world.createEnv?.();
             const tasks = env?.tasks ?? world.agentgym!.client.tasks;

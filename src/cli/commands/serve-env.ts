@@ -15,7 +15,7 @@ export function serveEnv(program: Command): void {
     .option('--host <address>', 'address to listen on; other than loopback needs LONGPLAY_SERVER_TOKEN', '127.0.0.1')
     .option('--port <n>', 'port; 0 picks a free one', port, 36001)
     .option('--threads <n>', 'threads that run episodes', wholeNumber(1, MOST.threads), 1)
-    .option('--max-sessions <n>', 'sessions at once, of each protocol', wholeNumber(1, MOST.held), 4096)
+    .option('--max-sessions <n>', 'sessions at once, of each protocol and world', wholeNumber(1, MOST.held), 4096)
     .option(
       '--idle-minutes <n>',
       'minutes without a request until a session is closed',

@@ -134,7 +134,16 @@ interface EnvParts {
 }
 
 function envOf({ server, facts: { replay, ...facts } }: EnvParts): Env {
-  return { ...facts, ...(replay ? { replay } : {}), open: (task) => OpenEnvSession.open(server, task) };
+  const { tasks } = facts;
+  return {
+    ...facts,
+    ...(replay ? { replay } : {}),
+    async open(task) {
+      // Without a table here the server knows which tasks there are.
+      if (tasks.count > 0) tasks.label(task.index); // throws for one outside it
+      return OpenEnvSession.open(server, task);
+    },
+  };
 }
 
 const descriptionSchema = z.object({
@@ -255,6 +264,7 @@ class OpenEnvSession implements Session {
   readonly #taken: Taken[] = [];
   #connection: WebSocketClient | undefined;
   #actions: readonly string[];
+  #end: EnvStep | undefined;
   #isClosed = false;
 
   private constructor(server: OpenEnvServer, reset: object, connection: WebSocketClient, answer: Answer) {
@@ -265,6 +275,7 @@ class OpenEnvSession implements Session {
     this.first = { kind: 'first', observation: answer.observation };
   }
 
+  /** Opens an episode. @throws {RemoteError} */
   static async open(server: OpenEnvServer, task: Task): Promise<OpenEnvSession> {
     const reset = server.reset(task);
     const rng = Rng.fromSeed(seedFrom('openenv', opened++));
@@ -276,6 +287,7 @@ class OpenEnvSession implements Session {
   }
 
   async step(action: string): Promise<EnvStep> {
+    if (this.#end) return this.#end; // as the contract says: without harm
     const server = this.#server;
     const data = writeAction(action, server.fields);
     if (data === undefined) return mid('The action is not one JSON object.', 0);
@@ -289,7 +301,7 @@ class OpenEnvSession implements Session {
     const { observation, reward, isDone, isSolved, isPartial, actions } = answer;
     this.#taken.push({ data, observation });
     this.#actions = actions;
-    if (isDone) return terminated(observation, reward, isSolved);
+    if (isDone) return (this.#end = terminated(observation, reward, isSolved));
     return isPartial ? { kind: 'mid', observation, reward, partial: true } : mid(observation, reward);
   }
 
@@ -303,14 +315,21 @@ class OpenEnvSession implements Session {
     await this.#connection?.close({ type: 'close' });
   }
 
+  /** @throws {RemoteError} for a session that is closed: it must not be opened again */
+  #requireOpen(): void {
+    if (this.#isClosed) throw new RemoteError('refused', 'the session is closed');
+  }
+
   /** Sends an action; over a new connection where the last one was lost and the episode can be restored. */
   async #send(data: object, deadlineMs: number): Promise<Answer> {
     const end = systemClock.now() + deadlineMs;
     const { isExact } = this.#server;
     try {
+      this.#requireOpen();
       if (!this.#connection) {
         if (!isExact) throw new RemoteError('refused', 'the connection of this episode is lost');
         this.#connection = await this.#restore(end);
+        this.#requireOpen(); // it may have been closed meanwhile
       }
       const answer = await send(this.#connection, { type: 'step', data }, end);
       return readAnswer(answer, this.#server, this.#taken.length + 1);

@@ -4,6 +4,7 @@ import type { Env, Session } from '../../../src/core/env.ts';
 import { taskTable } from '../../../src/core/task.ts';
 import { findWorld } from '../../../src/run/find-world.ts';
 import { startEnvServer } from '../../../src/run/serve-worlds.ts';
+import { envLaws } from '../../../src/world/conformance/check.ts';
 import { createEnv } from '../../../src/world/remote/openenv.ts';
 import { promptOf, taskTableOf, worldFacts, worldFactsSchema } from '../../../src/world/remote/openenv-facts.ts';
 import { createEnv as createStaged } from '../../support/staged-env.ts';
@@ -63,6 +64,8 @@ describe.each(MENDED)('a server that does this to an episode that can be repeate
     expect(session.actions()).toEqual(['a', 'b']);
     await session.close();
     await session.close();
+    await expect(Promise.resolve(session.step('d'))).rejects.toThrow('the session is closed');
+    expect(toy.taken.at(-1)).toHaveLength(3);
   });
 });
 
@@ -80,7 +83,7 @@ describe.each(SOCKET_FAULTS.filter((fault) => fault !== 'slow'))(
       const second = Promise.resolve(session.step('b'));
       if (fault === 'twice')
         await second; // the second copy is nobody's answer: the next step fails
-      else await expect(second).rejects.toThrow();
+      else await expect(second).rejects.toThrow(/^(?!.*is lost)/); // what went wrong, and not what follows from it
       await expect(Promise.resolve(session.step('c'))).rejects.toThrow();
       await expect(Promise.resolve(session.step('d'))).rejects.toThrow();
       expect(toy.taken).toEqual([[{ action: 'a' }, { action: 'b' }]]);
@@ -200,12 +203,20 @@ describe('a server of others', () => {
     const { env } = await foreignToy({ step: ({ message }) => end(message === 'win' ? 2 : null) });
     expect(await play(env, 'win')).toEqual({ kind: 'terminated', observation: 'end', reward: 2, success: true });
     expect(await play(env, 'lose')).toEqual({ kind: 'terminated', observation: 'end', reward: 0, success: false });
+    const { toy, env: again } = await foreignToy({ step: () => end(1) });
+    const session = await again.open(task);
+    expect(await session.step('a')).toEqual(await session.step('after the end'));
+    expect(toy.taken).toEqual([[{ message: 'a' }]]);
+    await session.close();
   });
 
   it('has tasks by their seeds, of which the last tenth is held out; options say otherwise', async () => {
     const { toy, env } = await foreignToy();
     expect(env.tasks.count).toBe(1000);
     expect([env.tasks.split('train').length, env.tasks.split('test')[0]]).toEqual([900, 900]);
+    for (const index of [-1, 1000, 0.5]) {
+      await expect(Promise.resolve(env.open({ ...task, index }))).rejects.toThrow(RangeError);
+    }
     const url = `openenv+${toy.url}`;
     const { env: other } = await findWorld(url, { tasks: 3, rewardRange: [0, 1], replay: 'exact' });
     expect(other).toMatchObject({ rewardRange: [0, 1], replay: 'exact' });
@@ -227,6 +238,14 @@ describe('a longplay server', () => {
     expect(id).toBe('textcraft');
     expect(tablesOf(there.env.tasks)).toEqual(tablesOf(tasks));
     expect(there.world.prompt).toEqual(here.world.prompt);
+  });
+
+  it('keeps the laws of environments over the wire', { timeout: 120_000 }, async () => {
+    const server = await startEnvServer(['textcraft']);
+    closing.push(() => server.close());
+    const { world } = await findWorld(`openenv+${server.url}/openenv/textcraft`);
+    await envLaws(() => world.createEnv!(), { cases: 8, seed: 5 });
+    await expect.poll(() => server.sessions).toBe(0);
   });
 
   it('tells stages from turns', async () => {
