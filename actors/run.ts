@@ -99,8 +99,6 @@ export interface RunOptions {
   readonly onProgress?: ((status: RunStatus) => void) | undefined;
   /** Called with every finished group, traced or not; for displays. */
   readonly onEpisodes?: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
-  /** `thread`: the rollout actor in a thread of its own, two hops a turn farther away. Default `local`. */
-  readonly rolloutPlacement?: 'local' | 'thread' | undefined;
   /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
   readonly firstEpisode?: number | undefined;
   /** Limits that no configuration sets. */

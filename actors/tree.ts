@@ -129,7 +129,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
     await spawnScheduler(system, schedulerInit(options, env, policy?.saved, journaled?.journal), most.scheduler);
     await spawnEnvHosts(system, { pool, rolloutPath: PATHS.rollout, record, replay }, most.envs);
     const played = rolloutInit(options, view, policy !== undefined, policy?.saved?.rollout);
-    await spawnRollout(system, played, options.rolloutPlacement ?? 'local', most.rollout);
+    await spawnRollout(system, played, 'local', most.rollout);
     if (journaled) await cluster?.spawnCluster(system, options, env, journaled, most.scheduler);
     if (remote) {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);

@@ -50,7 +50,5 @@ export const rate = z.number().positive().max(1e6);
 export const rateFrom0 = z.number().min(0).max(1e6);
 /** Milliseconds of a timer, above 0. */
 export const milliseconds = z.number().positive().max(MAX_MS);
-/** Milliseconds that may be 0. */
-export const millisecondsFrom0 = z.number().min(0).max(MAX_MS);
 /** Minutes of a run, above 0, up to ten years. */
 export const minutes = z.number().positive().max(5_256_000);

@@ -13,7 +13,7 @@ interface RemovedKey {
   readonly value?: string;
   /** Former default, under which nothing changes; absent where there was none. */
   readonly was?: unknown;
-  /** What to do now; absent for a constant, which is the former default. */
+  /** Advice: what to do now; absent for a constant, which is the former default. */
   readonly now?: string;
 }
 

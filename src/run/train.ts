@@ -73,8 +73,6 @@ export interface TrainOptions {
   readonly sinks?: readonly MetricSink[] | undefined;
   /** Called with the actors' handle of the run once it is up. */
   readonly onStarted?: ((run: Run) => void) | undefined;
-  /** Awaited between training and evaluation. */
-  readonly beforeEvaluation?: (() => Promise<unknown>) | undefined;
   /** Ends the run early, as `stop` does. */
   readonly interrupt?: AbortSignal | undefined;
 }
@@ -292,7 +290,6 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       record?.weights(sha256);
       if (replay) onNotice(compared(replay, sha256));
     }
-    await request.beforeEvaluation?.();
     const trainedSoFar = `trained ${ended.status.version} updates, ${ended.status.envSteps} env steps`;
     onNotice(ended.why === 'halted' ? trainedSoFar : `${trainedSoFar}; evaluating`);
     const evaluations = await unlessInterrupted(interrupt, async () => {
