@@ -2,6 +2,7 @@
 
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { filtersGroups, mostGroups } from '../algo/dynamic-sampling.ts';
+import { estimatorOf } from '../algo/estimators.ts';
 import { printable } from '../console/printable.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
@@ -104,9 +105,6 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
 /** Mistakes of one configuration that are told at once. */
 const MOST_MISTAKES = 20;
 
-/** Algorithms that compare no episodes with each other: groups of one are enough. */
-const alone: readonly string[] = ['ppo', 'reinforce_pp', 'agent_evol'];
-
 /**
  * Checks a configuration and fills in its defaults.
  * @throws {UserError} BAD_CONFIG naming each wrong key, with the nearest right one, or each wrong value
@@ -139,16 +137,18 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       `${source}: rollout.maxBatch: expected at least rollout.groupSize (${rollout.groupSize}), got ${rollout.maxBatch}`,
     );
   }
-  if (!alone.includes(learner.estimator.algorithm) && rollout.groupSize < 2) {
+  const { algorithm } = learner.estimator;
+  const { needsGroup, needsCritic } = estimatorOf(learner.estimator);
+  if (needsGroup && rollout.groupSize < 2) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: rollout.groupSize: ${learner.estimator.algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
+      `${source}: rollout.groupSize: ${algorithm} compares episodes of one task; expected at least 2, got ${rollout.groupSize}`,
     );
   }
-  if (learner.estimator.algorithm === 'ppo' && learner.valueCoef === 0) {
+  if (needsCritic && learner.valueCoef === 0) {
     throw new UserError(
       'BAD_CONFIG',
-      `${source}: learner.valueCoef: ppo needs a critic; expected a number above 0, got 0`,
+      `${source}: learner.valueCoef: ${algorithm} needs a critic; expected a number above 0, got 0`,
     );
   }
   if (config.engine.learnerReplicas > 1 && learner.maxTokens === undefined) {

@@ -50,7 +50,7 @@ export function configReference(source: string): { keys: readonly ConfigKey[]; p
 function walk(node: Node, path: readonly string[], docs: Docs, keys: ConfigKey[]): void {
   for (const [name, child] of Object.entries(node.properties ?? {})) {
     const here = [...path, name];
-    const meaning = docs(here);
+    const meaning = docs(here) || (child.description ?? '');
     if (meaning !== '') child.description = meaning;
     const variants = variantsOf(child);
     if (variants) walkUnion(child, variants, here, meaning, docs, keys);
@@ -194,7 +194,7 @@ function comments(source: string): Docs {
       const shared = found.get(`${path[cut - 1]}:${path.slice(cut).join('.')}`);
       if (shared !== undefined) return shared;
     }
-    return found.get(`common:${path.at(-1)}`) ?? '';
+    return '';
   };
 }
 

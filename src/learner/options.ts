@@ -1,5 +1,5 @@
 /** Options of a learner's updates; plain data but for the codec. */
-import type { EstimatorConfig } from '../algo/advantages.ts';
+import type { EstimatorConfig } from '../algo/estimators.ts';
 import type { KlControl, KlEstimator } from '../algo/kl.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import type { ModelConfig } from '../model/config.ts';

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 const raw = { env: { id: 'textcraft' }, horizon: { type: 'fixed', rounds: 4 }, stop: { updates: 1 } };
-const tiny = ['policy.model={hiddenSize: 16, layers: 1, heads: 1, kvHeads: 1, intermediateSize: 16}'];
+const tiny = ['policy.model={hiddenSize: 16, layers: 1, heads: 1}'];
 const config = loadRunConfig(JSON.stringify(raw), 'test', tiny);
 const { codec, model, params } = setUpLocalPolicy(config, view, undefined);
 

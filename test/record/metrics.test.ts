@@ -21,7 +21,7 @@ const config = checkRunConfig(
     env: { id: 'textcraft' },
     tasks: { labels: ['depth 1', 'depth 2'] },
     horizon: { type: 'scaling_inter_stepwise', rounds: [3, 5], steps_scaling_inter: 2 },
-    policy: { model: { hiddenSize: 16, layers: 1, heads: 2, kvHeads: 2 } },
+    policy: { model: { hiddenSize: 16, layers: 1, heads: 2 } },
     rollout: { groupSize: 4, concurrentGroups: 4, maxBatch: 16 },
     learner: {
       groupsPerUpdate: 2,
