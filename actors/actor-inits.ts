@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { mostGroups } from '../src/algo/dynamic-sampling.ts';
 import type { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
 import { type ChaosSpec, deadlyKinds } from '../src/chaos/spec.ts';
+import { policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Clock } from '../src/core/clock.ts';
 import type { Env } from '../src/core/env.ts';
@@ -54,7 +55,7 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
   const { maxBatch } = options.config.rollout;
   return {
     policy: policy
-      ? options.config.policy.kind === 'server'
+      ? isServed(options.config)
         ? serverInference(options, policy)
         : localInference(options, policy)
       : { kind: 'random' },
@@ -67,8 +68,8 @@ export function inferenceInit(options: RunOptions, policy: Policy | undefined): 
 }
 
 /** True for a policy whose tokens a server samples. */
-export function isServed({ policy }: RunConfig): boolean {
-  return policy.kind === 'server';
+export function isServed(config: RunConfig): boolean {
+  return policyKindOf(config).isServed;
 }
 
 function serverInference(options: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {

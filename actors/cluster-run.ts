@@ -2,6 +2,7 @@
 
 import { episodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
+import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
@@ -35,8 +36,8 @@ export function checkClusterRun({ config, mode, chaos, cluster }: RunOptions, { 
   if (cluster && cluster.verify > 0 && replay === 'never') {
     throw refuse("--verify plays episodes again, and this world's actions have effects outside; leave it out");
   }
-  if (config.policy.kind !== 'local' && !isServed(config)) {
-    throw refuse(`workers play the local policy or one behind a server, not policy.kind '${config.policy.kind}'`);
+  if (!policyKindOf(config).hasWorkers) {
+    throw refuse(`workers play policy.kind ${kindsThat('hasWorkers')}, not '${config.policy.kind}'`);
   }
 }
 

@@ -9,6 +9,7 @@
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
+import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
 import { systemClock } from '../src/core/clock.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
@@ -63,7 +64,7 @@ export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
 function fitted(options: RunOptions, policy: { readonly model: ModelConfig } | undefined): RunOptions {
-  if (!policy || options.config.policy.kind === 'server') return options; // the server has the cache
+  if (!policy || policyKindOf(options.config).isServed) return options; // the server has the cache
   const { config, notice } = fitCache(options.config, policy.model);
   if (notice !== undefined) options.onNotice?.(notice);
   return { ...options, config };
@@ -95,14 +96,12 @@ export async function startRun(given: RunOptions): Promise<Run> {
   const policy = journaled?.policy ?? set;
   sayDefaultView(options, env, policy, module.view);
   if (learn && !policy) {
-    throw new UserError(
-      'BAD_CONFIG',
-      `policy.kind: '${config.policy.kind}' cannot learn; use 'local', 'checkpoint' or 'server'`,
-    );
+    throw new UserError('BAD_CONFIG', `policy.kind: '${config.policy.kind}' cannot learn; use ${kindsThat('learns')}`);
   }
   const { openai, apiKeyEnv } = config.policy;
-  const remote =
-    config.policy.kind === 'openai' ? await connect(config.policy, readSecret(apiKeyEnv), module.view) : undefined;
+  const remote = policyKindOf(config).isRemote
+    ? await connect(config.policy, readSecret(apiKeyEnv), module.view)
+    : undefined;
   const view = policy?.codec.id ?? (remote && openai.prompt === 'tokens' ? codecOf(module).id : undefined);
   if (options.chaos) checkChaos(options.chaos, mode === 'serial' ? 'inline' : config.rollout.isolation);
   const chaos = options.chaos && new ChaosLedger(options.chaos);
@@ -150,7 +149,7 @@ function sayDefaultView(
   policy: Policy | undefined,
   view: View | undefined,
 ): void {
-  if (config.policy.kind !== 'local' || !policy || view) return;
+  if (policyKindOf(config).isLanguageModel || !policy || view) return;
   onNotice?.(
     `${id} has no view of its own: the local policy reads it through the default one (${policy.codec.id}); a world's own view learns faster`,
   );

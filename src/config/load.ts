@@ -9,6 +9,7 @@ import { append, largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
 import { cutText, describeValue } from './describe-value.ts';
 import { explain, mistakesOf } from './explain.ts';
+import { POLICY_KIND_NAMES, POLICY_KINDS, policyKindOf } from './policy-kinds.ts';
 import { dropRemovedKeys } from './removed-keys.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
 import { withUnionDefaults } from './union-defaults.ts';
@@ -157,7 +158,8 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       `${source}: engine.learnerReplicas: replicas share the passes of a minibatch, and without learner.maxTokens there is one; set it, e.g. 1000`,
     );
   }
-  if (config.policy.kind === 'server') {
+  const { isServed, isLanguageModel } = policyKindOf(config);
+  if (isServed) {
     if (learner.offPolicy.type !== 'truncated') {
       throw new UserError(
         'BAD_CONFIG',
@@ -171,7 +173,7 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
       );
     }
   }
-  if (['checkpoint', 'server'].includes(config.policy.kind) && config.policy.decoder !== 'tokens') {
+  if (isLanguageModel && config.policy.decoder !== 'tokens') {
     throw new UserError(
       'BAD_CONFIG',
       `${source}: policy.decoder: a language model writes tokens; expected tokens, got choice`,
@@ -188,13 +190,14 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
 
 /** Defaults of a language model's policy: it writes text, freely and at length, within little memory. */
 function withKindDefaults(raw: unknown): unknown {
-  if (!isRecord(raw) || !isRecord(raw.policy) || !['checkpoint', 'server'].includes(String(raw.policy.kind)))
-    return raw;
+  if (!isRecord(raw) || !isRecord(raw.policy)) return raw;
+  const named = POLICY_KIND_NAMES.find((name) => name === (raw.policy as Record<string, unknown>).kind);
+  if (named === undefined || !POLICY_KINDS[named].isLanguageModel) return raw;
   const { learner } = raw;
   // A server's log-probabilities are those of other kernels: what they weigh has to be measured and bounded.
-  const isServer = raw.policy.kind === 'server';
+  const { isServed } = POLICY_KINDS[named];
   const measured = (given: unknown) =>
-    isServer && (given === undefined || (isRecord(given) && given.type === undefined))
+    isServed && (given === undefined || (isRecord(given) && given.type === undefined))
       ? { offPolicy: { type: 'truncated', per: 'token', ...given } }
       : {};
   return {

@@ -1,6 +1,7 @@
 /** Paths in a configuration, made absolute: a run is found from any folder. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { POLICY_KINDS } from './policy-kinds.ts';
 import type { RunConfig } from './run-config.ts';
 
 /**
@@ -17,7 +18,7 @@ export function absolutePath(path: string, folder: string): string {
  */
 export function locatedPolicy(policy: RunConfig['policy'], folder: string): RunConfig['policy'] {
   const { kind, path, init, adapter, server } = policy;
-  const named = kind === 'server' && path !== undefined && server.model === undefined;
+  const named = POLICY_KINDS[kind].isServed && path !== undefined && server.model === undefined;
   return {
     ...policy,
     ...(path === undefined ? {} : { path: absolutePath(path, folder) }),

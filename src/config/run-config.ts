@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { estimatorSchema } from '../algo/estimators.ts';
+import { POLICY_KIND_NAMES } from './policy-kinds.ts';
 import {
   count,
   countFrom0,
@@ -149,7 +150,7 @@ export const runConfigSchema = z.strictObject({
      * folder; `openai`: a model behind a server; `server`: a vLLM or SGLang that generates under the adapters that the
      * learner here trains.
      */
-    kind: z.enum(['local', 'random', 'openai', 'checkpoint', 'server']).default('local'),
+    kind: z.enum(POLICY_KIND_NAMES).default('local'),
     /** Path of the model's folder, with `kind: checkpoint` or `server` (config.json, safetensors, tokenizer.json). */
     path: z.string().exactOptional(),
     /** Bits of the frozen base: as it is stored, or quantised at load. */

@@ -1,4 +1,5 @@
 /** Model, weights and identity of a policy, from a configuration and a world. */
+import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
@@ -42,10 +43,10 @@ export function setUpPolicy<R, H>(
   checkpoint: LoadedCheckpoint | undefined,
   initial?: LoadedCheckpoint,
 ): PolicySetup<R, H> | undefined {
-  const { kind } = config.policy;
-  if (kind === 'local') return setUpLocalPolicy(config, world.view, checkpoint, initial);
-  if (kind !== 'checkpoint' && kind !== 'server') return undefined;
-  return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
+  const { learns, isLanguageModel } = policyKindOf(config);
+  if (!learns) return undefined;
+  if (isLanguageModel) return setUpCheckpointPolicy(config, world.prompt, dir, checkpoint, initial);
+  return setUpLocalPolicy(config, world.view, checkpoint, initial);
 }
 
 /**

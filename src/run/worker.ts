@@ -7,6 +7,7 @@ import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
 import { ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
+import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
 import { remoteHostsAt } from './env-hosts.ts';
@@ -62,8 +63,9 @@ export async function work(options: WorkOptions): Promise<void> {
       onNotice,
     });
     try {
-      const { kind, server, apiKeyEnv } = config.policy;
-      if (kind === 'server') onNotice(`answers come from ${server.url}, with the key in ${apiKeyEnv} where it is set`);
+      const { server, apiKeyEnv } = config.policy;
+      if (policyKindOf(config).isServed)
+        onNotice(`answers come from ${server.url}, with the key in ${apiKeyEnv} where it is set`);
       onNotice(`${name} plays up to ${slots} groups of run '${run}' (update ${announcement.version})`);
       const interrupted = new Promise<void>((resolve) => {
         interrupt?.addEventListener('abort', () => resolve(), { once: true });
@@ -108,7 +110,7 @@ function configOf({ config: theirs, identity }: Announcement, { run, env, model 
       `run '${run}' has the world '${config.env.id}' of this package; leave --env out`,
     );
   }
-  if (config.policy.kind !== 'server' && model !== undefined) {
+  if (!policyKindOf(config).isServed && model !== undefined) {
     throw new UserError('BAD_ARGUMENT', `run '${run}' has no policy behind a server; leave --model out`);
   }
   const found = model === undefined ? config : { ...config, policy: { ...config.policy, path: resolve(model) } };

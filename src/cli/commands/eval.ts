@@ -4,6 +4,7 @@ import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
+import { policyKindOf } from '../../config/policy-kinds.ts';
 import type { RunConfig } from '../../config/run-config.ts';
 import { err, out } from '../../console/terminal.ts';
 import { MOST_SETTINGS, readBounded } from '../../core/bounded-file.ts';
@@ -64,7 +65,8 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   const isRun = existsSync(target) && statSync(target).isDirectory();
   const read = isRun ? readRunConfig(target, withEnvHosts(flags)) : readConfig(target, withEnvHosts(flags));
   const config = { ...read, evaluation: asked(read.evaluation, flags) };
-  if (!isRun && config.policy.kind === 'local') {
+  const { learns, isLanguageModel, hasEngine } = policyKindOf(config);
+  if (!isRun && learns && !isLanguageModel) {
     throw new UserError(
       'BAD_ARGUMENT',
       `eval: ${target} is a configuration of a policy that has to be trained first; give the run's folder`,
@@ -74,7 +76,7 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   if (changed !== undefined) err.line(changed);
   const checkpoint = isRun ? loadNewestOf(target) : undefined;
   for (const warning of checkpoint?.warnings ?? []) err.line(warning);
-  if (!['openai', 'random'].includes(config.policy.kind)) err.line((await chooseEngine(config.engine)).notice);
+  if (hasEngine) err.line((await chooseEngine(config.engine)).notice);
   const envHosts = envHostsOf(flags);
   const line = new ProgressLine();
   const progress = new EvaluationProgress((text) => line.show(text));
