@@ -8,11 +8,11 @@ import { messageOf, UserError } from '../core/errors.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { firstLineOf } from '../core/first-line.ts';
 import { cutText, describeValue } from './describe-value.ts';
-import { explain, mistakesOf } from './explain.ts';
+import { countMistakes, explain } from './explain.ts';
 import { POLICY_KIND_NAMES, POLICY_KINDS, policyKindOf } from './policy-kinds.ts';
 import { dropRemovedKeys } from './removed-keys.ts';
 import { type RunConfig, runConfigSchema } from './run-config.ts';
-import { withUnionDefaults } from './union-defaults.ts';
+import { fillUnionDefaults } from './union-defaults.ts';
 
 /**
  * Reads a configuration from YAML, with overrides, checks it and fills in its defaults.
@@ -26,8 +26,8 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
     const message = `${source}: expected at most ${MAX_CHARS} characters, got ${text.length}; is this a configuration?`;
     throw new UserError('BAD_CONFIG', message);
   }
-  const document = parsed(text, source);
-  const raw = plainValue(document, source) ?? {};
+  const document = parseYaml(text, source);
+  const raw = toPlainValue(document, source) ?? {};
   if (isRecord(raw) && Object.keys(raw).length === 0 && overrides.length === 0) {
     throw new UserError(
       'BAD_CONFIG',
@@ -44,7 +44,7 @@ export function loadRunConfig(text: string, source: string, overrides: readonly 
 const MAX_CHARS = 2 ** 18;
 
 /** Parses YAML. Repeated keys are found here: the parser compares each key with all others. @throws {UserError} BAD_CONFIG */
-function parsed(text: string, source: string): ReturnType<typeof parseDocument> {
+function parseYaml(text: string, source: string): ReturnType<typeof parseDocument> {
   const lines = new LineCounter();
   // Nor does it make its errors pretty: each would quote its line, and a line may hold thousands.
   const document = parseDocument(text, {
@@ -54,15 +54,15 @@ function parsed(text: string, source: string): ReturnType<typeof parseDocument> 
     logLevel: 'error',
   });
   const [error] = document.errors;
-  let why = error && `${firstLineOf(error.message)} at ${placeOf(lines, error.pos[0])}`;
-  const twice = why === undefined ? repeatedKey(document.contents) : undefined;
-  if (twice !== undefined) why = `Map keys must be unique at ${placeOf(lines, twice)}`;
+  let why = error && `${firstLineOf(error.message)} at ${describePlace(lines, error.pos[0])}`;
+  const twice = why === undefined ? findRepeatedKey(document.contents) : undefined;
+  if (twice !== undefined) why = `Map keys must be unique at ${describePlace(lines, twice)}`;
   if (why !== undefined) throw new UserError('BAD_CONFIG', `${source}: not valid YAML: ${why}`);
   return document;
 }
 
-/** Offset of the first key that its map has twice, at any depth; undefined where there is none. */
-function repeatedKey(node: unknown): number | undefined {
+/** Finds the first key that its map has twice, at any depth. @returns its offset; undefined where there is none */
+function findRepeatedKey(node: unknown): number | undefined {
   if (isMap(node)) {
     const seen = new Set<string>();
     for (const { key, value } of node.items) {
@@ -71,19 +71,19 @@ function repeatedKey(node: unknown): number | undefined {
         if (seen.has(name)) return key.range?.[0] ?? 0;
         seen.add(name);
       }
-      const inner = (isScalar(key) ? undefined : repeatedKey(key)) ?? repeatedKey(value);
+      const inner = (isScalar(key) ? undefined : findRepeatedKey(key)) ?? findRepeatedKey(value);
       if (inner !== undefined) return inner;
     }
   } else if (isSeq(node)) {
     for (const item of node.items) {
-      const inner = repeatedKey(item);
+      const inner = findRepeatedKey(item);
       if (inner !== undefined) return inner;
     }
   }
   return undefined;
 }
 
-function placeOf(lines: LineCounter, offset: number): string {
+function describePlace(lines: LineCounter, offset: number): string {
   const { line, col } = lines.linePos(offset);
   return `line ${line}, column ${col}:`;
 }
@@ -91,8 +91,8 @@ function placeOf(lines: LineCounter, offset: number): string {
 /** Aliases that a document may expand to; more of them are an attack or a mistake. */
 const MAX_ALIASES = 100;
 
-/** Plain value of a document. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
-function plainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
+/** Converts a document to plain values. @throws {UserError} BAD_CONFIG for aliases without an anchor, circular or too many */
+function toPlainValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
@@ -103,8 +103,8 @@ function plainValue(document: ReturnType<typeof parseDocument>, source: string):
   return value;
 }
 
-/** Mistakes of one configuration that are told at once. */
-const MOST_MISTAKES = 20;
+/** Mistakes of one configuration that a message lists. */
+const MAX_MISTAKES = 20;
 
 /**
  * Checks a configuration and fills in its defaults.
@@ -112,15 +112,15 @@ const MOST_MISTAKES = 20;
  */
 export function checkRunConfig(given: unknown, source: string): RunConfig {
   const { raw, mistakes } = dropRemovedKeys(given);
-  const meant = withUnionDefaults(runConfigSchema, withKindDefaults(raw));
+  const meant = fillUnionDefaults(runConfigSchema, fillKindDefaults(raw));
   const result = runConfigSchema.safeParse(meant);
   if (mistakes.length > 0 || !result.success) {
     const lines = [...mistakes];
     let left = 0;
     for (const issue of result.error?.issues ?? []) {
-      const told = lines.length < MOST_MISTAKES ? explain(issue, meant, MOST_MISTAKES - lines.length) : [];
-      append(lines, told);
-      left += mistakesOf(issue) - told.length;
+      const more = lines.length < MAX_MISTAKES ? explain(issue, meant, MAX_MISTAKES - lines.length) : [];
+      append(lines, more);
+      left += countMistakes(issue) - more.length;
     }
     if (left > 0) lines.push(`and ${left} more`);
     throw new UserError('BAD_CONFIG', `${source}: ${lines.join(`\n${source}: `)}`);
@@ -188,8 +188,8 @@ export function checkRunConfig(given: unknown, source: string): RunConfig {
   return config;
 }
 
-/** Defaults of a language model's policy: it writes text, freely and at length, within little memory. */
-function withKindDefaults(raw: unknown): unknown {
+/** Fills in the defaults of a language model's policy: it writes text, freely and at length, within little memory. */
+function fillKindDefaults(raw: unknown): unknown {
   if (!isRecord(raw) || !isRecord(raw.policy)) return raw;
   const named = POLICY_KIND_NAMES.find((name) => name === (raw.policy as Record<string, unknown>).kind);
   if (named === undefined || !POLICY_KINDS[named].isLanguageModel) return raw;
@@ -271,7 +271,7 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
       `--set ${printable(cutText(override))}: expected key=value, e.g. --set learner.maxLag=0`,
     );
   const path = override.slice(0, cut).split('.');
-  const document = parsed(override.slice(cut + 1), `--set ${printable(cutText(override))}`);
+  const document = parseYaml(override.slice(cut + 1), `--set ${printable(cutText(override))}`);
   const inherited = path.find((key) => INHERITED.has(key));
   if (inherited !== undefined)
     throw new UserError('BAD_CONFIG', `--set ${printable(cutText(override))}: there is no key '${inherited}'`);
@@ -280,7 +280,7 @@ function applyOverride(raw: Record<string, unknown>, override: string): void {
     if (!isRecord(at[key])) at[key] = {};
     at = at[key] as Record<string, unknown>;
   }
-  at[path.at(-1)!] = plainValue(document, `--set ${printable(cutText(override))}`);
+  at[path.at(-1)!] = toPlainValue(document, `--set ${printable(cutText(override))}`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
