@@ -1,35 +1,46 @@
-/** Learner's side of a cluster: what stands between its scheduler and the workers. */
+/** Learner's side of a cluster: the actors between its scheduler and the workers. */
 
-import { episodeCheck } from '../src/cluster/episode-check.ts';
+import { MAX_WEIGHTS_BYTES } from '../src/cluster/broker.ts';
+import { createEpisodeCheck } from '../src/cluster/episode-check.ts';
 import { type ClusterIdentity, longplayVersion, PROTOCOL } from '../src/cluster/identity.ts';
 import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { digestOf, encodeWeights } from '../src/learner/weights-file.ts';
+import type { ModelConfig } from '../src/model/config.ts';
+import { parameterSpecs } from '../src/model/parameters.ts';
 import { pinnedEnv } from '../src/run/find-world.ts';
 import type { ActorSystem } from '../src/runtime/actor.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { loadWorld, openWorld } from '../src/world/open-world.ts';
-import { CLUSTER_PATHS, hostedEnv, isServed, PATHS, type Policy } from './actor-inits.ts';
 import { spawnTickets, spawnWeights } from './cluster/spawn.ts';
-import { verifierOf } from './cluster/verifier.ts';
-import type { JournaledPolicy } from './journaled-run.ts';
-import type { RunOptions } from './run.ts';
+import { createVerifier } from './cluster/verifier.ts';
+import { hostedEnv } from './env/init.ts';
+import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
+import type { JournaledPolicy } from './scheduler/open-journal.ts';
 
-/** Identity of a run, for its workers. A user's own world is known by its bytes: where they lie differs by machine. */
+/** Returns the identity of a run. A user's own world is identified by its bytes: its path differs by machine. */
 export function clusterIdentity({ identity: own }: Pick<Policy, 'identity'>, config: RunConfig): ClusterIdentity {
   const { env } = config;
   const { base: _, adapter: __, ...read } = own.model;
-  // Behind a server the base and its adapter are the server's: workers read and write the tokens alone.
+  // A generation server has the base and its adapter: workers only read and write tokens.
   const identity = isServed(config) ? { ...own, model: read } : own;
   const world = pinnedEnv(env, '.').sha256;
   const named = world === undefined ? identity : { ...identity, env: 'a module' };
   return { ...named, protocol: PROTOCOL, longplay: longplayVersion(), world };
 }
 
-/** @throws {UserError} BAD_CONFIG for a run that workers cannot play for */
-export function checkClusterRun({ config, mode, chaos, cluster }: RunOptions, { replay }: Env): void {
+/**
+ * Checks that workers can play for a run.
+ * @param model of its policy; undefined where it has none of its own
+ * @throws {UserError} BAD_CONFIG saying what they cannot play, and what to do
+ */
+export function checkClusterRun(
+  { config, mode, chaos, cluster }: Pick<RunOptions, 'config' | 'mode' | 'chaos' | 'cluster'>,
+  { replay }: Pick<Env, 'replay'>,
+  model: ModelConfig | undefined,
+): void {
   const refuse = (why: string) => new UserError('BAD_CONFIG', `--cluster: ${why}`);
   if (mode === 'serial') throw refuse('a serial run is one event loop; leave --serial out');
   if (chaos) throw refuse('faults are injected on one machine; leave --chaos out');
@@ -39,10 +50,22 @@ export function checkClusterRun({ config, mode, chaos, cluster }: RunOptions, { 
   if (!policyKindOf(config).hasWorkers) {
     throw refuse(`workers play policy.kind ${kindsThat('hasWorkers')}, not '${config.policy.kind}'`);
   }
+  const bytes = model && !isServed(config) ? weightBytes(model) : 0;
+  if (bytes > MAX_WEIGHTS_BYTES) {
+    const [has, most] = [bytes, MAX_WEIGHTS_BYTES].map((n) => Math.ceil(n / 2 ** 20));
+    throw refuse(
+      `the weights of this model have ${has} MiB, expected at most ${most} MiB; use policy.kind: server, or a smaller model`,
+    );
+  }
 }
 
-/** World of the learner's own machine, to play workers' episodes again. It lives as long as the run. */
-async function openedEnv(options: RunOptions, env: Env): Promise<Env> {
+/** Bytes of the weights that are trained, float32. */
+function weightBytes(model: ModelConfig): number {
+  return parameterSpecs(model).reduce((sum, { shape }) => sum + 4 * shape.reduce((a, b) => a * b, 1), 0);
+}
+
+/** Opens the world on the learner's machine, to play workers' episodes again. It lives as long as the run. */
+async function openEnv(options: RunOptions, env: Env): Promise<Env> {
   const { id, url, options: made } = hostedEnv(options, env);
   const opened = await openWorld(await loadWorld(localUrl(url), id), id, made ?? {}, CLUSTER_PATHS.tickets);
   return opened.env;
@@ -57,7 +80,7 @@ export async function spawnCluster(
   capacity: number,
 ): Promise<void> {
   const { config, cluster, onNotice = () => {} } = options;
-  const { broker, run, localGroups, verify, watch, http } = cluster!;
+  const { broker, run, localGroups, verify, monitor } = cluster!;
   const bytes = encodeWeights(policy.model, policy.params);
   const served = isServed(config);
   const first = { version: policy.params.version, digest: digestOf(bytes), bytes: served ? new Uint8Array() : bytes };
@@ -72,7 +95,6 @@ export async function spawnCluster(
     config,
     first,
     digests: own,
-    http,
     sync: () => journal.sync(),
     onNotice,
     isServed: served,
@@ -83,9 +105,9 @@ export async function spawnCluster(
     localGroups,
     vocabSize: policy.model.vocabSize,
     digestOf: (version: number) => own.get(version),
-    check: episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked }),
-    verify: verify > 0 ? verifierOf(verify, () => openedEnv(options, env)) : undefined,
-    watch,
+    check: createEpisodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked }),
+    verify: verify > 0 ? createVerifier(verify, () => openEnv(options, env)) : undefined,
+    monitor,
     onNotice,
     start: { nextEpisode, envSteps, episodes },
     paths: { scheduler: PATHS.scheduler, rollout: PATHS.rollout, weights: CLUSTER_PATHS.weights },

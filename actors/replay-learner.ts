@@ -10,12 +10,14 @@ import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
-import { capacities, learnerInit, schedulerInit } from './actor-inits.ts';
 import type { InferenceCommand } from './inference/protocol.ts';
+import { learnerInit } from './learner/init.ts';
 import type { GroupFinished, Weights } from './learner/protocol.ts';
 import { spawnLearner } from './learner/spawn.ts';
-import type { RunOptions } from './run.ts';
+import { capacities } from './mailbox-capacities.ts';
+import type { RunOptions } from './options.ts';
 import { foldJournal } from './scheduler/fold.ts';
+import { schedulerInit } from './scheduler/init.ts';
 import type { SchedulerCommand, SchedulerState } from './scheduler/protocol.ts';
 
 /** Recorded run to replay. */
@@ -82,7 +84,7 @@ export async function replayLearner(options: ReplayOptions): Promise<readonly Re
 }
 
 const quiet = () => {};
-const SILENT = { act: quiet, release: quiet, forget: quiet, loadWeights: quiet, told: quiet, report: quiet };
+const SILENT = { act: quiet, release: quiet, forget: quiet, loadWeights: quiet, useAdapter: quiet, report: quiet };
 
 /** Handlers of a scheduler that only listens. */
 function heard(made: Map<number, string | undefined>) {

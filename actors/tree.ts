@@ -9,8 +9,8 @@
  */
 import { Subject } from 'rxjs';
 import { ChaosLedger } from '../src/chaos/chaos-ledger.ts';
+import { checkChaos } from '../src/chaos/spec.ts';
 import { kindsThat, policyKindOf } from '../src/config/policy-kinds.ts';
-import { systemClock } from '../src/core/clock.ts';
 import type { Env } from '../src/core/env.ts';
 import { UserError } from '../src/core/errors.ts';
 import { readSecret } from '../src/core/secrets.ts';
@@ -20,46 +20,41 @@ import { fitCache } from '../src/policy/cache-room.ts';
 import { setUpPolicy } from '../src/policy/setup.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
 import { codecOf } from '../src/reading/codec-of.ts';
-import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricsRow } from '../src/record/metric-table.ts';
 import { connect } from '../src/remote/policy/connect.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { OrderPlayer } from '../src/runtime/message-order.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import type { HorizonState } from '../src/schedule/horizon-schedule.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
-import {
-  checkChaos,
-  inferenceInit,
-  learnerInit,
-  PATHS,
-  type Policy,
-  poolOptions,
-  recorderInit,
-  remoteHosts,
-  remoteInit,
-  rolloutInit,
-  runCapacities,
-  schedulerInit,
-} from './actor-inits.ts';
 import { createEnvPool } from './env/env-pool.ts';
-import type { HostServer, HostServerOptions } from './env/host-server.ts';
+import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
+import { createRun, type Run } from './handle.ts';
+import { inferenceInit } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
-import { openJournal } from './journaled-run.ts';
+import { learnerInit } from './learner/init.ts';
 import { spawnLearner } from './learner/spawn.ts';
+import { runCapacities } from './mailbox-capacities.ts';
+import { PATHS, type Policy, type RunOptions } from './options.ts';
+import { recorderInit } from './recorder/init.ts';
 import { spawnRecorder } from './recorder/spawn.ts';
+import { remoteInit } from './remote-inference/init.ts';
 import { spawnRemoteInference } from './remote-inference/spawn.ts';
 import type { ReplayedUpdate, ReplayOptions } from './replay-learner.ts';
+import { rolloutInit } from './rollout/init.ts';
 import { spawnRollout } from './rollout/spawn.ts';
-import { type Run, type RunOptions, startedRun } from './run.ts';
+import { schedulerInit } from './scheduler/init.ts';
+import { openJournal } from './scheduler/open-journal.ts';
 import type { SchedulerState } from './scheduler/protocol.ts';
 import { spawnScheduler } from './scheduler/spawn.ts';
 import type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 export { openEnvSessions } from './env/sessions.ts';
+export type { Run } from './handle.ts';
 export { servePolicyActors } from './inference/served-policy.ts';
-export type { ClusterOptions, Run, RunLimits, RunOptions } from './run.ts';
+export type { ClusterOptions, RunLimits, RunOptions } from './options.ts';
 export type { RunningWorker, WorkerOptions } from './worker-tree.ts';
 
 /** Options under which a policy of this process has room for its episodes. */
@@ -91,7 +86,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
   for (const notice of set?.notices ?? []) options.onNotice?.(notice);
   // Loaded for those who use it.
   const cluster = options.cluster && (await import('./cluster-run.ts'));
-  cluster?.checkClusterRun(options, env);
+  cluster?.checkClusterRun(options, env, set?.model);
   const journaled = set && options.journal !== undefined ? openJournal(options, env, options.journal, set) : undefined;
   const policy = journaled?.policy ?? set;
   sayDefaultView(options, env, policy, module.view);
@@ -114,10 +109,9 @@ export async function startRun(given: RunOptions): Promise<Run> {
   });
   const metrics$ = options.metrics$ ?? new Subject<MetricsRow>();
   const most = runCapacities(options);
-  const hosts = await remoteHosts(options, env, system.clock);
-  const isHere = config.rollout.envServer === undefined && !hosts;
+  const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared, hosts)));
+  const pool = await system.outside(createEnvPool(poolOptions(options, env, system, chaos, shared)));
   const replaced = () => pool.stats().hosts.reduce((sum, host) => sum + host.replaced, 0);
   try {
     const fatal = fatalError(pool, system);
@@ -134,7 +128,7 @@ export async function startRun(given: RunOptions): Promise<Run> {
       await spawnRemoteInference(system, remoteInit(options, prompt, remote), most.inference);
     } else await spawnInference(system, inferenceInit(options, policy), most.inference);
     if (learn && policy) await spawnLearner(system, learnerInit(options, policy), most.learner);
-    return startedRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
+    return createRun(system, pool, env, metrics$, fatal, chaos, options, () => journaled?.journal.journal.close());
   } catch (thrown) {
     await pool.close();
     await system.stop();
@@ -158,24 +152,6 @@ function sayDefaultView(
 /** Starts a worker of a cluster (worker-tree.ts), loaded for those who use it. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   return (await import('./worker-tree.ts')).startWorker(options);
-}
-
-/** Serves env hosts to runs on other machines (env/host-server.ts), loaded for those who use it. */
-export async function serveEnvHosts(options: EnvHostsServed): Promise<Pick<HostServer, 'close' | 'size'>> {
-  const [{ HostServer }, { moduleOf }] = await Promise.all([
-    import('./env/host-server.ts'),
-    import('./env/host-identity.ts'),
-  ]);
-  const { env, ...rest } = options;
-  const server = new HostServer({ ...rest, clock: systemClock, moduleOf: (call) => moduleOf(call, env) });
-  server.start();
-  return server;
-}
-
-/** Options of env hosts for runs on other machines. */
-export interface EnvHostsServed extends Omit<HostServerOptions, 'clock' | 'moduleOf'> {
-  /** Path of a user's own module that is hosted; none: worlds of the package. */
-  readonly env?: string | undefined;
 }
 
 /** Replays a run's learner (replay-learner.ts), loaded for those who use it. */

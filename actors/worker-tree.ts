@@ -3,43 +3,31 @@
  *
  *     /env-hosts  /rollout  /inference (thread)  /worker      hosts (piscina threads)
  */
-import { type Broker, BrokerAway } from '../src/cluster/broker.ts';
-import { type Announcement, checkIdentity, decodeAnnouncement } from '../src/cluster/identity.ts';
-import type { ServedAt } from '../src/cluster/weights-http.ts';
-import { WeightsRelay } from '../src/cluster/weights-relay.ts';
+import type { Broker } from '../src/cluster/broker.ts';
+import { type Announcement, checkIdentity } from '../src/cluster/identity.ts';
 import type { RunConfig } from '../src/config/run-config.ts';
 import { LongplayError } from '../src/core/errors.ts';
-import { seedFrom } from '../src/core/rng.ts';
 import { decodeWeights, digestOf } from '../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../src/policy/setup.ts';
 import { setUpReader } from '../src/policy/setup-checkpoint.ts';
 import { worldPrompt } from '../src/prompts/world-prompt.ts';
-import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
 import { createSystem } from '../src/runtime/create-system.ts';
 import { localUrl } from '../src/runtime/thread.ts';
 import { startWatchdog } from '../src/runtime/watchdog.ts';
 import { describeEnv, loadWorld } from '../src/world/open-world.ts';
-import {
-  CLUSTER_PATHS,
-  capacities,
-  inferenceInit,
-  isServed,
-  PATHS,
-  type Policy,
-  poolOptions,
-  remoteHosts,
-  rolloutInit,
-  toldInference,
-} from './actor-inits.ts';
 import { spawnWorker } from './cluster/spawn.ts';
-import { type FirstWeights, servedBy } from './cluster/worker-actor.ts';
+import { adapterOf, type FirstWeights } from './cluster/worker-actor.ts';
 import { clusterIdentity } from './cluster-run.ts';
 import { createEnvPool } from './env/env-pool.ts';
+import { poolOptions } from './env/init.ts';
 import { spawnEnvHosts } from './env/spawn.ts';
 import { fatalError } from './fatal-error.ts';
+import { followerInference, inferenceInit } from './inference/init.ts';
 import { spawnInference } from './inference/spawn.ts';
+import { capacities } from './mailbox-capacities.ts';
+import { CLUSTER_PATHS, isServed, PATHS, type Policy, type RunOptions } from './options.ts';
+import { rolloutInit } from './rollout/init.ts';
 import { spawnRollout } from './rollout/spawn.ts';
-import type { RunOptions } from './run.ts';
 
 /** Options of a worker. */
 export interface WorkerOptions {
@@ -55,10 +43,6 @@ export interface WorkerOptions {
   /** Groups at once, ≥ 1. */
   readonly slots: number;
   readonly leaseMs: number;
-  /** Address at which weights that came over HTTP are handed on. */
-  readonly relayAt: ServedAt;
-  /** Way to the env hosts of other machines, where the run's `rollout.isolation` is `remote`. */
-  readonly remoteHosts: RemoteHostsAt;
   readonly onNotice: (text: string) => void;
 }
 
@@ -66,19 +50,19 @@ export interface WorkerOptions {
 export interface RunningWorker {
   /** Resolves when the run has ended; rejects with what ended the worker. */
   readonly done: Promise<void>;
-  /** Stops it: what it holds goes to others. */
+  /** Stops it: the tickets that it holds go to others. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts a worker.
- * @throws {UserError} BAD_CONFIG where this machine has not what the run was announced with
+ * @throws {UserError} BAD_CONFIG where this machine differs from what the run was announced with
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { config, envModule, broker, run, announcement, slots, onNotice } = options;
   const module = await loadWorld(localUrl(envModule), config.env.id);
   const env = describeEnv(module, config.env.id, config.env.options);
-  // Behind a server nothing is computed here: what reads and writes the tokens is enough.
+  // Behind a generation server nothing is computed here: the tokenizer and the configuration are enough.
   const reader = isServed(config)
     ? setUpReader(config, worldPrompt(module, config.env.options, env.description))
     : undefined;
@@ -88,23 +72,13 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { codec, identity: own } = reader ?? local!;
   const identity = clusterIdentity({ identity: own }, config);
   checkIdentity(run, announcement.identity, identity);
-  const relay = new WeightsRelay(broker, options.name, options.relayAt, seedFrom(options.name));
-  const first = await firstWeights(options, relay).catch(async (thrown) => {
-    await relay.close();
-    throw thrown;
-  });
-  const { remoteHosts: remoteHostsAt } = options;
-  const as: RunOptions = {
-    ...{ config, dir: '', mode: 'async', envModule, learn: false },
-    remoteHosts: remoteHostsAt,
-    onNotice,
-  };
+  const first = await readFirstWeights(options);
+  const as: RunOptions = { config, dir: '', mode: 'async', envModule, learn: false, onNotice };
   const most = capacities(config, slots);
   const system = createSystem({ mode: 'async', seed: config.seed, supervision: { intensity: 3, periodMs: 60_000 } });
-  const hosts = await remoteHosts(as, env, system.clock);
-  const isHere = config.rollout.envServer === undefined && !hosts;
+  const isHere = config.rollout.envServer === undefined;
   const shared = isHere ? await module.share?.(config.env.options) : undefined;
-  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared, hosts)));
+  const pool = await system.outside(createEnvPool(poolOptions(as, env, system, undefined, shared)));
   let ended = () => {};
   const finished = new Promise<void>((resolve) => {
     ended = resolve;
@@ -115,12 +89,12 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     const played = rolloutInit(as, codec.id, true, undefined);
     const { worker } = CLUSTER_PATHS;
     const inference = reader
-      ? toldInference(as, reader.chat, servedBy(first.announcement)!)
+      ? followerInference(as, reader.chat, adapterOf(first.announcement)!)
       : { ...inferenceInit(as, { ...local!, params: first.params! }), learnerPath: worker };
     const init = { ...played, slots: slots * config.rollout.groupSize, paths: { ...played.paths, scheduler: worker } };
     await spawnRollout(system, init, 'local', most.rollout);
     await spawnInference(system, inference, most.inference);
-    await spawnWorker(system, { ...options, identity, relay, first, onEnd: ended, paths: PATHS }, most.scheduler);
+    await spawnWorker(system, { ...options, identity, first, onEnd: ended, paths: PATHS }, most.scheduler);
     const endWatchdog = startWatchdog(system, {
       onStall: onNotice,
       onLag: (lagMs) => onNotice(`the main event loop was ${Math.round(lagMs)} ms late`),
@@ -131,50 +105,31 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       async stop() {
         endWatchdog();
         await system.stop();
-        await relay.close();
         await pool.close();
         await broker.close();
       },
     };
   } catch (thrown) {
-    await relay.close();
     await pool.close();
     await system.stop();
     throw thrown;
   }
 }
 
-/** Milliseconds in which the weights that a run is announced with have to be had: a learner that was started again serves them soon. */
-const FIRST_WEIGHTS_MS = 60_000;
-
 /**
- * Weights to begin with, and what announced them.
- * @throws {LongplayError} REMOTE_FAILED where they cannot be had
+ * Reads the weights that the run was announced with.
+ * @returns those, and the announcement; no weights where a generation server has them
+ * @throws {LongplayError} REMOTE_FAILED where they are not at the broker
  */
-async function firstWeights(
-  { broker, announcement: announced, onNotice }: WorkerOptions,
-  relay: WeightsRelay,
-): Promise<FirstWeights> {
-  if (announced.adapter) return { announcement: announced };
-  const began = performance.now();
-  for (let announcement = announced; ; ) {
-    const { digest, version } = announcement;
-    const isLate = performance.now() - began > FIRST_WEIGHTS_MS;
-    const found = await relay.fetch(announcement).catch((thrown) => {
-      if (!(thrown instanceof BrokerAway) || isLate) throw thrown;
-      onNotice(`${thrown.message}; waiting for it`);
-    });
-    if (found && digestOf(found) === digest) {
-      return { announcement, params: decodeWeights(found, version, `the weights of update ${version}`) };
-    }
-    if (!announcement.where || isLate) {
-      throw new LongplayError(
-        'REMOTE_FAILED',
-        `the weights of update ${version} are not at the broker; start the worker again`,
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2000));
-    const newer = await broker.announced();
-    if (newer) announcement = decodeAnnouncement(newer.bytes);
+async function readFirstWeights({ broker, announcement }: WorkerOptions): Promise<FirstWeights> {
+  if (announcement.adapter) return { announcement };
+  const { digest, version, bytes } = announcement;
+  const found = await broker.weights.get(digest, bytes);
+  if (found && digestOf(found) === digest) {
+    return { announcement, params: decodeWeights(found, version, `the weights of update ${version}`) };
   }
+  throw new LongplayError(
+    'REMOTE_FAILED',
+    `the weights of update ${version} are not at the broker; start the worker again`,
+  );
 }

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { connectNats } from '../src/cluster/nats.ts';
+import { connectNats } from '../src/cluster/nats/connect.ts';
 import { columns } from '../src/evaluation/table.ts';
 import type { TrainOutcome } from '../src/run/train.ts';
 import { packageRoot } from '../src/runtime/thread.ts';
@@ -75,15 +75,15 @@ export async function trainPair(of: Pick<Pair, 'seed' | 'updates' | 'workers'>):
   const server = await startNatsServer(join(folder, 'store'));
   try {
     const flags = ['--runs', folder, '--set', `seed=${seed}`, '--set', `stop={updates: ${updates}}`];
-    const one = await success(folder, 'one', flags, undefined, 0);
-    return { ...of, one, cluster: await success(folder, 'many', flags, server.url, workers) };
+    const one = await measureSuccess(folder, 'one', flags, undefined, 0);
+    return { ...of, one, cluster: await measureSuccess(folder, 'many', flags, server.url, workers) };
   } finally {
     await server.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function success(
+async function measureSuccess(
   folder: string,
   name: string,
   flags: readonly string[],
@@ -107,7 +107,7 @@ async function success(
 async function isAnnounced(url: string, run: string): Promise<boolean> {
   const broker = await connectNats({ url, run });
   try {
-    return (await broker.announced().catch(() => undefined)) !== undefined;
+    return (await broker.weights.readAnnouncement().catch(() => undefined)) !== undefined;
   } finally {
     await broker.close();
   }
@@ -116,12 +116,12 @@ async function isAnnounced(url: string, run: string): Promise<boolean> {
 /** Command of longplay; resolves at its orderly end. */
 function start(...args: readonly string[]): Promise<void> {
   const child: ChildProcess = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  let words = '';
+  let stderr = '';
   child.stderr!.on('data', (text) => {
-    words = `${words}${text}`.slice(-4000);
+    stderr = `${stderr}${text}`.slice(-4000);
   });
   const ended = new Promise<void>((resolve, reject) => {
-    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`longplay ${args[0]}: ${words}`))));
+    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`longplay ${args[0]}: ${stderr}`))));
   });
   ended.catch(() => {}); // reported where it is awaited
   return ended;

@@ -27,7 +27,7 @@ import { exportPolicy } from '../src/policy/export-policy.ts';
 import { ACKNOWLEDGEMENT, instructions } from '../src/prompts/conversation.ts';
 import { FORMATS } from '../src/prompts/formats.ts';
 import { loadNewest } from '../src/record/checkpoint.ts';
-import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricsRow } from '../src/record/metric-table.ts';
 import { createRunFolder } from '../src/run/run-folder.ts';
 import { localUrl, packageRoot } from '../src/runtime/thread.ts';
 import { writeTinyChatModel } from './tiny-chat-model.ts';

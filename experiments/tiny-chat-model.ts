@@ -7,7 +7,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { drawParameters, weightSpecs } from '../src/model/parameters.ts';
-import { type Json, readModelConfig } from '../src/pretrained/model-config.ts';
+import { readModelConfig } from '../src/pretrained/model-config.ts';
+import type { Json } from '../src/pretrained/model-text.ts';
 import { encodeSafetensors } from '../src/record/safetensors.ts';
 
 export interface TinyModelOptions {

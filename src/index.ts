@@ -42,7 +42,7 @@ export type { Observed, Prompt, Transcript } from './reading/transcript.ts';
 export { ViewCodec } from './reading/view-codec.ts';
 export { WordTokenizer } from './reading/word-tokenizer.ts';
 export { loadNewest, saveCheckpoint } from './record/checkpoint.ts';
-export { type MetricsRow, metricTable } from './record/metrics.ts';
+export { type MetricsRow, metricTable } from './record/metric-table.ts';
 export type { RunStatus } from './record/run-status.ts';
 export type { MetricSink } from './record/sinks/sink.ts';
 export { readTrace, type TraceLine } from './record/trace.ts';

@@ -7,8 +7,8 @@ import type { Abandon, Capture, Pause, Play, Restore, Resume } from '../rollout/
 import type { Captured, Played, Progressed } from '../scheduler/protocol.ts';
 
 /**
- * Tickets actor: stands before the rollouts. The scheduler tells it what it would tell them; it has a share of the groups
- * played here and the others by workers, and reports both alike.
+ * Tickets actor: takes the rollouts' messages in their place. It sends some groups to the rollouts here and the others to
+ * workers, and reports both alike. The scheduler cannot tell who plays.
  */
 export type TicketsCommand =
   | Play
@@ -31,7 +31,7 @@ export interface Arrived {
   readonly result: GroupResult;
 }
 
-/** Result that cannot be believed; its group is played again. */
+/** Result that failed a check; its group is played again. */
 export interface Refused {
   readonly type: 'refused';
   readonly ticket: GroupTicket;
@@ -39,22 +39,22 @@ export interface Refused {
   readonly why: string;
 }
 
-/** End of the connection, for good. */
+/** Error that ends the connection. */
 export interface Broke {
   readonly type: 'broke';
   readonly error: unknown;
 }
 
 /** Weights actor: announces the learner's newest weights. */
-export type WeightsCommand = Publish | ShutOut | ServedEvent;
+export type WeightsCommand = Publish | Ban | ServedEvent;
 
-/** Worker of which nothing is taken any more: it is told so. */
-export interface ShutOut {
-  readonly type: 'shutOut';
+/** Bans a worker: its results are refused unread, and the next announcement names it. */
+export interface Ban {
+  readonly type: 'ban';
   readonly worker: string;
 }
 
-/** Weights of a version, as bytes. */
+/** Publishes the weights of a version. */
 export interface Publish {
   readonly type: 'publish';
   readonly version: number;
@@ -62,5 +62,5 @@ export interface Publish {
   readonly bytes: Uint8Array;
 }
 
-/** Worker actor: takes tickets, and follows the weights. Its rollouts report to it as they would to a scheduler. */
+/** Worker actor: consumes tickets, and follows the weights. Its rollouts report to it as they would to a scheduler. */
 export type WorkerCommand = Played | Progressed | Captured | Weights | Broke;

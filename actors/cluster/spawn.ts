@@ -14,8 +14,8 @@ export function spawnTickets(system: ActorSystem, init: TicketsInit, capacity: n
 }
 
 /**
- * Spawns the weights actor; a crash of it ends the run. While the broker is away only the newest weights wait: training
- * goes on, with those it has.
+ * Spawns the weights actor; a crash of it ends the run. While the broker is unavailable only the newest weights wait, and
+ * training goes on.
  */
 export function spawnWeights(system: ActorSystem, init: WeightsInit) {
   return system.spawn<WeightsCommand>('weights', weightsActor(init), {

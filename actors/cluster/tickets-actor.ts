@@ -1,9 +1,9 @@
-/** Tickets actor: has groups played by workers, as the rollouts play them here. See `TicketsCommand`. */
-import type { AwayReason, Broker } from '../../src/cluster/broker.ts';
+/** Tickets actor: sends groups to workers, and to the rollouts here. See `TicketsCommand`. */
+import { type Broker, measureLoad, type UnavailableReason } from '../../src/cluster/broker.ts';
+import { type ClusterMonitor, describeStuck } from '../../src/cluster/cluster-monitor.ts';
 import type { EpisodeCheck } from '../../src/cluster/episode-check.ts';
-import { TicketIssuer } from '../../src/cluster/issuer.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
-import { type ClusterWatch, stuckWords } from '../../src/cluster/watch.ts';
+import { TicketDispatcher } from '../../src/cluster/ticket-dispatcher.ts';
 import type { Failure } from '../../src/core/failure.ts';
 import type { FailedAttempt, GroupTicket, PlayedGroup } from '../../src/core/ticket.ts';
 import { type Trajectory, turnsUsed } from '../../src/core/trajectory.ts';
@@ -19,11 +19,11 @@ export interface TicketsInit {
   /** Groups played here at once; 0: all go to workers. */
   readonly localGroups: number;
   readonly vocabSize: number;
-  /** Check of the episodes of results; see `episodeCheck`. */
+  /** Check of the episodes of results; see `createEpisodeCheck`. */
   readonly check: EpisodeCheck;
-  /** Verifier of results that looks at a share of them; see `TicketIssuer`. */
+  /** Plays a share of the results again; see `createVerifier`. */
   readonly verify?: ((result: GroupResult) => Promise<string | undefined> | undefined) | undefined;
-  readonly watch: ClusterWatch;
+  readonly monitor: ClusterMonitor;
   readonly onNotice: (text: string) => void;
   /** Digest of this run's weights of a version. */
   readonly digestOf: (version: number) => string | undefined;
@@ -39,12 +39,12 @@ export function ticketsActor(init: TicketsInit): BehaviorFactory<TicketsCommand>
         play: ({ groups }) => tickets.play(groups),
         abandon: (abandon) => tickets.abandon(abandon.groups),
         restore: (restore) => {
-          for (const { ticket } of restore.groups) tickets.playsHere(ticket.group);
-          tickets.tellRollouts(restore);
+          for (const { ticket } of restore.groups) tickets.addLocal(ticket.group);
+          tickets.sendToRollouts(restore);
         },
         pause: (pause) => tickets.pause(pause.ended),
-        resume: (resume) => tickets.tellRollouts(resume),
-        capture: (capture) => tickets.tellRollouts(capture),
+        resume: (resume) => tickets.sendToRollouts(resume),
+        capture: (capture) => tickets.sendToRollouts(capture),
         played: (played) => tickets.played(played),
         progressed: ({ totals }) => tickets.progressed(totals),
         captured: (captured) => tickets.captured(captured),
@@ -59,39 +59,39 @@ export function ticketsActor(init: TicketsInit): BehaviorFactory<TicketsCommand>
   };
 }
 
-/** Milliseconds between two questions how loaded the broker is. */
+/** Milliseconds between two measurements of the broker's load. */
 const LOAD_MS = 2000;
 
 class Tickets {
   readonly #ctx: Context<TicketsCommand>;
   readonly #init: TicketsInit;
-  readonly #issuer: TicketIssuer;
+  readonly #dispatcher: TicketDispatcher;
   /** Groups that are played here. */
-  readonly #here = new Set<number>();
+  readonly #localGroups = new Set<number>();
   /** Training groups that were with workers when training ended: a checkpoint keeps their tickets. */
-  #left: readonly number[] = [];
-  #local: RolloutTotals;
+  #unfinished: readonly number[] = [];
+  #localTotals: RolloutTotals;
   /** Steps of training episodes, and episodes, of workers. */
   #envSteps = 0;
   #episodes = 0;
   /** Episodes are numbered as they finish: every machine counts its own from 0. */
   #nextEpisode: number;
   readonly #training = new Set<number>();
-  readonly #endReports: () => void;
+  readonly #unsubscribe: () => void;
   #running = 0;
-  /** Reason told last why results find no place at the broker, until one comes again. */
-  #told: AwayReason | undefined;
-  #stopped = false;
+  /** Reason that was reported last for results that cannot be stored, until a result arrives. */
+  #reported: UnavailableReason | undefined;
+  #isStopped = false;
 
   constructor(ctx: Context<TicketsCommand>, init: TicketsInit) {
-    const { broker, vocabSize, digestOf, check, verify, watch, start } = init;
+    const { broker, vocabSize, digestOf, check, verify, monitor, start } = init;
     this.#ctx = ctx;
     this.#init = init;
     this.#nextEpisode = start.nextEpisode;
     const { envSteps, episodes } = start;
-    this.#local = { envSteps, episodes, runningEpisodes: 0, tokens: 0, calls: 0, decidedTurns: 0, time: NO_TIME };
+    this.#localTotals = { envSteps, episodes, runningEpisodes: 0, tokens: 0, calls: 0, decidedTurns: 0, time: NO_TIME };
     const self = (message: TicketsCommand) => void ctx.self.tell(message);
-    this.#issuer = new TicketIssuer({
+    this.#dispatcher = new TicketDispatcher({
       broker,
       clock: ctx.clock,
       vocabSize,
@@ -99,87 +99,88 @@ class Tickets {
       check,
       verify,
       onNotice: init.onNotice,
-      onShutOut: (worker, why) => this.#shutOut(worker, why),
+      onBanned: (worker, why) => this.#ban(worker, why),
       onResult: (result) => self({ type: 'arrived', ticket: result.ticket, result }),
       onRefused: (ticket, worker, why) => self({ type: 'refused', ticket, worker, why }),
       onError: (error) => self({ type: 'broke', error }),
     });
-    this.#issuer.start();
-    watch.counts = () => this.#issuer.counts;
-    this.#endReports = broker.onReport((name, bytes) => {
-      const report = watch.workers.heard(name, bytes, ctx.clock.now());
-      if (report?.stuck !== undefined) this.#stuck(name, report.stuck);
+    this.#dispatcher.start();
+    monitor.counts = () => this.#dispatcher.counts;
+    this.#unsubscribe = broker.reports.subscribe((name, bytes) => {
+      const report = monitor.workers.add(name, bytes, ctx.clock.now());
+      if (report?.stuck !== undefined) this.#reportStuck(name, report.stuck);
     });
-    void this.#watchLoad();
+    void this.#measureLoad();
   }
 
   play(groups: readonly GroupTicket[]): void {
-    const free = Math.max(0, this.#init.localGroups - this.#here.size);
-    const here = groups.slice(0, free);
-    const away = groups.slice(free);
-    for (const { group } of here) this.#here.add(group);
-    if (here.length > 0) this.tellRollouts({ type: 'play', groups: here });
-    for (const { group, purpose, size } of away) {
+    const free = Math.max(0, this.#init.localGroups - this.#localGroups.size);
+    const local = groups.slice(0, free);
+    const remote = groups.slice(free);
+    for (const { group } of local) this.#localGroups.add(group);
+    if (local.length > 0) this.sendToRollouts({ type: 'play', groups: local });
+    for (const { group, purpose, size } of remote) {
       this.#running += size;
       if (purpose.name === 'train') this.#training.add(group);
     }
-    this.#issuer.issue(away);
+    this.#dispatcher.dispatch(remote);
   }
 
-  playsHere(group: number): void {
-    this.#here.add(group);
+  /** Adds a group that the rollouts here play already. */
+  addLocal(group: number): void {
+    this.#localGroups.add(group);
   }
 
   abandon(groups: readonly number[]): void {
-    this.#issuer.withdraw(groups);
+    this.#dispatcher.withdraw(groups);
     for (const group of groups) {
       this.#training.delete(group);
-      this.#here.delete(group);
+      this.#localGroups.delete(group);
     }
-    this.#left = this.#left.filter((group) => !groups.includes(group));
-    this.tellRollouts({ type: 'abandon', groups });
+    this.#unfinished = this.#unfinished.filter((group) => !groups.includes(group));
+    this.sendToRollouts({ type: 'abandon', groups });
   }
 
   pause(ended: boolean): void {
     if (ended) {
-      this.#left = [...this.#training];
+      this.#unfinished = [...this.#training];
       this.#training.clear();
-      this.#issuer.withdraw(this.#left);
-      this.#issuer.clear();
+      this.#dispatcher.withdraw(this.#unfinished);
+      this.#dispatcher.clear();
     }
-    this.tellRollouts({ type: 'pause', ended });
+    this.sendToRollouts({ type: 'pause', ended });
   }
 
   played({ groups, gaveUp, failed, totals }: Played): void {
-    this.#local = totals;
-    for (const { group } of [...groups, ...gaveUp]) this.#here.delete(group);
-    const numbered = groups.map(
-      (one): PlayedGroup => ({ ...this.#numbered(one), envSteps: one.envSteps + this.#envSteps }),
+    this.#localTotals = totals;
+    for (const { group } of [...groups, ...gaveUp]) this.#localGroups.delete(group);
+    const renumbered = groups.map(
+      (one): PlayedGroup => ({ ...this.#renumber(one), envSteps: one.envSteps + this.#envSteps }),
     );
-    this.#tellScheduler({ type: 'played', groups: numbered, gaveUp, failed, totals: this.#totals });
+    this.#sendToScheduler({ type: 'played', groups: renumbered, gaveUp, failed, totals: this.#totals });
   }
 
   progressed(totals: RolloutTotals): void {
-    this.#local = totals;
-    this.#tellScheduler({ type: 'progressed', totals: this.#totals });
+    this.#localTotals = totals;
+    this.#sendToScheduler({ type: 'progressed', totals: this.#totals });
   }
 
   captured({ id, state }: Captured): void {
-    this.#local = state.totals;
-    const elsewhere = [...this.#training, ...this.#left];
+    this.#localTotals = state.totals;
+    const elsewhere = [...this.#training, ...this.#unfinished];
     const nextEpisode = Math.max(this.#nextEpisode, state.nextEpisode);
-    this.#tellScheduler({ type: 'captured', id, state: { ...state, nextEpisode, totals: this.#totals, elsewhere } });
+    this.#sendToScheduler({ type: 'captured', id, state: { ...state, nextEpisode, totals: this.#totals, elsewhere } });
   }
 
   arrived({ ticket, result }: Arrived): void {
-    this.#told = undefined;
+    this.#reported = undefined;
     const { group, purpose, size } = ticket;
-    if (this.#left.includes(group)) return; // training has ended: it stays as it was
+    if (this.#unfinished.includes(group)) return; // training has ended: it stays as it was
     this.#training.delete(group);
     this.#running -= size;
-    const failed = failedAttempts(result, this.#ctx.path);
+    const failed = listFailedAttempts(result, this.#ctx.path);
     if (result.gaveUp) {
-      this.#tellScheduler({
+      this.#sendToScheduler({
         type: 'played',
         groups: [],
         gaveUp: [{ group, ...result.gaveUp }],
@@ -192,50 +193,50 @@ class Tickets {
     this.#episodes += size;
     if (purpose.name === 'train') for (const { turns } of trajectories) this.#envSteps += turnsUsed(turns);
     const { envSteps } = this.#totals;
-    const groups = [this.#numbered({ group, trajectories, envSteps })];
-    this.#tellScheduler({ type: 'played', groups, gaveUp: [], failed, totals: this.#totals });
+    const groups = [this.#renumber({ group, trajectories, envSteps })];
+    this.#sendToScheduler({ type: 'played', groups, gaveUp: [], failed, totals: this.#totals });
   }
 
   refused({ ticket, worker, why }: Refused): void {
-    if (worker !== undefined) this.#init.watch.workers.refused(worker);
-    const message = `the result of ${worker ?? 'a worker'} for group ${ticket.group} cannot be believed: ${why}`;
-    const failed = attempts(ticket, ticket.size, { cause: 'worker', where: this.#ctx.path, message });
-    this.#tellScheduler({ type: 'played', groups: [], gaveUp: [], failed, totals: this.#totals });
+    if (worker !== undefined) this.#init.monitor.workers.addRefused(worker);
+    const message = `the result of ${worker ?? 'a worker'} for group ${ticket.group} was refused: ${why}`;
+    const failed = repeatFailure(ticket, ticket.size, { cause: 'worker', where: this.#ctx.path, message });
+    this.#sendToScheduler({ type: 'played', groups: [], gaveUp: [], failed, totals: this.#totals });
   }
 
-  tellRollouts(command: RolloutCommand): void {
+  sendToRollouts(command: RolloutCommand): void {
     void this.#ctx.resolve<RolloutCommand>(this.#init.paths.rollout).tell(command);
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#endReports();
-    this.#issuer.stop();
+    this.#isStopped = true;
+    this.#unsubscribe();
+    this.#dispatcher.stop();
   }
 
-  #shutOut(worker: string, why: string): void {
-    this.#init.onNotice(`${worker}: several results in a row cannot be believed (${why}); nothing more is taken of it`);
-    void this.#ctx.resolve<WeightsCommand>(this.#init.paths.weights).tell({ type: 'shutOut', worker });
+  #ban(worker: string, why: string): void {
+    this.#init.onNotice(`${worker}: several results in a row were refused (${why}); it is banned from this run`);
+    void this.#ctx.resolve<WeightsCommand>(this.#init.paths.weights).tell({ type: 'ban', worker });
   }
 
-  /** Tells of a broker that takes no results: a learner that only reads is answered, and would wait in silence. */
-  #stuck(worker: string, reason: AwayReason): void {
-    if (reason === this.#told) return;
-    this.#told = reason;
-    this.#init.onNotice(`${worker}: ${stuckWords(reason)}`);
+  /** Reports once that the broker stores no results. Reads still work, so the learner itself would not notice. */
+  #reportStuck(worker: string, reason: UnavailableReason): void {
+    if (reason === this.#reported) return;
+    this.#reported = reason;
+    this.#init.onNotice(`${worker}: ${describeStuck(reason)}`);
   }
 
-  /** Asks the broker now and then how loaded it is; for the eye only. */
-  async #watchLoad(): Promise<void> {
-    const { broker, watch } = this.#init;
-    while (!this.#stopped) {
-      watch.load = await broker.load().catch(() => undefined);
+  /** Measures the broker's load every two seconds, for the monitor. */
+  async #measureLoad(): Promise<void> {
+    const { broker, monitor } = this.#init;
+    while (!this.#isStopped) {
+      monitor.load = await measureLoad(broker).catch(() => undefined);
       await new Promise<void>((resolve) => this.#ctx.clock.after(LOAD_MS, resolve));
     }
   }
 
   get #totals(): RolloutTotals {
-    const { envSteps, episodes, runningEpisodes, ...rest } = this.#local;
+    const { envSteps, episodes, runningEpisodes, ...rest } = this.#localTotals;
     return {
       ...rest,
       envSteps: envSteps + this.#envSteps,
@@ -244,27 +245,28 @@ class Tickets {
     };
   }
 
-  #numbered(group: PlayedGroup): PlayedGroup {
+  /** Gives a group's episodes this run's next numbers. */
+  #renumber(group: PlayedGroup): PlayedGroup {
     const trajectories = group.trajectories.map((one): Trajectory => ({ ...one, episode: this.#nextEpisode++ }));
     return { ...group, trajectories };
   }
 
-  #tellScheduler(command: SchedulerCommand): void {
+  #sendToScheduler(command: SchedulerCommand): void {
     void this.#ctx.resolve<SchedulerCommand>(this.#init.paths.scheduler).tell(command);
   }
 }
 
-/** Attempts at a group's episodes that failed: those its worker tells of, and all that were lost with earlier workers. */
-function failedAttempts({ ticket, delivery, failed, gaveUp }: GroupResult, where: string): FailedAttempt[] {
-  const told = failed.map((failure) => ({ group: ticket.group, failure }));
-  // A group that is given up because nobody lived to tell counts the last of those attempts in `gaveUp`.
+/** Lists the failed attempts at a group's episodes: those that its worker reports, and all that earlier workers lost. */
+function listFailedAttempts({ ticket, delivery, failed, gaveUp }: GroupResult, where: string): FailedAttempt[] {
+  const reported = failed.map((failure) => ({ group: ticket.group, failure }));
+  // Where the group is given up because every worker ended, `gaveUp` counts the last of those attempts.
   const counted = gaveUp?.failure.cause === 'worker' && gaveUp.attempts > 1 ? 1 : 0;
   const lost = Math.max(0, delivery - 1 - counted) * ticket.size;
-  if (lost === 0) return told;
-  const message = `a worker that had group ${ticket.group} went away`;
-  return [...attempts(ticket, lost, { cause: 'worker', where, message }), ...told];
+  if (lost === 0) return reported;
+  const message = `a worker that held group ${ticket.group} is gone`;
+  return [...repeatFailure(ticket, lost, { cause: 'worker', where, message }), ...reported];
 }
 
-function attempts({ group }: GroupTicket, count: number, failure: Failure): FailedAttempt[] {
+function repeatFailure({ group }: GroupTicket, count: number, failure: Failure): FailedAttempt[] {
   return Array.from({ length: count }, () => ({ group, failure }));
 }

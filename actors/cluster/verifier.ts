@@ -1,6 +1,7 @@
 /**
- * Verifier of workers' results: plays a share of them again in the world, here. What an environment answers is a function of
- * task and actions, so a worker that makes up observations or rewards is found out by the first group that is looked at.
+ * Verifier of workers' results: plays a share of them again, on the learner's machine. An environment's answers are a
+ * function of task and actions, so the first group that is played again exposes a worker that makes up observations or
+ * rewards.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { GroupResult } from '../../src/cluster/result.ts';
@@ -8,12 +9,12 @@ import type { Env } from '../../src/core/env.ts';
 import { recheck } from '../../src/record/recheck.ts';
 
 /**
- * Verifier of a share of groups. Which ones cannot be foreseen by a worker, who knows the run's seed.
+ * Creates the verifier of a share of groups. It chooses them by a secret, so that workers cannot foresee which.
  * @param share of groups, in [0, 1]
- * @param env opened when it is first needed
- * @returns says what is wrong with a result, or that it is not looked at (undefined)
+ * @param env opens the world; called when it is first needed
+ * @returns resolves with what is wrong with a result, or with undefined; returns undefined for a group that is not chosen
  */
-export function verifierOf(
+export function createVerifier(
   share: number,
   env: () => Promise<Env>,
 ): (result: GroupResult) => Promise<string | undefined> | undefined {

@@ -1,16 +1,15 @@
 /**
- * Weights actor: stores each version of the weights and announces it, once every result that it was made of is on the disk.
- * Of two learners the one that began later stays: an announcement names the one before it.
+ * Weights actor: stores and announces each version of the weights, once every result that it was made of is on the disk.
+ * Of two learners the one that started later stays: announcements are compare-and-set.
  */
-import { type Announced, type Broker, BrokerConflict } from '../../src/cluster/broker.ts';
+import { type Broker, BrokerConflict, type StoredAnnouncement } from '../../src/cluster/broker.ts';
 import {
   type Announcement,
   type ClusterIdentity,
   decodeAnnouncement,
   encodeAnnouncement,
 } from '../../src/cluster/identity.ts';
-import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
-import { type ServedAt, sealWeights, WeightsServer, type WeightsSource } from '../../src/cluster/weights-http.ts';
+import { retryWhileUnavailable, Stopped } from '../../src/cluster/retry.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { LongplayError, UserError } from '../../src/core/errors.ts';
 import type { ServedAdapter } from '../../src/policy/served-adapters.ts';
@@ -26,35 +25,34 @@ export interface WeightsInit {
   readonly first: Omit<Publish, 'type'>;
   /** Digests of this run's weights, by version: the journal's, and from now on all that come. */
   readonly digests: Map<number, string>;
-  /** Bytes of weights above which they go over HTTP, and where they are served then. */
-  readonly http: { readonly above: number; readonly at: ServedAt };
-  /** Returns once the journal is on the disk. */
+  /** Writes the journal to the disk. */
   readonly sync: () => void;
   readonly onNotice: (text: string) => void;
-  /** True where a generation server has the weights: a version is announced once `served` names its adapter. */
+  /** True where a generation server samples: a version is announced once `served` names its adapter. */
   readonly isServed: boolean;
 }
 
-/** Internal: time to see whether the broker still has what was announced. */
-type Internal = WeightsCommand | { readonly type: 'look' };
+/** Internal: time to check that the broker still has the announcement. */
+type Internal = WeightsCommand | { readonly type: 'check' };
 
-const LOOK_MS = 2000;
-/** Versions kept at the broker besides the newest: a worker may be about to fetch one. */
-const KEPT = 4;
+/** Milliseconds between two checks. */
+const CHECK_MS = 2000;
+/** Versions kept at the broker: a worker may be about to read one of them. */
+const MAX_STORED = 4;
 
 export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
   return async (ctx) => {
-    const weights = new AnnouncedWeights(ctx, init);
+    const weights = new WeightsPublisher(ctx, init);
     await weights.begin();
-    ctx.after(LOOK_MS, { type: 'look' });
+    ctx.after(CHECK_MS, { type: 'check' });
     return {
       handlers: {
         publish: (publish) => weights.publish(publish),
-        shutOut: ({ worker }) => weights.shutOut(worker),
+        ban: ({ worker }) => weights.ban(worker),
         served: ({ adapter }) => weights.served(adapter),
-        look: async () => {
-          await weights.look();
-          ctx.after(LOOK_MS, { type: 'look' });
+        check: async () => {
+          await weights.restoreAnnouncement();
+          ctx.after(CHECK_MS, { type: 'check' });
         },
       },
       stopped: () => weights.stop(),
@@ -62,24 +60,20 @@ export function weightsActor(init: WeightsInit): BehaviorFactory<Internal> {
   };
 }
 
-class AnnouncedWeights {
+class WeightsPublisher {
   readonly #ctx: Context<Internal>;
   readonly #init: WeightsInit;
-  /** Digests under which weights lie at the broker, oldest first. */
+  /** Digests of the weights that are stored, oldest first. */
   readonly #stored: string[] = [];
   #newest: Omit<Publish, 'type'>;
   #life = 1;
   #revision = 0;
-  /** Version that an earlier process has announced, and that the learner is about to make again. */
-  #ahead = -1;
-  readonly #shutOut: string[] = [];
-  /** Server of weights that are too large for the broker, once there are some. */
-  #server: WeightsServer | undefined;
-  /** Place of the newest of them. */
-  #where: (WeightsSource & { readonly digest: string }) | undefined;
+  /** Version that an earlier process announced, and that the replayed journal leads to. Nothing is announced before it. */
+  #replayedVersion = -1;
+  readonly #banned: string[] = [];
   /** Newest adapter that the policy's server has. */
   #adapter: ServedAdapter | undefined;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(ctx: Context<Internal>, init: WeightsInit) {
     this.#ctx = ctx;
@@ -87,11 +81,11 @@ class AnnouncedWeights {
     this.#newest = init.first;
   }
 
-  /** Announces the run. What an earlier process announced stays, where the journal leads there. */
+  /** Announces the run. The announcement of an earlier process stays, where the journal leads to it. */
   async begin(): Promise<void> {
     const { broker, run, digests, first } = this.#init;
-    await this.#say(() => broker.prepare());
-    const found = await this.#say(() => broker.announced());
+    await this.#retry(() => broker.prepare());
+    const found = await this.#retry(() => broker.weights.readAnnouncement());
     const before = found && decodeAnnouncement(found.bytes);
     this.#revision = found?.revision ?? 0;
     this.#life = (before?.life ?? 0) + 1;
@@ -103,7 +97,7 @@ class AnnouncedWeights {
       );
     }
     if (before && before.version > first.version && digests.get(before.version) === before.digest) {
-      this.#ahead = before.version;
+      this.#replayedVersion = before.version;
       await this.#announce({ ...before, life: this.#life, ended: false });
     } else if (!this.#init.isServed) await this.#store(first);
   }
@@ -111,48 +105,46 @@ class AnnouncedWeights {
   async served(adapter: ServedAdapter): Promise<void> {
     this.#adapter = adapter;
     const { version } = this.#newest;
-    if (version === adapter.version && version > this.#ahead) await this.#quietly(() => this.#store(this.#newest));
+    if (version === adapter.version && version > this.#replayedVersion)
+      await this.#unlessStopped(() => this.#store(this.#newest));
   }
 
   async publish(publish: Publish): Promise<void> {
     this.#init.digests.set(publish.version, publish.digest);
     this.#newest = publish;
-    const { version, bytes } = publish;
+    const { version } = publish;
     if (this.#init.isServed && this.#adapter?.version !== version) return; // `served` is on its way
-    // What an earlier process served is served by nobody now.
-    const isServed = bytes.length > this.#init.http.above;
-    if (version > this.#ahead || (version === this.#ahead && isServed)) await this.#quietly(() => this.#store(publish));
+    if (version > this.#replayedVersion) await this.#unlessStopped(() => this.#store(publish));
   }
 
-  async shutOut(worker: string): Promise<void> {
-    this.#shutOut.push(worker);
-    if (this.#newest.version < this.#ahead || !this.#isThere) return; // the next announcement says so
-    await this.#quietly(() => this.#announce(this.#announcement(this.#newest)));
+  async ban(worker: string): Promise<void> {
+    this.#banned.push(worker);
+    if (this.#newest.version < this.#replayedVersion || !this.#isAvailable) return; // the next announcement has it
+    await this.#unlessStopped(() => this.#announce(this.#announcement(this.#newest)));
   }
 
-  /** Stores and announces again what a broker has forgotten. */
-  async look(): Promise<void> {
+  /** Stores and announces the newest weights again, where the broker has lost them. */
+  async restoreAnnouncement(): Promise<void> {
     const { broker } = this.#init;
-    if (this.#newest.version < this.#ahead || !this.#isThere) return;
-    await this.#quietly(async () => {
-      if (await this.#say(() => broker.announced())) return;
+    if (this.#newest.version < this.#replayedVersion || !this.#isAvailable) return;
+    await this.#unlessStopped(async () => {
+      if (await this.#retry(() => broker.weights.readAnnouncement())) return;
       this.#revision = 0;
       await this.#store(this.#newest);
     });
   }
 
-  /** Announces the end, where the broker is there to hear it. */
+  /** Announces the end, where the broker is available. */
   async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#server?.close();
+    this.#isStopped = true;
     try {
-      await this.#init.broker.announce(
+      await this.#init.broker.weights.announce(
         encodeAnnouncement({ ...this.#announcement(this.#newest), ended: true }),
         this.#revision,
       );
-      await this.#init.broker.removeTickets();
+      await this.#init.broker.tickets.clear();
     } catch {
-      // It is away, or another learner has the run: workers notice either by themselves.
+      // The broker is unavailable, or another learner has the run: workers notice both by themselves.
     }
   }
 
@@ -163,36 +155,26 @@ class AnnouncedWeights {
       await this.#announce(this.#announcement({ version, digest, bytes }));
       return;
     }
-    if (bytes.length > this.#init.http.above) await this.#serve(digest, bytes);
-    else await this.#say(() => broker.putWeights(digest, bytes));
+    await this.#retry(() => broker.weights.put(digest, bytes));
     await this.#announce(this.#announcement({ version, digest, bytes }));
     this.#stored.push(digest);
-    while (this.#stored.length > KEPT) {
+    while (this.#stored.length > MAX_STORED) {
       const old = this.#stored.shift()!;
       if (this.#stored.includes(old)) continue;
-      this.#server?.remove(old);
-      if (bytes.length <= this.#init.http.above) await this.#say(() => broker.removeWeights(old));
+      await this.#retry(() => broker.weights.remove(old));
     }
-  }
-
-  async #serve(digest: string, bytes: Uint8Array): Promise<void> {
-    this.#server ??= await WeightsServer.open(this.#init.http.at);
-    const { parts, source } = sealWeights(bytes);
-    for (const [part, sealed] of parts.entries()) this.#server.put(digest, part, sealed);
-    this.#where = { ...source, url: this.#server.url, digest };
   }
 
   #announcement({ version, digest, bytes }: Omit<Publish, 'type'>): Announcement {
     const { identity, config } = this.#init;
-    const named = { format: 1, identity, config, life: this.#life, shutOut: this.#shutOut } as const;
-    const where = this.#where?.digest === digest ? this.#where : undefined;
+    const named = { format: 1, identity, config, life: this.#life, banned: this.#banned } as const;
     const adapter =
       this.#adapter?.version === version ? { name: this.#adapter.name, folder: this.#adapter.folder } : undefined;
-    return { ...named, version, digest, bytes: bytes.length, where, adapter, ended: false };
+    return { ...named, version, digest, bytes: bytes.length, adapter, ended: false };
   }
 
-  /** True where workers can have the newest weights. */
-  get #isThere(): boolean {
+  /** True where workers can load the newest weights. */
+  get #isAvailable(): boolean {
     return !this.#init.isServed || this.#adapter?.version === this.#newest.version;
   }
 
@@ -202,12 +184,12 @@ class AnnouncedWeights {
     const bytes = encodeAnnouncement(announcement);
     for (;;) {
       try {
-        this.#revision = await this.#say(() => broker.announce(bytes, this.#revision));
+        this.#revision = await this.#retry(() => broker.weights.announce(bytes, this.#revision));
         return;
       } catch (thrown) {
         if (!(thrown instanceof BrokerConflict)) throw thrown;
       }
-      const found: Announced | undefined = await this.#say(() => broker.announced());
+      const found: StoredAnnouncement | undefined = await this.#retry(() => broker.weights.readAnnouncement());
       const other = found && decodeAnnouncement(found.bytes);
       if (other && (other.life > this.#life || (other.life === this.#life && other.version > announcement.version))) {
         throw new LongplayError(
@@ -215,23 +197,22 @@ class AnnouncedWeights {
           `another process trains run '${run}' at this broker now (its number ${other.life})`,
         );
       }
-      // Only now: with the other's revision, `stop` would put the end of this process over what the other has announced.
+      // Only now: with the other's revision, `stop` would overwrite the other learner's announcement.
       this.#revision = found?.revision ?? 0;
-      // An answer of ours that was lost, or a broker that has gone back.
+      // The answer to our own announcement was lost, or the broker came back with an older state.
       if (other && other.life === this.#life && other.digest === announcement.digest) return;
     }
   }
 
-  #say<T>(say: () => Promise<T>): Promise<T> {
-    return sayAgain(
-      this.#ctx.clock,
-      () => this.#stopped,
-      say,
-      (text) => this.#init.onNotice(`weights are not announced: ${text}`),
-    );
+  #retry<T>(call: () => Promise<T>): Promise<T> {
+    return retryWhileUnavailable(call, {
+      clock: this.#ctx.clock,
+      isStopped: () => this.#isStopped,
+      onWaiting: (text) => this.#init.onNotice(`weights are not announced: ${text}`),
+    });
   }
 
-  async #quietly(work: () => Promise<void>): Promise<void> {
+  async #unlessStopped(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (thrown) {

@@ -1,14 +1,14 @@
-/** Worker actor: takes tickets, has its rollouts play them, and gives its policy the weights that the learner announces. */
-import { type Broker, BrokerAway } from '../../src/cluster/broker.ts';
+/** Worker actor: consumes tickets, has its rollouts play them, and loads the weights that the learner announces. */
+import type { Broker } from '../../src/cluster/broker.ts';
 import {
   type Announcement,
   type ClusterIdentity,
   checkIdentity,
   decodeAnnouncement,
 } from '../../src/cluster/identity.ts';
-import { Stopped, sayAgain } from '../../src/cluster/say-again.ts';
-import { TicketTaker } from '../../src/cluster/taker.ts';
-import type { WeightsRelay } from '../../src/cluster/weights-relay.ts';
+import { retryWhileUnavailable, Stopped } from '../../src/cluster/retry.ts';
+import { TicketConsumer } from '../../src/cluster/ticket-consumer.ts';
+import { WakeSignal } from '../../src/cluster/wake-signal.ts';
 import { encodeReport, REPORT_MS } from '../../src/cluster/worker-report.ts';
 import { LongplayError } from '../../src/core/errors.ts';
 import { decodeWeights, digestOf } from '../../src/learner/weights-file.ts';
@@ -27,33 +27,31 @@ export interface WorkerInit {
   /** Name of this worker. */
   readonly name: string;
   readonly identity: ClusterIdentity;
-  /** Fetches weights, and hands them on. */
-  readonly relay: WeightsRelay;
   /** Groups at once, ≥ 1. */
   readonly slots: number;
   readonly leaseMs: number;
-  /** Weights that its policy was made with, and what announced them. */
+  /** Weights that its policy was created with, and their announcement. */
   readonly first: FirstWeights;
   readonly onNotice: (text: string) => void;
-  /** Called once the run has ended and what was held is finished. */
+  /** Called once the run has ended and the tickets that it held are finished. */
   readonly onEnd: () => void;
   readonly paths: { readonly rollout: string; readonly inference: string };
 }
 
-/** Weights to begin with, and what announced them; none where a server has them. */
+/** First weights and their announcement; no weights where a generation server has them. */
 export interface FirstWeights {
   readonly announcement: Announcement;
   readonly params?: ParamSet | undefined;
 }
 
-/** Milliseconds between two looks at the announcement, should a hint get lost; and at whether what is held is finished. */
-const LOOK_MS = 2000;
-const FINISHED_MS = 20;
-/** Milliseconds in which announced weights have to be had, before others play what waits for them. */
-const LACKING_MS = 60_000;
-/** Reports that rates are taken over. */
+/** Milliseconds between two reads of the announcement, since notifications get lost; and between two looks while draining. */
+const POLL_MS = 2000;
+const DRAIN_MS = 20;
+/** Milliseconds that tickets wait for announced weights before they are returned to the queue. */
+const MAX_WAIT_MS = 60_000;
+/** Reports that rates are averaged over. */
 const RATE_SAMPLES = 6;
-/** Deliveries of a ticket that is given up: it may be what ends the workers. */
+/** Deliveries after which a ticket's group is given up: it may be what ends the workers. */
 const MAX_DELIVERIES = 5;
 
 export function workerActor(init: WorkerInit): BehaviorFactory<WorkerCommand> {
@@ -63,7 +61,7 @@ export function workerActor(init: WorkerInit): BehaviorFactory<WorkerCommand> {
       handlers: {
         played: (played) => worker.played(played),
         progressed: ({ totals }) => worker.progressed(totals),
-        captured() {}, // nothing of an episode in flight is kept: another plays it anew
+        captured() {}, // an episode in flight is not saved: another worker plays it from the start
         weights: ({ replyTo }) => ctx.reply(replyTo, worker.weights),
         broke: ({ error }) => {
           throw error;
@@ -78,15 +76,15 @@ class Worker {
   #params: ParamSet | undefined;
   readonly #ctx: Context<WorkerCommand>;
   readonly #init: WorkerInit;
-  readonly #taker: TicketTaker;
-  readonly #endHints: () => void;
+  readonly #consumer: TicketConsumer;
+  readonly #unsubscribe: () => void;
   #announced: Announcement;
   #tokens = 0;
-  /** Clock since which announced weights could not be had. */
-  #lackingSince: number | undefined;
-  #stopped = false;
-  /** Wakes the loop that follows announcements. */
-  #wake = () => {};
+  /** Clock since which announced weights could not be loaded. */
+  #missingSince: number | undefined;
+  #isStopped = false;
+  /** Set when an announcement may have been made. */
+  readonly #announcement: WakeSignal;
 
   constructor(ctx: Context<WorkerCommand>, init: WorkerInit) {
     const { broker, slots, leaseMs, name, first, onNotice } = init;
@@ -95,7 +93,7 @@ class Worker {
     this.#params = first.params;
     this.#announced = first.announcement;
     const onError = (error: unknown) => void ctx.self.tell({ type: 'broke', error });
-    this.#taker = new TicketTaker({
+    this.#consumer = new TicketConsumer({
       broker,
       clock: ctx.clock,
       worker: name,
@@ -106,19 +104,20 @@ class Worker {
       onNotice,
       onError,
     });
-    this.#taker.loaded(first.announcement.version, first.announcement.digest);
-    this.#taker.start();
-    this.#endHints = broker.onAnnounced(() => this.#wake());
-    for (const loop of [() => this.#follow(), () => this.#report()]) {
+    this.#consumer.setWeights(first.announcement.version, first.announcement.digest);
+    this.#consumer.start();
+    this.#announcement = new WakeSignal(ctx.clock);
+    this.#unsubscribe = broker.weights.onAnnouncement(() => this.#announcement.set());
+    for (const loop of [() => this.#followAnnouncements(), () => this.#publishReports()]) {
       loop().catch((thrown) => {
-        if (!(thrown instanceof Stopped) && !this.#stopped) onError(thrown);
+        if (!(thrown instanceof Stopped) && !this.#isStopped) onError(thrown);
       });
     }
   }
 
-  /** Weights, or the adapter that the server has them by. */
+  /** Weights, or the adapter under which a server has them. */
   get weights(): ParamSet | ServedAdapter {
-    return this.#params ?? servedBy(this.#announced)!;
+    return this.#params ?? adapterOf(this.#announced)!;
   }
 
   progressed({ tokens }: RolloutTotals): void {
@@ -127,39 +126,35 @@ class Worker {
 
   played({ groups, gaveUp, failed, totals }: Played): void {
     this.progressed(totals);
-    for (const { group, failure } of failed) this.#taker.failed(group, failure);
-    for (const { group, trajectories } of groups) void this.#taker.played(group, { trajectories });
+    for (const { group, failure } of failed) this.#consumer.addFailure(group, failure);
+    for (const { group, trajectories } of groups) void this.#consumer.storeResult(group, { trajectories });
     for (const { group, failure, attempts } of gaveUp) {
-      void this.#taker.played(group, { trajectories: [], gaveUp: { failure, attempts } });
+      void this.#consumer.storeResult(group, { trajectories: [], gaveUp: { failure, attempts } });
     }
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#endHints();
-    this.#taker.stop();
-    this.#wake();
+    this.#isStopped = true;
+    this.#unsubscribe();
+    this.#consumer.stop();
+    this.#announcement.set();
   }
 
-  async #follow(): Promise<void> {
+  async #followAnnouncements(): Promise<void> {
     const { broker } = this.#init;
-    while (!this.#stopped) {
-      // A hint that comes while this one is followed up wakes it at once the next time.
-      const hint = new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      const found = await this.#say(() => broker.announced());
-      if (found) await this.#heard(decodeAnnouncement(found.bytes));
-      await Promise.race([hint, new Promise<void>((resolve) => this.#ctx.clock.after(LOOK_MS, resolve))]);
+    while (!this.#isStopped) {
+      const found = await this.#retry(() => broker.weights.readAnnouncement());
+      if (found) await this.#follow(decodeAnnouncement(found.bytes));
+      await this.#announcement.wait(POLL_MS);
     }
   }
 
-  /** Says once a second how this worker is; rates are over the last seconds. */
-  async #report(): Promise<void> {
-    const { broker, name, slots, relay } = this.#init;
+  /** Publishes a report once a second. */
+  async #publishReports(): Promise<void> {
+    const { broker, name, slots } = this.#init;
     const samples: { readonly at: number; readonly finished: number; readonly tokens: number }[] = [];
-    while (!this.#stopped) {
-      const { finished, size: held, waiting, stuck } = this.#taker;
+    while (!this.#isStopped) {
+      const { finished, size: held, waiting, stuck } = this.#consumer;
       const now = { at: this.#ctx.clock.now(), finished, tokens: this.#tokens };
       samples.push(now);
       if (samples.length > RATE_SAMPLES) samples.shift();
@@ -167,85 +162,81 @@ class Worker {
       const groupsPerSecond = (finished - samples[0]!.finished) / seconds;
       const tokensPerSecond = Math.max(0, now.tokens - samples[0]!.tokens) / seconds;
       const { version } = this.#announced;
-      const rates = { groupsPerSecond, tokensPerSecond, relay: relay.url };
-      broker.report(name, encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }));
+      const rates = { groupsPerSecond, tokensPerSecond };
+      broker.reports.publish(
+        name,
+        encodeReport({ format: 1, slots, held, waiting, finished, ...rates, version, stuck }),
+      );
       await this.#sleep(REPORT_MS);
     }
   }
 
-  async #heard(announcement: Announcement): Promise<void> {
+  /** Follows an announcement: the run's end, a ban, or other weights. @throws {LongplayError} for a run that this worker cannot follow */
+  async #follow(announcement: Announcement): Promise<void> {
     const { run, identity, onEnd } = this.#init;
     const before = this.#announced;
     const { life, version, digest } = announcement;
     if (life < before.life) return;
-    if (announcement.shutOut?.includes(this.#init.name)) {
+    if (announcement.banned?.includes(this.#init.name)) {
       throw new LongplayError(
         'REMOTE_FAILED',
-        `the learner of run '${run}' could not believe several results of this worker in a row, and takes no more; its notices say why`,
+        `the learner of run '${run}' refused several results of this worker in a row and banned it; the learner's notices name the reason`,
       );
     }
     if (life > before.life) checkIdentity(run, announcement.identity, identity);
     if (announcement.ended) {
-      this.#taker.leave();
-      while (this.#taker.size > 0 && !this.#stopped) await this.#sleep(FINISHED_MS);
+      this.#consumer.drain();
+      while (this.#consumer.size > 0 && !this.#isStopped) await this.#sleep(DRAIN_MS);
       onEnd();
       throw new Stopped();
     }
     if (version < before.version || (version === before.version && digest !== before.digest)) {
       throw new LongplayError(
         'REMOTE_FAILED',
-        `run '${run}' went back from update ${before.version} to ${version}, on other weights; start this worker again`,
+        `run '${run}' went back from update ${before.version} to ${version}, with other weights; start this worker again`,
       );
     }
-    // A learner that was started again has its adapters under new names.
+    // A learner that was restarted has its adapters under new names.
     const isNew = version > before.version || announcement.adapter?.name !== before.adapter?.name;
-    if (isNew && !(await this.#load(announcement))) {
-      this.#lack(); // or overtaken: the next is on its way
+    if (isNew && !(await this.#loadWeights(announcement))) {
+      this.#returnWaiting(); // or a newer version has replaced it, and its announcement follows
       return;
     }
-    this.#lackingSince = undefined;
+    this.#missingSince = undefined;
     this.#announced = announcement;
   }
 
-  /** Lets others play once weights have been lacking for a while: a worker that only waits would hold its tickets for ever. */
-  #lack(): void {
+  /** Returns waiting tickets to the queue, once their weights have been missing for a minute. */
+  #returnWaiting(): void {
     const now = this.#ctx.clock.now();
-    this.#lackingSince ??= now;
-    if (now - this.#lackingSince < LACKING_MS) return;
-    this.#lackingSince = now;
-    this.#taker.pause();
-    this.#init.onNotice('announced weights cannot be had for a minute: tickets that wait for them go to others');
+    this.#missingSince ??= now;
+    if (now - this.#missingSince < MAX_WAIT_MS) return;
+    this.#missingSince = now;
+    this.#consumer.pause();
+    this.#init.onNotice('announced weights could not be loaded for a minute: tickets that wait for them go to others');
   }
 
-  async #load(announcement: Announcement): Promise<boolean> {
-    const { relay, paths, onNotice } = this.#init;
-    const { version, digest } = announcement;
-    const adapter = servedBy(announcement);
+  /** Loads announced weights. @returns false where the broker does not have them */
+  async #loadWeights(announcement: Announcement): Promise<boolean> {
+    const { broker, paths, onNotice } = this.#init;
+    const { version, digest, bytes } = announcement;
+    const adapter = adapterOf(announcement);
     if (adapter) {
-      await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'told', adapter });
-      this.#taker.loaded(version, digest);
+      await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'useAdapter', adapter });
+      this.#consumer.setWeights(version, digest);
       return true;
     }
-    // Over HTTP it is not asked for again and again: who announced it may be gone, and has announced it elsewhere since.
-    const found = announcement.where
-      ? await relay.fetch(announcement).catch((thrown) => this.#unheard(thrown))
-      : await this.#say(() => relay.fetch(announcement), onNotice);
+    const found = await this.#retry(() => broker.weights.get(digest, bytes), onNotice);
     if (!found || digestOf(found) !== digest) return false;
     this.#params = decodeWeights(found, version, `the weights of update ${version}`);
-    // Before any ticket that waits for them, and it overtakes turns that wait.
+    // Sent before any ticket that waits for them; it overtakes turns that wait.
     await this.#ctx.resolve<InferenceCommand>(paths.inference).tell({ type: 'loadWeights', params: this.#params });
-    this.#taker.loaded(version, digest);
+    this.#consumer.setWeights(version, digest);
     return true;
   }
 
-  /** Nothing for now. @throws what is no silence */
-  #unheard(thrown: unknown): undefined {
-    if (!(thrown instanceof BrokerAway)) throw thrown;
-    if (!this.#stopped) this.#init.onNotice(thrown.message);
-  }
-
-  #say<T>(say: () => Promise<T>, onSilence?: (text: string) => void): Promise<T> {
-    return sayAgain(this.#ctx.clock, () => this.#stopped, say, onSilence);
+  #retry<T>(call: () => Promise<T>, onWaiting?: (text: string) => void): Promise<T> {
+    return retryWhileUnavailable(call, { clock: this.#ctx.clock, isStopped: () => this.#isStopped, onWaiting });
   }
 
   #sleep(ms: number): Promise<void> {
@@ -253,7 +244,7 @@ class Worker {
   }
 }
 
-/** Adapter by which a server has the announced weights; undefined where workers load them. */
-export function servedBy({ version, adapter }: Announcement): ServedAdapter | undefined {
+/** Returns the adapter under which a server has the announced weights; undefined where workers load them. */
+export function adapterOf({ version, adapter }: Announcement): ServedAdapter | undefined {
   return adapter && { version, ...adapter };
 }

@@ -45,7 +45,7 @@ export interface EnvPoolOptions extends Pick<RunConfig['rollout'], 'isolation' |
   readonly envs: readonly EnvSpec[];
   /** Hosts, each in a thread or process of its own; one where `isolation` is `inline`. */
   readonly threads: number;
-  /** Starts the hosts in place of what `isolation` says. */
+  /** Factory of the hosts in place of what `isolation` says: a test's own. */
   readonly hosts?: HostFactory | undefined;
   /** Hosts replaced in a row, no action answered in between, until the pool gives up. Default `MAX_RESTARTS`. */
   readonly maxRestarts?: number | undefined;
@@ -133,9 +133,8 @@ class Pool implements EnvPool {
   #late = 0;
   #closed = false;
   #cancelPoll: (() => void) | undefined;
-  /** Hosts replaced since an action was answered; and those that were lost with their machine, which says nothing about the env. */
+  /** Hosts replaced since an action was answered. */
   #replacedInRow = 0;
-  #lostInRow = 0;
 
   constructor(options: EnvPoolOptions) {
     this.#options = options;
@@ -144,9 +143,7 @@ class Pool implements EnvPool {
     const inline = options.isolation === 'inline';
     const { threads, resourceLimits = {} } = options;
     if (options.hosts) this.#factory = options.hosts;
-    else if (options.isolation === 'remote') {
-      throw new LongplayError('BAD_ARGUMENT', 'an env pool of remote hosts needs the machines that have them');
-    } else if (!inline) {
+    else if (!inline) {
       const variables = hostEnvironment(process.env, options.variables);
       this.#factory =
         options.isolation === 'thread'
@@ -255,10 +252,6 @@ class Pool implements EnvPool {
         // A host that ends by an error has found no episode to blame for it (see `runHost`), and what is no answer may
         // have been sent by any: guessing would be wrong.
         const unknown = cause === 'threw' || cause === 'protocol';
-        if (cause === 'lost') {
-          this.#replace(slot, { culprits: [], shown: true, cause, message });
-          return;
-        }
         const found = suspects(unknown ? undefined : host?.beacon(), this.#episodes);
         this.#replace(slot, { ...found, cause, message });
       },
@@ -332,7 +325,7 @@ class Pool implements EnvPool {
     if (event.turn !== turn) return false;
     if (record.step) {
       record.actions.push(record.step.action);
-      this.#replacedInRow = this.#lostInRow = 0;
+      this.#replacedInRow = 0;
     }
     record.pending = record.step = undefined;
     record.last = event;
@@ -375,15 +368,13 @@ class Pool implements EnvPool {
 
   /** Ends a host, starts another, fails the culprits and restores the rest. */
   #replace(slot: Slot, { culprits: blamed, shown, cause, message }: Verdict): void {
-    const isLost = cause === 'lost';
     const tried = slot.trial?.record;
     // One whose code was not shown is cleared, but not again and again: a beacon that lies would end hosts for ever.
-    const cleared = isLost || (shown && this.#replacedInRow === 0);
+    const cleared = shown && this.#replacedInRow === 0;
     const onTrial = blamed.length === 0 && !cleared && tried && slot.episodes.has(tried);
     const culprits = onTrial ? [tried] : blamed;
     // No suspect, or one blamed in vain: from now on one command at a time, so that the next end has one suspect.
-    const isCareful = isLost ? slot.careful > 0 : culprits.length === 0 || this.#replacedInRow > 0;
-    if (isCareful) slot.careful = 2 * slot.episodes.size + 2;
+    if (culprits.length === 0 || this.#replacedInRow > 0) slot.careful = 2 * slot.episodes.size + 2;
     slot.trial = undefined;
     slot.queue = [];
     slot.host?.kill();
@@ -404,9 +395,8 @@ class Pool implements EnvPool {
       const why = `its host was ended (${cause}, ${message}), and its actions must not be taken again`;
       this.#fail(record, { cause: 'lost', where: slot.where, message: why });
     }
-    const inRow = isLost ? ++this.#lostInRow / this.#slots.length : ++this.#replacedInRow;
-    if (inRow > (this.#options.maxRestarts ?? MAX_RESTARTS)) {
-      const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow + this.#lostInRow} times and answered no action in between`;
+    if (++this.#replacedInRow > (this.#options.maxRestarts ?? MAX_RESTARTS)) {
+      const why = `${slot.where} and its siblings were replaced ${this.#replacedInRow} times and answered no action in between`;
       void this.#giveUp(`the environment is broken: ${why} (the last time: ${cause}, ${message})`);
     } else void this.#restart(slot);
   }

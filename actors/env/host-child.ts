@@ -1,6 +1,5 @@
 /**
- * Child process that is a host: how it is started, what it says over its channel, its beacon, its memory and its end. Its
- * pool may be in this process (`host-processes.ts`) or on another machine (`host-server.ts`).
+ * Child process that is a host: how it is started, what it says over its channel, its beacon, its memory and its end.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -19,7 +18,7 @@ import { endProcessTree, HAS_GROUPS, HOST_MARK } from './process-tree.ts';
 import { ProcessorWait, readThread } from './processor-wait.ts';
 
 /** Milliseconds after the end of a host's channel in which it exits by itself, and says why. */
-export const EXIT_MS = 1000;
+const EXIT_MS = 1000;
 /** Milliseconds after a host's exit in which its last words may come; a process that got away can hold its pipes open. */
 const LAST_WORDS_MS = 500;
 /** Characters of a child's stderr that are kept for the report of its end. */
@@ -40,19 +39,17 @@ export interface ChildEnd {
   readonly memory?: string | undefined;
 }
 
-/** Child process that runs, wherever it is. */
+/** Child process that runs. */
 export interface HostChild {
   /** Bytes of its channel. */
   readonly channel: Duplex;
   /** Resolves once it has ended and everything it said was read. */
-  readonly ended: Promise<ChildEnd | HostEnd>;
+  readonly ended: Promise<ChildEnd>;
   beacon(): BeaconReading;
   /** Bytes of memory beyond its limit, where the system can tell. */
   overweight(): number;
   /** Milliseconds in which its main thread was ready to run and had no processor. @param now milliseconds */
   waitedMs(now: number): number;
-  /** True while its beacon can be relied upon; absent where that is always so. */
-  isHeard?(): boolean;
   kill(): void;
 }
 
@@ -132,11 +129,10 @@ export function residenceOf(child: HostChild): { readonly residence: Residence; 
   const residence = {
     data: data!,
     control: control!,
-    ended: child.ended.then((end) => (garbled ? GARBLED : 'cause' in end ? end : endOf(end, uncaught))),
+    ended: child.ended.then((end) => (garbled ? GARBLED : endOf(end, uncaught))),
     beacon: () => child.beacon(),
     overweight: () => child.overweight(),
     waitedMs: (now: number) => child.waitedMs(now),
-    isHeard: () => child.isHeard?.() ?? true,
     kill: () => child.kill(),
   };
   return { residence, setUp: setUp! };

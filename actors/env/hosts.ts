@@ -24,8 +24,6 @@ export interface Host {
   send(commands: readonly EnvCommand[]): void;
   /** Beacon of its work; undefined where it runs in the caller's thread. */
   beacon(): BeaconReading | undefined;
-  /** False while nothing is heard of the machine that it runs on, so that its beacon tells nothing. */
-  isHeard?(): boolean;
   /** Resolves when its present work is done and it is still alive; absent where it cannot die. */
   settled?(): Promise<void>;
   /** Ends the showing of whose timers and promises run. */
@@ -62,14 +60,13 @@ export interface HostEnd {
   readonly message: string;
 }
 
-/** Residence of a host: a thread, or a process of this machine or another. */
+/** Residence of a host: a thread or a process. */
 export interface Residence {
   readonly data: PortLike;
   readonly control: PortLike;
   /** Resolves at its end, with undefined after an orderly one. */
   readonly ended: Promise<HostEnd | undefined>;
   beacon(): BeaconReading;
-  isHeard?(): boolean;
   overweight?(): number;
   waitedMs?(now: number): number;
   /** Ends it, whatever runs there. */
@@ -158,10 +155,6 @@ class ResidentHost implements Host {
 
   beacon(): BeaconReading {
     return this.#residence.beacon();
-  }
-
-  isHeard(): boolean {
-    return this.#residence.isHeard?.() ?? true;
   }
 
   async settled(): Promise<void> {

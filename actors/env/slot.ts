@@ -212,8 +212,7 @@ export function judge(
     const message = 'the host holds more memory than it may';
     return { ...(ran ? suspects(seen, episodes) : UNKNOWN), cause: 'out-of-memory', message };
   }
-  const unknown = host.isHeard?.() === false; // its beacon is old then
-  if (!(stands && sameCode) || unknown || !awaits(slot)) {
+  if (!(stands && sameCode) || !awaits(slot)) {
     slot.calls = seen.calls;
     slot.began = seen.began;
     slot.responded = slot.responses;
@@ -237,7 +236,7 @@ export function judge(
     const message = `the host has not responded for ${Math.round(heldMs)} ms`;
     return { ...UNKNOWN, cause: 'timeout', message };
   }
-  return late(slot, seen.began, deadlines, unknown);
+  return late(slot, seen.began, deadlines);
 }
 
 /** True while an episode of the slot waits for its answer. */
@@ -250,12 +249,12 @@ export function awaits(slot: Slot): boolean {
  * Judges late episodes. The thread has responded since their time was over, so every one of them is late by itself: they
  * fail together, not one deadline after the other.
  */
-function late(slot: Slot, began: number, deadlines: Deadlines, unknown: boolean): Verdict | undefined {
+function late(slot: Slot, began: number, deadlines: Deadlines): Verdict | undefined {
   const culprits: OpenEpisode[] = [];
   let lateMs = 0;
   for (const record of slot.episodes) {
     if (!(record.pending || record.restoring) || record.ordinal > began) continue;
-    if (record.begunAt === undefined || unknown) {
+    if (record.begunAt === undefined) {
       record.begunAt = slot.time;
       record.lateSince = undefined;
     } else if (slot.time - record.begunAt > deadlineOf(record, deadlines)) {

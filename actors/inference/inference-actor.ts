@@ -55,7 +55,7 @@ function handlersOf(ctx: Context<Internal>, service: Service): Behavior<Internal
       release: ({ episodes }) => service.release(episodes),
       forget: () => service.forget(),
       loadWeights: ({ params }) => service.loadWeights(params),
-      told: ({ adapter }) => service.told(adapter),
+      useAdapter: ({ adapter }) => service.useAdapter(adapter),
       report: ({ replyTo }) => ctx.reply(replyTo, service.report()),
       serve: () => service.serve(),
     },
@@ -124,8 +124,8 @@ class Service {
     await this.sayServed();
   }
 
-  told(adapter: ServedAdapter): void {
-    this.#policy.told?.(adapter);
+  useAdapter(adapter: ServedAdapter): void {
+    this.#policy.useAdapter?.(adapter);
   }
 
   /** Says, to who waits for it, once the policy's server has the newest weights. */

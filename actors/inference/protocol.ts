@@ -8,7 +8,7 @@ import type { ActedBatch, RequestBatch } from '../../src/policy/turn-batch.ts';
 import type { RemoteUsage } from '../../src/remote/policy/usage.ts';
 import type { ReplyTo } from '../../src/runtime/actor.ts';
 
-export type InferenceCommand = Act | Release | Forget | LoadWeights | Told | Report;
+export type InferenceCommand = Act | Release | Forget | LoadWeights | UseAdapter | Report;
 
 /** Asks for actions. Answered by one or more `acted`, in any order. */
 export interface Act {
@@ -34,9 +34,9 @@ export interface LoadWeights {
   readonly params: ParamSet;
 }
 
-/** Tells of an adapter that another process had the policy's server load; turns are decided under it from now on. */
-export interface Told {
-  readonly type: 'told';
+/** Switches to an adapter that another process had the policy's server load; turns are decided under it from now on. */
+export interface UseAdapter {
+  readonly type: 'useAdapter';
   readonly adapter: ServedAdapter;
 }
 

@@ -6,12 +6,12 @@
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ClusterFacts } from '../../src/cluster/watch.ts';
+import type { ClusterFacts } from '../../src/cluster/cluster-monitor.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { makeFolder } from '../../src/record/atomic-file.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
 import type { RunStatus } from '../../src/record/run-status.ts';
 import type { MetricSink } from '../../src/record/sinks/sink.ts';

@@ -50,7 +50,7 @@ function serve(ctx: Context<Internal>, init: RemoteInferenceInit, prompting: Pro
       release: ({ episodes }) => policy.release(episodes),
       forget: () => policy.forget(),
       loadWeights() {}, // the server's weights are its own
-      told() {},
+      useAdapter() {},
       report({ replyTo }) {
         const { usage, turns, tokens } = policy;
         const { requests: calls, latencyMs } = usage;

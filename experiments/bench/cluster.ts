@@ -12,14 +12,14 @@ import { stringify } from 'yaml';
 import { clusterIdentity } from '../../actors/cluster-run.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { encodeAnnouncement } from '../../src/cluster/identity.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { encodeTicket } from '../../src/cluster/result.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { localUrl, packageRoot } from '../../src/runtime/thread.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
@@ -35,16 +35,16 @@ const WARM_SECONDS = 10;
 /** Bench `cluster`. `--seconds` measured of each run (30), `--rounds` of pairs (5), `--parts` of it (all), `--horizon` of its episodes (8). */
 export async function clusterBench({ seconds = 30, rounds = 5, horizon = 8, json, parts }: BenchFlags): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'longplay-bench-'));
-  const say = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
+  const print = (line: string) => void process.stdout.write(json ? '' : `  ${line}\n`);
   const lab = await Lab.open(folder, seconds, horizon);
   const found: Record<string, unknown> = {};
   const measures: Record<string, () => Promise<unknown>> = {
-    broker: () => measuredBroker(lab, rounds, say),
-    calls: () => callCosts(lab, say),
-    weights: () => measuredWeights(lab, say),
-    seam: () => seamCost(lab, rounds, say),
-    scaling: () => scale(lab, say),
-    churn: () => comeAndGo(lab, say),
+    broker: () => measureBroker(lab, rounds, print),
+    calls: () => measureCalls(lab, print),
+    weights: () => measureWeights(lab, print),
+    seam: () => measureSeam(lab, rounds, print),
+    scaling: () => measureScaling(lab, print),
+    churn: () => measureChurn(lab, print),
   };
   try {
     for (const [name, measure] of Object.entries(measures)) {
@@ -57,15 +57,15 @@ export async function clusterBench({ seconds = 30, rounds = 5, horizon = 8, json
   }
 }
 
-async function measuredBroker(lab: Lab, rounds: number, say: (line: string) => void) {
+async function measureBroker(lab: Lab, rounds: number, print: (line: string) => void) {
   const broker = await brokerRate(lab, rounds);
-  say(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
+  print(`broker: ${broker.toFixed(0)} groups/s of 20 KB (bar 1,000)`);
   return broker;
 }
 
-async function measuredWeights(lab: Lab, say: (line: string) => void) {
+async function measureWeights(lab: Lab, print: (line: string) => void) {
   const weights = await weightsToDecision(lab);
-  say(
+  print(
     `announcement to the result of a one-turn episode under new weights: p50 ${weights.p50.toFixed(0)} ms, p95 ${weights.p95.toFixed(0)} ms (bar for the decision: 100 ms), weights ${(weights.bytes / 1e6).toFixed(2)} MB`,
   );
   return weights;
@@ -194,7 +194,7 @@ class Lab {
   async #isAnnounced(run: string): Promise<boolean> {
     const broker = await connectNats({ url: this.url, run });
     try {
-      return (await broker.announced()) !== undefined;
+      return (await broker.weights.readAnnouncement()) !== undefined;
     } catch {
       return false;
     } finally {
@@ -210,12 +210,12 @@ interface Played {
 
 function start(...args: readonly string[]): Played {
   const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  let words = '';
+  let stderr = '';
   child.stderr!.on('data', (text) => {
-    words += text;
+    stderr += text;
   });
   const ended = new Promise((resolve, reject) => {
-    child.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`longplay ${args[0]}: ${words}`))));
+    child.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`longplay ${args[0]}: ${stderr}`))));
   });
   ended.catch(() => {}); // reported where it is awaited
   return { child, ended };
@@ -250,13 +250,13 @@ async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
     const began = performance.now();
     let next = 0;
     const put = async () => {
-      while (next < groups) await worker.putResult(`${round + 1}-${next++}`, bytes);
+      while (next < groups) await worker.results.put(`${round + 1}-${next++}`, bytes);
     };
     const take = async () => {
       for (let taken = 0; taken < groups; ) {
-        const found = await learner.takeResults(1000);
+        const found = await learner.results.read(1000);
         taken += found.length;
-        if (found.length > 0) await learner.removeResults(found.at(-1)!.position);
+        if (found.length > 0) await learner.results.removeUpTo(found.at(-1)!.position);
       }
     };
     await Promise.all([take(), ...Array.from({ length: 64 }, put)]);
@@ -267,25 +267,25 @@ async function brokerRate({ url }: Lab, rounds: number): Promise<number> {
 }
 
 /**
- * Processor milliseconds of what a group and an update say to the broker: of this process, which is both ends of it, and of the server.
+ * Processor milliseconds of what a group and an update send to the broker: of this process, which is both ends of it, and of the server.
  */
-async function callCosts(lab: Lab, say: (line: string) => void) {
+async function measureCalls(lab: Lab, print: (line: string) => void) {
   const at = { url: lab.url, run: 'calls' };
   const [learner, worker] = await Promise.all([connectNats(at), connectNats(at)]);
   await learner.prepare();
   const [ticket, result, weights] = [new Uint8Array(150), new Uint8Array(5300), new Uint8Array(1_000_000)];
   let n = 0;
-  const put = () => worker.putResult(String(n++), result);
-  const take = async () => (await learner.takeResults(1000)).at(-1)!.position;
+  const put = () => worker.results.put(String(n++), result);
+  const take = async () => (await learner.results.read(1000)).at(-1)!.position;
   const ticketRound = async () => {
-    await learner.putTicket(String(n++), ticket);
-    for (const one of await worker.fetchTickets(1, 1000)) one.done();
+    await learner.tickets.put(String(n++), ticket);
+    for (const one of await worker.tickets.fetch(1, 1000)) one.ack();
   };
   const weightsRound = async () => {
     const name = `w${n++}`;
-    await learner.putWeights(name, weights);
-    await worker.weights(name, weights.length);
-    await learner.removeWeights(name);
+    await learner.weights.put(name, weights);
+    await worker.weights.get(name, weights.length);
+    await learner.weights.remove(name);
   };
   const calls: readonly (readonly [string, number, () => Promise<unknown>])[] = [
     ['ticket put, fetched, done', 200, ticketRound],
@@ -297,7 +297,7 @@ async function callCosts(lab: Lab, say: (line: string) => void) {
       () =>
         put()
           .then(take)
-          .then((position) => learner.removeResults(position)),
+          .then((position) => learner.results.removeUpTo(position)),
     ],
     ['1 MB of weights put, read, removed', 40, weightsRound],
   ];
@@ -309,7 +309,7 @@ async function callCosts(lab: Lab, say: (line: string) => void) {
     const { user, system } = process.cpuUsage(own);
     const cost = { here: (user + system) / 1000 / times, server: (1000 * (lab.serverSeconds - before)) / times };
     costs[name] = cost;
-    say(`${name}: ${cost.here.toFixed(2)} ms of a core at its ends, ${cost.server.toFixed(2)} in the server`);
+    print(`${name}: ${cost.here.toFixed(2)} ms of a core at its ends, ${cost.server.toFixed(2)} in the server`);
   }
   await Promise.all([learner.close(), worker.close()]);
   return costs;
@@ -338,16 +338,16 @@ async function weightsToDecision(lab: Lab) {
     const [name, first] = Object.entries(policy.params.values)[0]!;
     const values = { ...policy.params.values, [name]: first.map((value, i) => (i === 0 ? version : value)) };
     const bytes = encodeWeights(policy.model, { version, values });
-    await broker.putWeights(digestOf(bytes), bytes);
+    await broker.weights.put(digestOf(bytes), bytes);
     const announcement = { ...facts, version, digest: digestOf(bytes), bytes: bytes.length };
-    revision = await broker.announce(encodeAnnouncement(announcement), revision);
+    revision = await broker.weights.announce(encodeAnnouncement(announcement), revision);
     return bytes.length;
   };
   let bytes = await announce(0);
   const worker = start('worker', lab.url, '--run', run, '--slots', '2');
   const took: number[] = [];
   for (let version = 0; version <= VERSIONS; version++) {
-    await broker.putTicket(String(version), encodeTicket(ticketOf(version)));
+    await broker.tickets.put(String(version), encodeTicket(ticketOf(version)));
     await sleep(version === 0 ? 0 : 150); // it is fetched, and waits
     const began = performance.now();
     if (version > 0) bytes = await announce(version);
@@ -368,15 +368,15 @@ function ticketOf(version: number): GroupTicket {
 
 async function resultOf(broker: Broker): Promise<void> {
   for (;;) {
-    const [found] = await broker.takeResults(1000);
+    const [found] = await broker.results.read(1000);
     if (!found) continue;
-    await broker.removeResults(found.position);
+    await broker.results.removeUpTo(found.position);
     return;
   }
 }
 
 /** One process and three, in turn. @returns medians of the ratios of pairs */
-async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
+async function measureSeam(lab: Lab, rounds: number, print: (line: string) => void) {
   const steps: number[] = [];
   const updates: number[] = [];
   const cores: number[] = [];
@@ -390,7 +390,7 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
     const { one, three } = found;
     const [oneMs, { learner, workers, server }] = [one.stepMs.learner, three.stepMs];
     const threeMs = learner + workers + server;
-    say(
+    print(
       `pair ${round + 1}: one process ${one.steps.toFixed(0)} steps/s, ${one.updates.toFixed(3)} updates/s, ${oneMs.toFixed(3)} ms of a core a step; three ${three.steps.toFixed(0)}, ${three.updates.toFixed(3)}, ${threeMs.toFixed(3)} ms (learner ${learner.toFixed(3)}, worker ${workers.toFixed(3)}, server ${server.toFixed(3)})`,
     );
     steps.push(three.steps / one.steps);
@@ -398,7 +398,7 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
     cores.push(oneMs / threeMs);
   }
   const seam = { steps: median(steps), updates: median(updates), cores: median(cores) };
-  say(
+  print(
     `learner + 1 worker + server against one process, median of ${rounds} pairs: env steps/s ${seam.steps.toFixed(3)}, updates/s ${seam.updates.toFixed(3)} (bar 0.90), processor time of a step, one over three, ${seam.cores.toFixed(3)}`,
   );
   return seam;
@@ -408,11 +408,11 @@ async function seamCost(lab: Lab, rounds: number, say: (line: string) => void) {
 const CHURN_SECONDS = 5;
 
 /** Workers that come and go against those that stay. @returns ratio of updates per second */
-async function comeAndGo(lab: Lab, say: (line: string) => void): Promise<number> {
+async function measureChurn(lab: Lab, print: (line: string) => void): Promise<number> {
   const stays = await lab.train(2);
   const goes = await lab.train(2, undefined, true);
   const churn = goes.updates / stays.updates;
-  say(
+  print(
     `2 workers, one of which leaves every 5 s as another joins, against 2 that stay: ${churn.toFixed(3)} of the updates/s (bar 0.85)`,
   );
   return churn;
@@ -422,7 +422,7 @@ async function comeAndGo(lab: Lab, say: (line: string) => void): Promise<number>
 const SIGMA = 0.5;
 
 /** One to four workers of one slot each, measured and simulated from what one costs. */
-async function scale(lab: Lab, say: (line: string) => void) {
+async function measureScaling(lab: Lab, print: (line: string) => void) {
   const { learner } = lab.config();
   const cores = availableParallelism();
   const rows: { readonly workers: number; readonly measured: number; readonly predicted: number }[] = [];
@@ -434,7 +434,7 @@ async function scale(lab: Lab, say: (line: string) => void) {
     const fixed = { cores, slots: 1, maxLag, groupsPerUpdate, sigma: SIGMA, updates: 300 };
     const predicted = simulateCluster({ ...fixed, ...costs, workers });
     rows.push({ workers, measured: found.updates, predicted });
-    say(
+    print(
       `${workers} workers of one slot: ${found.updates.toFixed(3)} updates/s, simulated ${predicted.toFixed(3)} (update ${costs.updateSeconds.toFixed(2)} s, group ${costs.groupSeconds.toFixed(3)} s of a core)`,
     );
   }

@@ -29,7 +29,7 @@ import { trainerOptions } from '../../src/learner/options.ts';
 import { Trainer } from '../../src/learner/trainer.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { tracePaths } from '../../src/record/trace-files.ts';
 import { evaluationPlan } from '../../src/run/evaluate-run.ts';

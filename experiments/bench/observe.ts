@@ -18,7 +18,7 @@ import { openConsole } from '../../src/console/console.ts';
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import type { Trajectory } from '../../src/core/trajectory.ts';
 import { groupFacts } from '../../src/record/group-facts.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { openSinks } from '../../src/record/sinks/open.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import { worldUrl } from '../../src/run/find-world.ts';

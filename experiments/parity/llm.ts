@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { messageOf, UserError } from '../../src/core/errors.ts';
 import type { Difference, Parity, ParityCounts } from '../../src/core/parity.ts';
 import { type ChatMessage, ChatTemplate } from '../../src/pretrained/chat-template.ts';
-import { readJson } from '../../src/pretrained/folder.ts';
+import { readJson } from '../../src/pretrained/model-text.ts';
 import { BpeTokenizer } from '../../src/pretrained/tokenizer.ts';
 import { replayAdapter, replayModel } from './llm-models.ts';
 

@@ -57,3 +57,15 @@ export function parseChaos(text: string): ChaosSpec {
 function wrong(part: string, expected: string): UserError {
   return new UserError('BAD_ARGUMENT', `--chaos: '${part}': expected ${expected}, e.g. throw=0.01,hang=0.001,seed=7`);
 }
+
+/**
+ * Checks the faults to inject against where envs run.
+ * @throws {UserError} BAD_ARGUMENT for faults that would end this process itself
+ */
+export function checkChaos({ rates }: ChaosSpec, isolation: string): void {
+  const deadly =
+    isolation === 'inline' ? ([...deadlyKinds, 'hang'] as const).filter((kind) => (rates[kind] ?? 0) > 0) : [];
+  if (deadly.length === 0) return;
+  const why = 'envs share the main thread here (a serial run, or rollout.isolation: inline)';
+  throw new UserError('BAD_ARGUMENT', `--chaos: ${deadly.join(', ')} would end the run itself: ${why}; leave them out`);
+}

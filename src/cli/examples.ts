@@ -34,7 +34,6 @@ export const examples: Readonly<Record<string, readonly string[]>> = {
     'worker nats://127.0.0.1:4222 --run run',
     'worker nats://127.0.0.1:4222 --run mine --slots 4 --env ./my/env.mjs',
     'worker nats://learner.lan:4222 --run run --creds worker.creds',
-    'worker nats://127.0.0.1:4222 --run run --envs 4',
   ],
   cluster: [
     'cluster init --host learner.lan',

@@ -2,13 +2,11 @@
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
-import { findCredentials } from '../cluster/credentials.ts';
 import { nearest } from '../config/nearest.ts';
 import { MAX_MS } from '../config/ranges.ts';
 import type { EnvOptions } from '../core/env.ts';
 import { messageOf, UserError } from '../core/errors.ts';
 import { firstLineOf } from '../core/first-line.ts';
-import type { EnvHosts } from '../run/env-hosts.ts';
 
 /** Upper bounds of flags, far above what is of use and below what breaks (as src/config/ranges.ts for configurations). */
 export const MOST = {
@@ -94,40 +92,6 @@ export function again(value: string, before: readonly string[] = []): readonly s
 /** Parser of whole numbers of at least 1, several between commas, that may be given again. */
 export function counts(text: string, before: readonly number[] = []): readonly number[] {
   return [...before, ...text.split(',').map(wholeNumber(1))];
-}
-
-/** Flag for env hosts on other machines. */
-export function envHostsFlag(): Option {
-  return new Option(
-    '--env-hosts <url>',
-    'environments run on other machines (longplay worker --envs): NATS server, nats://127.0.0.1:4222',
-  );
-}
-
-/** Adds the flags for env hosts on other machines, to commands that play and have no cluster. */
-export function withEnvHostsFlags(command: Command): Command {
-  return command
-    .addOption(envHostsFlag())
-    .option('--creds <file>', 'with --env-hosts: learner.creds or worker.creds of longplay cluster init');
-}
-
-/** Flags of a command that may have its env hosts on other machines. */
-export interface EnvHostsFlags {
-  readonly envHosts?: string;
-  readonly creds?: string;
-}
-
-/** Server of the env hosts, as flags give it. @throws {UserError} BAD_ARGUMENT */
-export function envHostsOf({ envHosts: url, creds }: EnvHostsFlags): EnvHosts | undefined {
-  return url === undefined ? undefined : { url, credentials: findCredentials(creds) };
-}
-
-/** Settings of a command, with what `--env-hosts` implies. */
-export function withEnvHosts({
-  set,
-  envHosts,
-}: EnvHostsFlags & { readonly set: readonly string[] }): readonly string[] {
-  return envHosts === undefined ? set : [...set, 'rollout.isolation=remote'];
 }
 
 /** Adds the flag for options of a world, to commands that take a world and no configuration. */

@@ -1,7 +1,7 @@
 /**
- * Credentials of a cluster: one file that a machine needs to take part, with the role it has, its key and the certificate
- * that the server is known by. `longplay cluster init` writes them. A file of one's own may lack the certificate, where the
- * server's is signed by an authority that the system trusts.
+ * Credentials of a cluster: the one file that a machine needs to take part. It holds a role, a key and the certificate of
+ * the server. `longplay cluster init` writes it. A file of your own needs no certificate where the server's is signed by
+ * an authority that the system trusts.
  */
 import { readFileSync } from 'node:fs';
 import { messageOf, UserError } from '../core/errors.ts';
@@ -22,15 +22,15 @@ const HEAD = 'longplay cluster credentials 1';
 const SEED = /^-----BEGIN USER NKEY SEED-----\s+(SU[A-Z2-7]{56})\s+------END USER NKEY SEED------$/m;
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[\s\S]+-----END CERTIFICATE-----/;
 
-/** Text of a file of credentials. */
+/** Writes the text of a credentials file. */
 export function encodeCredentials({ role, seed, ca }: Credentials): string {
   const key = `-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
   return `${HEAD}\nrole: ${role}\n\n${key}${ca === undefined ? '' : `\n${ca.trim()}\n`}`;
 }
 
 /**
- * Reads a file of credentials.
- * @throws {UserError} BAD_ARGUMENT for a file that is not there, or is none; nothing of its text is told
+ * Reads a credentials file.
+ * @throws {UserError} BAD_ARGUMENT for a missing or invalid file; the message repeats nothing of its text
  */
 export function readCredentials(path: string): Credentials {
   let text: string;
@@ -53,7 +53,7 @@ export function readCredentials(path: string): Credentials {
   return { role, seed, ca: CERTIFICATES.exec(text)?.[0] };
 }
 
-/** Credentials of a flag, or else of the environment; undefined where neither names a file. @throws {UserError} BAD_ARGUMENT */
+/** Reads the credentials that a flag names, or the environment; undefined where neither does. @throws {UserError} BAD_ARGUMENT */
 export function findCredentials(path: string | undefined): Credentials | undefined {
   const named = path ?? (process.env[CREDENTIALS_VARIABLE] || undefined);
   return named === undefined ? undefined : readCredentials(named);

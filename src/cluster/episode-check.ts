@@ -1,7 +1,7 @@
 /**
- * Check of episodes that another machine played: whatever the learner would stumble over, or an honest rollout cannot have
- * produced, is found before it counts. What is left to a liar are observations and rewards, which only playing again shows
- * (`--verify`), and the policy's own word: its numbers, and which of the possible actions it drew.
+ * Check of episodes that another machine played. It refuses whatever would break the learner, and whatever an honest
+ * rollout cannot have produced. It cannot see false observations and rewards, which only playing again shows
+ * (`--verify`), nor the policy's own numbers and which of the possible actions it drew.
  */
 import { ACTION_LIMITS, type Env, MAX_PARTIAL_STEPS } from '../core/env.ts';
 import { messageOf } from '../core/errors.ts';
@@ -22,17 +22,17 @@ export interface EpisodeFacts {
   readonly masked: boolean;
 }
 
-/** @returns says what is wrong with a group's episodes; undefined where nothing is */
-export function episodeCheck(facts: EpisodeFacts): EpisodeCheck {
+/** Creates the check of a run's episodes. */
+export function createEpisodeCheck(facts: EpisodeFacts): EpisodeCheck {
   return (trajectories, isTrained) => {
     for (const one of trajectories) {
-      const why = oddEpisode(one, facts, isTrained);
+      const why = explainInvalidEpisode(one, facts, isTrained);
       if (why !== undefined) return why;
     }
     const isDecided = trajectories.every(({ turns }) => turns.every(({ decision }) => decision !== undefined));
     if (!isDecided) return undefined;
     try {
-      for (const one of trajectories) readAgain(one, facts);
+      for (const one of trajectories) checkReading(one, facts);
     } catch (thrown) {
       return messageOf(thrown);
     }
@@ -40,10 +40,10 @@ export function episodeCheck(facts: EpisodeFacts): EpisodeCheck {
   };
 }
 
-/** Check of a group's episodes. @param isTrained false where they are only evaluated */
+/** Returns what is wrong with a group's episodes; undefined where nothing is. @param isTrained false where they are only evaluated */
 export type EpisodeCheck = (trajectories: readonly Trajectory[], isTrained: boolean) => string | undefined;
 
-function oddEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: boolean): string | undefined {
+function explainInvalidEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: boolean): string | undefined {
   const { env, decoder } = facts;
   const { turns, horizon, end, success, actionTable, finalObservation } = one;
   const [low, high] = env.rewardRange;
@@ -67,14 +67,17 @@ function oddEpisode(one: Trajectory, facts: EpisodeFacts, isTrained: boolean): s
       return `action '${action.slice(0, 40)}' was not the chosen one`;
     }
     if (decision.kind === 'tokens') {
-      const why = oddRun(decision, facts);
+      const why = explainInvalidTokens(decision, facts);
       if (why !== undefined) return why;
     }
   }
   return undefined;
 }
 
-function oddRun({ tokens, masked }: TokensDecision, { codec, ...facts }: EpisodeFacts): string | undefined {
+function explainInvalidTokens(
+  { tokens, masked }: TokensDecision,
+  { codec, ...facts }: EpisodeFacts,
+): string | undefined {
   if (tokens.length === 0) return 'a decision without a token';
   // The learner's program was compiled for one of the two.
   if (masked !== facts.masked) return `tokens sampled ${masked ? 'under' : 'without'} a mask, unlike this policy's`;
@@ -84,11 +87,11 @@ function oddRun({ tokens, masked }: TokensDecision, { codec, ...facts }: Episode
 }
 
 /**
- * Reads an episode as the learner will (`trainUnits`), in a third of its time: nothing is laid out for a batch. The recorded tokens must
- * be what its codec reads, and every decision one that was possible.
- * @throws what is odd, and what the view does
+ * Reads an episode as the learner will (`trainUnits`), in a third of its time: no batch is laid out. The recorded tokens
+ * must be what its codec reads, and every decision must have been possible.
+ * @throws {RangeError} naming what is invalid, and whatever the view throws
  */
-function readAgain(one: Trajectory, { codec, maxPositions }: EpisodeFacts): void {
+function checkReading(one: Trajectory, { codec, maxPositions }: EpisodeFacts): void {
   let read: Prompt | undefined;
   let length = 0; // of what the model reads under this prompt
   replay(codec, one, (transcript, t) => {
@@ -102,21 +105,21 @@ function readAgain(one: Trajectory, { codec, maxPositions }: EpisodeFacts): void
     }
     length += context.length;
     if (decision.kind === 'choice') {
-      // The world's view restates what was listed: an odd text may break it.
+      // The world's view restates what was listed: an invalid text may break it.
       for (let i = 0; i < actions.length; i++) transcript.candidate(one.actionTable[actions[i]!]!);
     } else {
       length += decision.tokens.length;
       if (decision.masked && !isSpelt(codec, one, actions, decision.tokens)) {
         throw new RangeError(`turn ${t}: what was decided was not possible`);
       }
-      const said = codec.answer([...decision.tokens]).action;
-      if (said !== action) throw new RangeError(`turn ${t}: its tokens do not say '${action.slice(0, 40)}'`);
+      const spelt = codec.answer([...decision.tokens]).action;
+      if (spelt !== action) throw new RangeError(`turn ${t}: its tokens do not spell '${action.slice(0, 40)}'`);
     }
     if (length > maxPositions) throw new RangeError(`${length} tokens, the model reads ${maxPositions}`);
   });
 }
 
-/** True for a run of tokens that spells one of the listed actions, or the beginning of one. */
+/** Returns true for tokens that spell one of the listed actions, or the beginning of one. */
 function isSpelt(codec: Codec, { actionTable }: Trajectory, actions: Int32Array, tokens: Int32Array): boolean {
   const spellings = Array.from(actions, (action) => codec.spell(actionTable[action]!));
   const run = [...tokens];

@@ -1,4 +1,4 @@
-/** Identity of a run, key by key: what a worker must have in common with the learner before a result of it means anything. */
+/** Identity of a run: the keys that worker and learner must have in common, and the announcement that carries them. */
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -8,7 +8,6 @@ import type { ServedAdapter } from '../policy/served-adapters.ts';
 import type { Identity } from '../record/run-state.ts';
 import { firstIssue } from '../record/trajectory-schema.ts';
 import { packageRoot } from '../runtime/thread.ts';
-import type { WeightsSource } from './weights-http.ts';
 
 /** Version of tickets, results and announcements. */
 export const PROTOCOL = 1;
@@ -21,31 +20,29 @@ export interface ClusterIdentity extends Identity {
   readonly world?: string | undefined;
 }
 
-/** Version of this package. */
+/** Reads the version of this package. */
 export function longplayVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
   return version;
 }
 
-/** Announcement of a run: its identity, its configuration, and the weights that it has now. */
+/** Announcement of a run: its identity, its configuration, and its current weights. */
 export interface Announcement {
   readonly format: 1;
   readonly identity: ClusterIdentity;
   readonly config: RunConfig;
-  /** Number of the learner's process: one that sees a higher number than its own has been replaced. */
+  /** Number of the learner's process. A learner that reads a higher number than its own has been replaced. */
   readonly life: number;
   readonly version: number;
-  /** Digest of the weights (`digestOf`), under which name they are stored, and how many bytes they are. */
+  /** Digest of the weights (`digestOf`), which is their name in the store, and their size in bytes. */
   readonly digest: string;
   readonly bytes: number;
-  /** Place of the weights, where they are too large for the broker. */
-  readonly where?: WeightsSource | undefined;
-  /** Adapter by which a generation server has these weights: workers ask it, and need none. */
+  /** Adapter under which a generation server has these weights; workers then need none. */
   readonly adapter?: Omit<ServedAdapter, 'version'> | undefined;
   /** True once training has ended for good. */
   readonly ended: boolean;
-  /** Names of workers of which nothing is taken any more. */
-  readonly shutOut?: readonly string[] | undefined;
+  /** Names of workers whose results are refused unread. */
+  readonly banned?: readonly string[] | undefined;
 }
 
 const count = z.int().min(0);
@@ -57,27 +54,16 @@ const announcementSchema = z.looseObject({
   version: count,
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   bytes: count.max(2 ** 31),
-  where: z
-    .looseObject({
-      url: z.url({ protocol: /^http$/ }),
-      key: z.string().regex(/^[A-Za-z0-9+/]{43}=$/),
-      parts: z
-        .array(z.string().regex(/^[0-9a-f]{64}$/))
-        .min(1)
-        .max(100_000),
-      partBytes: count.min(1),
-    })
-    .optional(),
   adapter: z.looseObject({ name: z.string().max(200).optional(), folder: z.string().max(4096) }).optional(),
   ended: z.boolean(),
-  shutOut: z.array(z.string()).optional(),
+  banned: z.array(z.string()).optional(),
 });
 
 export function encodeAnnouncement(announcement: Announcement): Uint8Array {
   return Buffer.from(JSON.stringify(announcement));
 }
 
-/** @throws {LongplayError} REMOTE_FAILED for what is no announcement */
+/** Decodes an announcement. @throws {LongplayError} REMOTE_FAILED for invalid bytes */
 export function decodeAnnouncement(bytes: Uint8Array): Announcement {
   let value: unknown;
   try {
@@ -91,10 +77,10 @@ export function decodeAnnouncement(bytes: Uint8Array): Announcement {
 }
 
 /** Characters of a value in a message. */
-const SHOWN = 120;
+const MAX_SHOWN = 120;
 
 /**
- * Compares what the learner announced with what this machine has.
+ * Checks that this machine has what the learner announced.
  * @throws {UserError} BAD_CONFIG naming the first key that differs, what the run has and what is here
  */
 export function checkIdentity(run: string, theirs: ClusterIdentity, ours: ClusterIdentity): void {
@@ -105,15 +91,15 @@ export function checkIdentity(run: string, theirs: ClusterIdentity, ours: Cluste
     pairs.push([`model.${key}`, theirs.model?.[key], ours.model[key]]);
   }
   for (const [key, a, b] of pairs) {
-    if (isDeepStrictEqual(plain(a), plain(b))) continue;
-    throw new UserError('BAD_CONFIG', `run '${run}' has ${key} ${shown(a)}, here it is ${shown(b)}`);
+    if (isDeepStrictEqual(toJson(a), toJson(b))) continue;
+    throw new UserError('BAD_CONFIG', `run '${run}' has ${key} ${format(a)}, here it is ${format(b)}`);
   }
 }
 
-function plain(value: unknown): unknown {
+function toJson(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-function shown(value: unknown): string {
-  return (JSON.stringify(value) ?? 'none').slice(0, SHOWN);
+function format(value: unknown): string {
+  return (JSON.stringify(value) ?? 'none').slice(0, MAX_SHOWN);
 }

@@ -1,5 +1,5 @@
 /**
- * Start of a cluster: the files of a NATS server that talks to nobody without a key, and the credentials of each role. The
+ * Setup of a cluster: the files of a NATS server that requires TLS and a key, and the credentials of each role. The
  * certificate is made by the `openssl` command; nothing is downloaded, and no server is started.
  */
 import { spawnSync } from 'node:child_process';
@@ -11,7 +11,7 @@ import { messageOf, UserError } from '../core/errors.ts';
 import { makeFolder } from '../record/atomic-file.ts';
 import { isRunName } from './broker.ts';
 import { encodeCredentials } from './credentials.ts';
-import { ROLES, type Role, type RoleKey, serverConfig } from './roles.ts';
+import { formatServerConfig, ROLES, type Role, type RoleKey } from './roles.ts';
 
 export interface InitOptions {
   /** Folder for the files; it must not hold a cluster yet. */
@@ -32,15 +32,15 @@ export interface InitialisedCluster {
 
 /** Days that a certificate is good for. */
 const DAYS = 825;
-/** Share of the free disk that streams may take, and most of it in bytes. */
+/** Share of the free disk that streams may take, and its bound in bytes. */
 const STORE_SHARE = 0.5;
-const MOST_STORE_BYTES = 64 * 2 ** 30;
+const MAX_STORE_BYTES = 64 * 2 ** 30;
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 
 /**
  * Writes server.conf, the server's certificate and key, and credentials for each role.
  * @param createKey makes a user's nkey
- * @throws {UserError} for a folder that holds a cluster, a host or run that cannot be, or a machine without openssl
+ * @throws {UserError} for a folder that holds a cluster, an invalid host or run, or a machine without openssl
  */
 export async function initCluster(
   { dir, hosts, port, runs }: InitOptions,
@@ -64,7 +64,7 @@ export async function initCluster(
   }
   const file = (name: string) => join(root, name);
   const names = [...new Set([...hosts, ...LOOPBACK, ...(isHostName(hostname()) ? [hostname()] : [])])];
-  makePrivate(root);
+  makePrivateFolder(root);
   writeFileSync(file('.gitignore'), '*\n'); // keys
   const certificate = file('server.pem');
   const key = file('server-key.pem');
@@ -80,16 +80,16 @@ export async function initCluster(
     writeFileSync(credentials[role], encodeCredentials({ role, seed, ca }), { mode: 0o600 });
   }
   const { bavail, bsize } = statfsSync(root);
-  const maxStoreBytes = Math.floor(Math.min(MOST_STORE_BYTES, STORE_SHARE * bavail * bsize));
+  const maxStoreBytes = Math.floor(Math.min(MAX_STORE_BYTES, STORE_SHARE * bavail * bsize));
   const host = hosts.length === 0 ? '127.0.0.1' : '0.0.0.0';
   const store = file('store');
   const settings = { host, port, certificate, key, store, maxStoreBytes, users, runs };
-  writeFileSync(config, serverConfig(settings), { mode: 0o600 });
+  writeFileSync(config, formatServerConfig(settings), { mode: 0o600 });
   const [first = '127.0.0.1'] = hosts;
   return { config, credentials, url: `nats://${isIP(first) === 6 ? `[${first}]` : first}:${port}` };
 }
 
-function makePrivate(dir: string): void {
+function makePrivateFolder(dir: string): void {
   try {
     makeFolder(dir);
     chmodSync(dir, 0o700);
@@ -98,7 +98,7 @@ function makePrivate(dir: string): void {
   }
 }
 
-/** Certificate that vouches for itself, and so is the authority that clients know the server by. */
+/** Makes a self-signed certificate, which is also the authority that clients check the server by. */
 function makeCertificate(certificate: string, key: string, names: readonly string[]): void {
   const alternatives = names.map((name) => (isIP(name) ? `IP:${name}` : `DNS:${name}`)).join(',');
   const made = spawnSync(
@@ -117,8 +117,8 @@ function makeCertificate(certificate: string, key: string, names: readonly strin
     );
   }
   if (made.status !== 0) {
-    const words = made.stderr.trim().split('\n').slice(-1)[0];
-    throw new UserError('BAD_ARGUMENT', `openssl made no certificate for ${names.join(', ')}: ${words}`);
+    const reason = made.stderr.trim().split('\n').slice(-1)[0];
+    throw new UserError('BAD_ARGUMENT', `openssl made no certificate for ${names.join(', ')}: ${reason}`);
   }
 }
 

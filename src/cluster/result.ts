@@ -1,6 +1,6 @@
 /**
- * Tickets and results as bytes. A result comes from another machine: nothing of it is believed before it was checked
- * against the ticket that it answers.
+ * Tickets and results as bytes. A result comes from another machine, so it is untrusted until it was checked against the
+ * ticket that it answers.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { deflateSync, inflateSync } from 'node:zlib';
@@ -9,7 +9,7 @@ import { LongplayError, messageOf } from '../core/errors.ts';
 import { FAILURE_CAUSES, type Failure } from '../core/failure.ts';
 import type { GroupTicket } from '../core/ticket.ts';
 import { type Trajectory, turnsUsed, versionRuns } from '../core/trajectory.ts';
-import { ticketSchema } from '../record/run-state-schema.ts';
+import { ticketSchema } from '../record/ticket-schema.ts';
 import { plainTrajectory, revivedTrajectory } from '../record/trace.ts';
 import { firstIssue, trajectorySchema } from '../record/trajectory-schema.ts';
 
@@ -29,11 +29,11 @@ export interface GroupResult {
   readonly gaveUp?: { readonly failure: Failure; readonly attempts: number } | undefined;
 }
 
-/** Most deliveries that are believed: each counts `size` episodes as failed. */
-const MOST_DELIVERIES = 1000;
-/** Most bytes of a result, deflated and inflated. */
-export const MOST_RESULT_BYTES = 8 * 2 ** 20;
-const MOST_TEXT = 256 * 2 ** 20;
+/** Deliveries that a result may claim: each but the last counts `size` episodes as failed. */
+const MAX_DELIVERIES = 1000;
+/** Bytes of a result, deflated and inflated. */
+export const MAX_RESULT_BYTES = 8 * 2 ** 20;
+const MAX_TEXT_BYTES = 256 * 2 ** 20;
 /** Fastest: level 1 takes a group to a ninth, and more levels to hardly less. */
 const LEVEL = 1;
 
@@ -46,7 +46,7 @@ const failure = z.looseObject({
 const resultSchema = z.looseObject({
   ticket: ticketSchema,
   worker: z.string().regex(/^[A-Za-z0-9_-]{1,200}$/),
-  delivery: count.min(1).max(MOST_DELIVERIES),
+  delivery: count.min(1).max(MAX_DELIVERIES),
   digests: z.record(z.string().regex(/^\d{1,10}$/), z.string().max(128)),
   failed: z.array(failure).max(100_000),
   trajectories: z.array(trajectorySchema),
@@ -57,9 +57,9 @@ export function encodeTicket(ticket: GroupTicket): Uint8Array {
   return Buffer.from(JSON.stringify(ticket));
 }
 
-/** @throws {LongplayError} REMOTE_FAILED for bytes that are no ticket */
+/** Decodes a ticket. @throws {LongplayError} REMOTE_FAILED for invalid bytes */
 export function decodeTicket(bytes: Uint8Array): GroupTicket {
-  return parsed(ticketSchema, Buffer.from(bytes).toString('utf8')) as GroupTicket;
+  return parse(ticketSchema, Buffer.from(bytes).toString('utf8')) as GroupTicket;
 }
 
 export function encodeResult(result: GroupResult): Uint8Array {
@@ -70,52 +70,56 @@ export function encodeResult(result: GroupResult): Uint8Array {
 /**
  * Decodes a result and checks it against its ticket.
  * @param vocabSize tokens are below it
- * @throws {LongplayError} REMOTE_FAILED saying what cannot be believed
+ * @throws {LongplayError} REMOTE_FAILED naming what is wrong with it
  */
 export function decodeResult(bytes: Uint8Array, ticket: GroupTicket, vocabSize: number): GroupResult {
-  if (bytes.length > MOST_RESULT_BYTES)
-    throw unbelievable(`${bytes.length} bytes, expected at most ${MOST_RESULT_BYTES}`);
+  if (bytes.length > MAX_RESULT_BYTES) throw refusal(`${bytes.length} bytes, expected at most ${MAX_RESULT_BYTES}`);
   let text: string;
   try {
-    text = inflateSync(bytes, { maxOutputLength: MOST_TEXT }).toString('utf8');
+    text = inflateSync(bytes, { maxOutputLength: MAX_TEXT_BYTES }).toString('utf8');
   } catch (thrown) {
-    throw unbelievable(`its bytes: ${messageOf(thrown)}`);
+    throw refusal(`it cannot be inflated: ${messageOf(thrown)}`);
   }
-  const plain = parsed(resultSchema, text) as GroupResult;
+  const plain = parse(resultSchema, text) as GroupResult;
   const result = { ...plain, trajectories: plain.trajectories.map(revivedTrajectory) };
-  const why = oddResult(result, ticket, vocabSize);
-  if (why !== undefined) throw unbelievable(why);
+  const why = explainInvalidResult(result, ticket, vocabSize);
+  if (why !== undefined) throw refusal(why);
   return result;
 }
 
-function parsed(schema: z.ZodType, text: string): unknown {
+function parse(schema: z.ZodType, text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw unbelievable('it is not JSON');
+    throw refusal('it is not JSON');
   }
   const checked = schema.safeParse(value);
-  if (!checked.success) throw unbelievable(firstIssue(checked.error));
+  if (!checked.success) throw refusal(firstIssue(checked.error));
   return value;
 }
 
-function unbelievable(why: string): LongplayError {
+function refusal(why: string): LongplayError {
   return new LongplayError('REMOTE_FAILED', why);
 }
 
-function oddResult({ ticket, gaveUp, trajectories, digests }: GroupResult, asked: GroupTicket, vocabSize: number) {
+/** Returns what is wrong with a result; undefined where nothing is. */
+function explainInvalidResult(
+  { ticket, gaveUp, trajectories, digests }: GroupResult,
+  asked: GroupTicket,
+  vocabSize: number,
+) {
   if (!isDeepStrictEqual(ticket, JSON.parse(JSON.stringify(asked)))) return 'it answers another ticket';
   if (gaveUp) return trajectories.length === 0 ? undefined : 'given up, with trajectories';
   if (trajectories.length !== asked.size) return `${trajectories.length} trajectories, expected ${asked.size}`;
   for (const one of trajectories) {
-    const why = oddTrajectory(one, asked, vocabSize, digests);
+    const why = explainInvalidTrajectory(one, asked, vocabSize, digests);
     if (why !== undefined) return why;
   }
   return undefined;
 }
 
-function oddTrajectory(
+function explainInvalidTrajectory(
   { group, task, horizon, turns }: Trajectory,
   asked: GroupTicket,
   vocabSize: number,

@@ -1,11 +1,7 @@
-/** Roles in a cluster, and the subjects that each may use at the NATS server. Nothing else is allowed to anyone. */
-import type { Place } from './switchboard.ts';
+/** Roles in a cluster, and the subjects of the NATS server that each may use. Everything else is denied. */
 
-/**
- * Learner: the one that trains. Worker: plays. Envs: has env hosts (`longplay worker --envs`). Observer: looks (`longplay cluster
- * status`).
- */
-export const ROLES = ['learner', 'worker', 'envs', 'observer'] as const;
+/** Learner: trains. Worker: plays. Observer: reads the status (`longplay cluster status`). */
+export const ROLES = ['learner', 'worker', 'observer'] as const;
 export type Role = (typeof ROLES)[number];
 
 export function isRole(text: string | undefined): text is Role {
@@ -20,7 +16,7 @@ export interface RunNames {
   readonly subject: (kind: string, name: string) => string;
 }
 
-/** @param run as `isRunName` has it, or `*` */
+/** Returns the names of a run. @param run as `isRunName` has it, or `*` */
 export function runNames(run: string): RunNames {
   const stream = (kind: string) => (run === '*' ? '*' : `LP_${run}_${kind}`);
   return {
@@ -34,7 +30,7 @@ export function runNames(run: string): RunNames {
 /** Name of the workers' consumer of tickets. */
 export const WORKERS = 'workers';
 
-/** Prefix of the subjects that answers to a role come on: no role hears another's. */
+/** Returns the prefix of a role's inboxes: no role may subscribe to another's. */
 export function inboxOf(role: Role): string {
   return `_INBOX.${role}`;
 }
@@ -44,11 +40,8 @@ export interface Permissions {
   readonly subscribe: readonly string[];
 }
 
-/**
- * Permissions of a role.
- * @param runs names; none: every run of the server
- */
-export function permissionsOf(role: Role, runs: readonly string[]): Permissions {
+/** Lists the permissions of a role. @param runs names; none: every run of the server */
+export function listPermissions(role: Role, runs: readonly string[]): Permissions {
   const named = runs.length === 0 ? ['*'] : runs;
   const publish = new Set(named.flatMap((run) => PUBLISH[role](runNames(run))));
   const subscribe = new Set([`${inboxOf(role)}.>`, ...named.flatMap((run) => SUBSCRIBE[role](runNames(run)))]);
@@ -63,15 +56,14 @@ const PUBLISH: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = 
     subject('ticket', '*'),
     subject('announced', 'run'),
     subject('weights', '>'),
-    ...callsHosts(subject),
     ...[tickets, results, state].flatMap((stream) =>
       ['CREATE', 'UPDATE', 'INFO', 'PURGE'].map((call) => `${API}.STREAM.${call}.${stream}`),
     ),
-    ...reads(state),
+    ...listReads(state),
     `${API}.CONSUMER.DURABLE.CREATE.${tickets}.${WORKERS}`,
     `${API}.CONSUMER.CREATE.${tickets}.>`,
     `${API}.CONSUMER.INFO.${tickets}.${WORKERS}`,
-    // A reader of its own of the results, which the client makes, names and removes.
+    // The learner's own consumer of results, which the client creates, names and deletes.
     ...['CREATE', 'INFO', 'MSG.NEXT', 'DELETE'].map((call) => `${API}.CONSUMER.${call}.${results}.>`),
     `${API}.CONSUMER.CREATE.${results}`,
   ],
@@ -82,10 +74,8 @@ const PUBLISH: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = 
     `${API}.CONSUMER.INFO.${tickets}.${WORKERS}`,
     `${API}.CONSUMER.MSG.NEXT.${tickets}.${WORKERS}`,
     `$JS.ACK.${tickets}.${WORKERS}.>`,
-    ...callsHosts(subject),
-    ...reads(state),
+    ...listReads(state),
   ],
-  envs: ({ subject }) => [hearsHosts(subject)],
   observer: ({ tickets, results, state, subject }) => [
     `${API}.INFO`,
     `${API}.STREAM.NAMES`,
@@ -97,31 +87,13 @@ const PUBLISH: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = 
 };
 
 const SUBSCRIBE: Readonly<Record<Role, (names: RunNames) => readonly string[]>> = {
-  learner: ({ subject }) => [subject('announced', 'run'), subject('worker', '*'), hearsHosts(subject)],
-  worker: ({ subject }) => [subject('announced', 'run'), subject('worker', '*'), hearsHosts(subject)],
-  envs: ({ subject }) => callsHosts(subject),
+  learner: ({ subject }) => [subject('announced', 'run'), subject('worker', '*')],
+  worker: ({ subject }) => [subject('announced', 'run')],
   observer: ({ subject }) => [subject('announced', 'run'), subject('worker', '*')],
 };
 
-type SubjectOf = RunNames['subject'];
-
-/** Subject of a place of the switchboard. */
-export function placeSubject(subject: SubjectOf, place: Place): string {
-  return place.kind === 'call' ? subject('hosts', 'call') : subject('env', `${place.channel}.${place.kind}`);
-}
-
-/** Subjects by which runs call for env hosts and speak with them; those that hosts hear. */
-function callsHosts(subject: SubjectOf): string[] {
-  return [placeSubject(subject, { kind: 'call' }), placeSubject(subject, { kind: 'up', channel: '*' })];
-}
-
-/** Subject that env hosts answer on. */
-function hearsHosts(subject: SubjectOf): string {
-  return placeSubject(subject, { kind: 'down', channel: '*' });
-}
-
-/** Calls that read single messages of a stream. */
-function reads(stream: string): string[] {
+/** Lists the requests that read single messages of a stream. */
+function listReads(stream: string): string[] {
   return [`${API}.DIRECT.GET.${stream}`, `${API}.DIRECT.GET.${stream}.>`];
 }
 
@@ -140,7 +112,7 @@ export interface ServerSettings {
   readonly certificate: string;
   readonly key: string;
   readonly store: string;
-  /** Most bytes of streams on the disk. A disk that is really full hangs the whole server, so: less than there is. */
+  /** Bytes of all streams on the disk. A full disk blocks the whole server, so this is less than there is. */
   readonly maxStoreBytes: number;
   readonly users: readonly RoleKey[];
   /** Runs that the keys are for; none: every run. */
@@ -150,12 +122,12 @@ export interface ServerSettings {
 /** Bytes of one message: a result is at most 8 MiB. */
 const MAX_PAYLOAD = 8 * 2 ** 20;
 
-/** Configuration of a NATS server from 2.9 on. */
-export function serverConfig(settings: ServerSettings): string {
+/** Writes the configuration of a NATS server, 2.9 or newer. */
+export function formatServerConfig(settings: ServerSettings): string {
   const { host, port, certificate, key, store, maxStoreBytes, users, runs } = settings;
-  const list = (subjects: readonly string[]) => subjects.map((one) => `          ${quoted(one)}`).join('\n');
+  const list = (subjects: readonly string[]) => subjects.map((one) => `          ${quote(one)}`).join('\n');
   const user = ({ role, publicKey }: RoleKey) => {
-    const { publish, subscribe } = permissionsOf(role, runs);
+    const { publish, subscribe } = listPermissions(role, runs);
     return `    # ${role}
     {
       nkey: ${publicKey}
@@ -170,17 +142,17 @@ ${list(subscribe)}
     }`;
   };
   return `# NATS server of a longplay cluster, written by longplay cluster init
-listen: ${quoted(`${host.includes(':') ? `[${host}]` : host}:${port}`)}
+listen: ${quote(`${host.includes(':') ? `[${host}]` : host}:${port}`)}
 max_payload: ${MAX_PAYLOAD}
 
 jetstream {
-  store_dir: ${quoted(store)}
+  store_dir: ${quote(store)}
   max_file_store: ${maxStoreBytes}
 }
 
 tls {
-  cert_file: ${quoted(certificate)}
-  key_file: ${quoted(key)}
+  cert_file: ${quote(certificate)}
+  key_file: ${quote(key)}
   timeout: 5
 }
 
@@ -192,6 +164,6 @@ ${users.map(user).join('\n')}
 `;
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return JSON.stringify(text);
 }

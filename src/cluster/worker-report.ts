@@ -1,6 +1,6 @@
-/** Reports of workers: how each is, for the eye only. No decision is taken by them, and they may all be missing. */
+/** Reports of workers, for the eye only. No decision reads them, and all of them may be missing. */
 import { z } from 'zod';
-import { AWAY_REASONS, type AwayReason } from './broker.ts';
+import { UNAVAILABLE_REASONS, type UnavailableReason } from './broker.ts';
 
 /** Report of a worker, once a second. */
 export interface WorkerReport {
@@ -10,16 +10,15 @@ export interface WorkerReport {
   /** Tickets that it holds, and those of them that wait for their weights. */
   readonly held: number;
   readonly waiting: number;
-  /** Groups whose results were stored, and tokens that its policy computed. */
+  /** Groups whose results were stored. */
   readonly finished: number;
+  /** Rates over the last seconds: groups, and tokens that its policy computed. */
   readonly groupsPerSecond: number;
   readonly tokensPerSecond: number;
   /** Version of its weights. */
   readonly version: number;
-  /** Address at which it hands weights on, where it does. */
-  readonly relay?: string | undefined;
-  /** Reason why its results have found no place at the broker for a while. */
-  readonly stuck?: AwayReason | undefined;
+  /** Reason why its results could not be stored for a while. */
+  readonly stuck?: UnavailableReason | undefined;
 }
 
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
@@ -32,20 +31,19 @@ const reportSchema = z.looseObject({
   groupsPerSecond: count,
   tokensPerSecond: count,
   version: count,
-  relay: z.string().max(200).optional(),
-  stuck: z.enum(AWAY_REASONS).optional(),
+  stuck: z.enum(UNAVAILABLE_REASONS).optional(),
 });
 
-/** Most bytes of a report. */
-const MOST_BYTES = 4096;
+/** Bytes that a report may have. */
+const MAX_BYTES = 4096;
 
 export function encodeReport(report: WorkerReport): Uint8Array {
   return Buffer.from(JSON.stringify(report));
 }
 
-/** @returns undefined for bytes that are no report: they are for the eye, and another comes */
+/** Decodes a report. @returns undefined for invalid bytes: another report comes */
 export function decodeReport(bytes: Uint8Array): WorkerReport | undefined {
-  if (bytes.length > MOST_BYTES) return undefined;
+  if (bytes.length > MAX_BYTES) return undefined;
   try {
     const checked = reportSchema.safeParse(JSON.parse(Buffer.from(bytes).toString('utf8')));
     return checked.success ? (checked.data as WorkerReport) : undefined;
@@ -54,12 +52,12 @@ export function decodeReport(bytes: Uint8Array): WorkerReport | undefined {
   }
 }
 
-/** Milliseconds between two reports; of silence after which a worker is shown as silent, and as gone. */
+/** Milliseconds between two reports; and without one until a worker is shown as silent, and as gone. */
 export const REPORT_MS = 1000;
 const SILENT_MS = 3000;
 const GONE_MS = 15_000;
-/** Workers shown at most: their names come from outside. */
-const MOST_WORKERS = 10_000;
+/** Workers shown at most: their names come from other machines. */
+const MAX_WORKERS = 10_000;
 
 /** Row of a worker. */
 export interface WorkerRow extends WorkerReport {
@@ -67,31 +65,32 @@ export interface WorkerRow extends WorkerReport {
   readonly state: 'here' | 'silent' | 'gone';
   /** Milliseconds since its last report, by the clock of this machine. */
   readonly silentMs: number;
-  /** Results of it that could not be believed. */
+  /** Results of it that were refused. */
   readonly refused: number;
 }
 
-/** Rows of a run's workers, by what they report and when it was heard here. */
-export class WorkerRows {
-  readonly #seen = new Map<string, { readonly report: WorkerReport; readonly at: number }>();
+/** Table of a run's workers, by what they report and when this machine received it. */
+export class WorkerTable {
+  readonly #reports = new Map<string, { readonly report: WorkerReport; readonly at: number }>();
   readonly #refused = new Map<string, number>();
 
-  /** Takes a report. @returns undefined where it is none */
-  heard(name: string, bytes: Uint8Array, now: number): WorkerReport | undefined {
+  /** Adds a report. @param now milliseconds @returns undefined where the bytes are invalid, or the table is full */
+  add(name: string, bytes: Uint8Array, now: number): WorkerReport | undefined {
     const report = decodeReport(bytes);
-    if (!report || (this.#seen.size >= MOST_WORKERS && !this.#seen.has(name))) return undefined;
-    this.#seen.set(name, { report, at: now });
+    if (!report || (this.#reports.size >= MAX_WORKERS && !this.#reports.has(name))) return undefined;
+    this.#reports.set(name, { report, at: now });
     return report;
   }
 
-  refused(name: string): void {
-    if (this.#refused.size < MOST_WORKERS) this.#refused.set(name, (this.#refused.get(name) ?? 0) + 1);
+  /** Counts a refused result of a worker. */
+  addRefused(name: string): void {
+    if (this.#refused.size < MAX_WORKERS) this.#refused.set(name, (this.#refused.get(name) ?? 0) + 1);
   }
 
-  /** Rows by name. Those that have been gone for a while are left out. */
-  rows(now: number): readonly WorkerRow[] {
-    for (const [name, { at }] of this.#seen) if (now - at > 4 * GONE_MS) this.#seen.delete(name);
-    const rows = [...this.#seen].map(([name, { report, at }]): WorkerRow => {
+  /** Lists rows by name, without workers that are long gone. @param now milliseconds */
+  list(now: number): readonly WorkerRow[] {
+    for (const [name, { at }] of this.#reports) if (now - at > 4 * GONE_MS) this.#reports.delete(name);
+    const rows = [...this.#reports].map(([name, { report, at }]): WorkerRow => {
       const silentMs = now - at;
       const state = silentMs < SILENT_MS ? 'here' : silentMs < GONE_MS ? 'silent' : 'gone';
       return { ...report, name, state, silentMs, refused: this.#refused.get(name) ?? 0 };

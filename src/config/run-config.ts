@@ -27,6 +27,10 @@ import {
   width,
 } from './ranges.ts';
 
+/** Answer to a place of the envs that there is no more. */
+const NO_REMOTE_HOSTS =
+  "expected process, thread or inline; environments of another machine are played through its server: 'longplay serve-env' there, rollout.envServer here";
+
 const sampling = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('uniform'), balanced: z.boolean().exactOptional() }),
   z.strictObject({ type: z.literal('epoch') }),
@@ -258,11 +262,12 @@ export const runConfigSchema = z.strictObject({
     concurrentGroups: held.default(16),
     /** Threads (or processes) that run environments. */
     envThreads: threads.default(1),
-    /**
-     * Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones; `remote`
-     * are processes of other machines (`longplay worker --envs`), for heavy ones.
-     */
-    isolation: z.enum(['process', 'thread', 'inline', 'remote']).default('thread'),
+    /** Place of the envs. `process` survives everything an env can do; `thread` is faster; `inline` is for light ones. */
+    isolation: z
+      .enum(['process', 'thread', 'inline'], {
+        error: ({ input }) => (input === 'remote' ? NO_REMOTE_HOSTS : undefined),
+      })
+      .default('thread'),
     /** Play the episodes on another machine's `longplay serve-env`, e.g. http://10.0.0.2:36001. */
     envServer: z.url().exactOptional(),
     /** Turns per engine call at most. */

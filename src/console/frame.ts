@@ -2,10 +2,10 @@
  * Frames of a run's screen: `frame(state, size)` gives its lines. Pure: the same state and size give the same screen.
  */
 
-import { type ClusterFacts, clusterWarnings } from '../cluster/watch.ts';
+import { type ClusterFacts, listWarnings } from '../cluster/cluster-monitor.ts';
 import { append, largestOf } from '../core/extremes.ts';
 import { failedTotal, unaccounted } from '../core/failure.ts';
-import type { MetricsRow, PlainName } from '../record/metrics.ts';
+import { type Metric, type MetricsRow, metricTable, type PlainName } from '../record/metric-table.ts';
 import { TIME_PARTS, type TimePart, type TimeShares } from '../record/slot-time.ts';
 import { advise, warnings } from './diagnose.ts';
 import { compact, duration, mean, percent, smooth, sparkline, whole } from './numbers.ts';
@@ -114,6 +114,7 @@ function horizonLine(state: ConsoleState, width: number): Line {
   return [...line, span(tail.slice(1))];
 }
 
+/** Metric as its trend is drawn. */
 interface Shown {
   readonly name: PlainName;
   readonly label: string;
@@ -121,12 +122,23 @@ interface Shown {
   readonly top?: number;
 }
 
-const OUTCOMES: readonly Shown[] = [
-  { name: 'success', label: 'success', show: percent, top: 1 },
-  { name: 'return', label: 'return', show: compact },
-  { name: 'turns', label: 'turns', show: compact },
-  { name: 'truncated', label: 'truncated', show: percent, top: 1 },
-];
+/** Lists the metrics of a section of the screen, as the table of metrics says. */
+function listShown(section: 'outcomes' | 'learning'): readonly Shown[] {
+  return metricTable.flatMap((metric: Metric): Shown[] =>
+    metric.console?.section === section
+      ? [
+          {
+            name: metric.name as PlainName,
+            label: metric.console.label,
+            ...(metric.share ? { show: percent, top: 1 } : { show: compact }),
+          },
+        ]
+      : [],
+  );
+}
+
+const OUTCOMES = listShown('outcomes');
+const LEARNING = listShown('learning');
 
 /** Updates that a shown share is averaged over. */
 const RECENT = 10;
@@ -205,14 +217,6 @@ function sideBySide(left: readonly Line[], right: readonly Line[], width: number
     ...(right[i] ?? []),
   ]);
 }
-
-const LEARNING: readonly Shown[] = [
-  { name: 'loss', label: 'loss', show: compact },
-  { name: 'entropy', label: 'entropy', show: compact },
-  { name: 'klOld', label: 'KL', show: compact },
-  { name: 'gradNorm', label: 'grad norm', show: compact },
-  { name: 'clipFraction', label: 'clipped', show: percent, top: 1 },
-];
 
 function learning(state: ConsoleState, width: number): Line[] {
   const { row } = newest(state);
@@ -369,7 +373,7 @@ function clusterAlarms(state: ConsoleState): string[] {
   const { cluster, config } = state;
   if (!cluster) return [];
   const { maxLag, groupsPerUpdate } = config.learner;
-  return clusterWarnings(cluster, { version: versionOf(state), maxLag, groups: (maxLag + 1) * groupsPerUpdate });
+  return listWarnings(cluster, { version: versionOf(state), maxLag, groups: (maxLag + 1) * groupsPerUpdate });
 }
 
 function versionOf(state: ConsoleState): number {
@@ -395,7 +399,7 @@ function workers(
       fact('tickets out', counts.outstanding),
       fact('results waiting', load?.results),
       fact('duplicates', counts.duplicates),
-      fact('issued again', counts.issuedAgain),
+      fact('issued again', counts.reissued),
       fact('lost episodes', newest(state).progress?.accounting.failed.worker ?? 0),
     ],
     width,

@@ -1,28 +1,8 @@
 /** Plain lines for logs: a row as one `key=value` line. Pure. */
-import type { MetricsRow, PlainName } from '../record/metrics.ts';
+import { type Metric, type MetricsRow, metricTable, type PlainName } from '../record/metric-table.ts';
 
 /** Metrics that a person follows a run by. */
-const NAMES: readonly PlainName[] = [
-  'update',
-  'horizon',
-  'success',
-  'return',
-  'turns',
-  'truncated',
-  'loss',
-  'entropy',
-  'klOld',
-  'gradNorm',
-  'lagMax',
-  'envSteps',
-  'episodes',
-  'stepsPerSecond',
-  'episodesPerSecond',
-  'tokensPerSecond',
-  'failed',
-  'elapsed',
-  'remaining',
-];
+const NAMES = metricTable.filter((metric: Metric) => metric.inLine).map(({ name }) => name as PlainName);
 
 /** Line of a row. Split metrics become `success[depth_1]=0.5`; a key has no blanks, so that the line splits at them. */
 export function plainLine(row: MetricsRow): string {

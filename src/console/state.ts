@@ -1,6 +1,6 @@
 /** State of the console, and the change that each event makes to it. Pure: the clock comes in with the events. */
-import type { ClusterFacts } from '../cluster/watch.ts';
-import type { MetricsRow } from '../record/metrics.ts';
+import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
+import type { MetricsRow } from '../record/metric-table.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { type TimeShares, timeShares } from '../record/slot-time.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';

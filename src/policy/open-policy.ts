@@ -19,16 +19,16 @@ import type { Policy } from './policy.ts';
 import { RandomPolicy } from './random-policy.ts';
 import {
   type Adapters,
+  FollowerAdapters,
   type OwnAdapterOptions,
   OwnAdapters,
   type ServedAdapter,
-  ToldAdapters,
 } from './served-adapters.ts';
 import { ServerPolicy, type ServerPolicyOptions } from './server-policy.ts';
 import { WindowPolicy } from './window-policy.ts';
 
 /** Policy that answers in this process; plain data. */
-export type PolicySpec = LocalPolicySpec | ServerPolicySpec | ToldPolicySpec | { readonly kind: 'random' };
+export type PolicySpec = LocalPolicySpec | ServerPolicySpec | FollowerPolicySpec | { readonly kind: 'random' };
 
 /** Policy whose tokens a server samples. */
 interface SampledPolicySpec extends Pick<ServerPolicyOptions, 'maxTokens' | 'attempts' | 'retryMs'> {
@@ -43,8 +43,8 @@ export interface ServerPolicySpec extends SampledPolicySpec, Omit<OwnAdapterOpti
 }
 
 /** Policy whose tokens a server samples under adapters that another process has loaded: it needs no weights. */
-export interface ToldPolicySpec extends SampledPolicySpec {
-  readonly kind: 'told';
+export interface FollowerPolicySpec extends SampledPolicySpec {
+  readonly kind: 'follower';
   readonly adapter: ServedAdapter;
 }
 
@@ -101,9 +101,9 @@ const OPENINGS: { readonly [K in PolicySpec['kind']]: Opening<Extract<PolicySpec
     open: (spec, options) => openSampled(spec, options, (client) => new OwnAdapters({ ...spec, client }, spec.params)),
     renew: withParams,
   },
-  told: {
+  follower: {
     hasEngine: true,
-    open: (spec, options) => openSampled(spec, options, (client) => new ToldAdapters(client, spec.adapter)),
+    open: (spec, options) => openSampled(spec, options, (client) => new FollowerAdapters(client, spec.adapter)),
     renew: (spec, newest) => ('folder' in newest ? { ...spec, adapter: newest } : spec),
   },
 };

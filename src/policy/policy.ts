@@ -73,8 +73,8 @@ export interface Policy {
    * @throws {UserError} BAD_WEIGHTS when they do not fit the model
    */
   load(params: ParamSet): void;
-  /** Takes note of an adapter that another process had a server load; of a policy behind one. */
-  told?(adapter: ServedAdapter): void;
+  /** Server policies: switches to an adapter that another process loaded. */
+  useAdapter?(adapter: ServedAdapter): void;
   /** Resolves with the newest adapter once the server has it; of a policy behind one. @throws {LongplayError} REMOTE_FAILED */
   serving?(): Promise<ServedAdapter>;
   /**

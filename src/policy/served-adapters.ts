@@ -3,7 +3,7 @@
  *
  * Every version is written to a folder of its own and loaded under a name that is never used again: a server's caches go by
  * name, and a decision's version is the one its name stands for. One process has them loaded (`OwnAdapters`); the workers of its cluster
- * are told their names and need no weights (`ToldAdapters`).
+ * follow by their names and need no weights (`FollowerAdapters`).
  *
  * Life of a version: written to `<name>.tmp` → synced and renamed → loaded by the server → named by requests → too old to be
  * trained on and named by none → unloaded → its folder removed.
@@ -46,8 +46,8 @@ export interface Adapters {
   readonly version: number;
   /** Takes new weights. */
   load(params: ParamSet): void;
-  /** Takes note of an adapter that another process had loaded. */
-  told(adapter: ServedAdapter): void;
+  /** Switches to an adapter that another process loaded. */
+  useAdapter(adapter: ServedAdapter): void;
   /** Newest adapter, loaded. @throws {LongplayError} REMOTE_FAILED */
   newest(): Promise<ServedAdapter>;
   /** Adapter for a request whose own the server does not know: it was restarted. @throws {LongplayError} REMOTE_FAILED */
@@ -99,7 +99,7 @@ export class OwnAdapters implements Adapters {
     this.#params = params;
   }
 
-  told(): void {}
+  useAdapter(): void {}
 
   async newest(): Promise<ServedAdapter> {
     while (this.#published.at(-1)?.version !== this.#params.version) {
@@ -187,8 +187,8 @@ export class OwnAdapters implements Adapters {
   }
 }
 
-/** Adapters that another process has loaded, and tells the names of. */
-export class ToldAdapters implements Adapters {
+/** Adapters that another process loads, and whose names it announces. */
+export class FollowerAdapters implements Adapters {
   readonly #client: GenerationClient;
   #newest: ServedAdapter;
 
@@ -203,7 +203,7 @@ export class ToldAdapters implements Adapters {
 
   load(): void {}
 
-  told(adapter: ServedAdapter): void {
+  useAdapter(adapter: ServedAdapter): void {
     if (adapter.version >= this.version) this.#newest = adapter;
   }
 

@@ -74,8 +74,8 @@ export class ServerPolicy implements Policy {
     this.#options.adapters.load(params);
   }
 
-  told(adapter: ServedAdapter): void {
-    this.#options.adapters.told(adapter);
+  useAdapter(adapter: ServedAdapter): void {
+    this.#options.adapters.useAdapter(adapter);
   }
 
   serving(): Promise<ServedAdapter> {

@@ -10,8 +10,8 @@ import { loraSpecs } from '../model/lora.ts';
 import { weightSpecs } from '../model/parameters.ts';
 import { makeFolder } from '../record/atomic-file.ts';
 import { encodeSafetensors } from '../record/safetensors.ts';
-import { readJson } from './folder.ts';
-import type { Json } from './model-config.ts';
+import type { Json } from './model-text.ts';
+import { readJson } from './model-text.ts';
 import { readShard, readWeight } from './shards.ts';
 
 const ADAPTER_CONFIG = 'adapter_config.json';

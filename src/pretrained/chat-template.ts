@@ -2,7 +2,7 @@
 import { createContext, Script } from 'node:vm';
 import { Template } from '@huggingface/jinja';
 import { messageOf, UserError } from '../core/errors.ts';
-import type { Json } from './model-config.ts';
+import type { Json } from './model-text.ts';
 
 /** Message of a conversation; templates may read more fields than these. */
 export interface ChatMessage {

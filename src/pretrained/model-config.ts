@@ -5,9 +5,7 @@
  */
 import { UserError } from '../core/errors.ts';
 import { checkModelConfig, type ModelConfig } from '../model/config.ts';
-
-/** JSON object. */
-export type Json = Readonly<Record<string, unknown>>;
+import type { Json } from './model-text.ts';
 
 /** Families of the same block: RMSNorm, rotary positions, grouped-query attention, SwiGLU. */
 const FAMILIES = ['qwen2', 'llama', 'mistral'] as const;

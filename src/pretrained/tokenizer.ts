@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { messageOf, UserError } from '../core/errors.ts';
-import type { Json } from './model-config.ts';
+import type { Json } from './model-text.ts';
 
 interface AddedToken {
   readonly id: number;

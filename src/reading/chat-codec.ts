@@ -13,7 +13,7 @@ import { UserError } from '../core/errors.ts';
 import type { WorldPrompt } from '../core/prompt.ts';
 import type { ConversationOpening } from '../core/trajectory.ts';
 import type { ChatMessage, ChatTemplate } from '../pretrained/chat-template.ts';
-import { openText } from '../pretrained/folder.ts';
+import { openText } from '../pretrained/model-text.ts';
 import type { BpeTokenizer } from '../pretrained/tokenizer.ts';
 import { ACKNOWLEDGEMENT, instructions, type Message, tell } from '../prompts/conversation.ts';
 import { FORMATS, type PromptFormat } from '../prompts/formats.ts';

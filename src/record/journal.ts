@@ -15,7 +15,7 @@ import { FAILURE_CAUSES } from '../core/failure.ts';
 import type { FailedAttempt, GaveUp, GroupTicket, PlayedGroup } from '../core/ticket.ts';
 import { nodeDisk } from './atomic-file.ts';
 import { wholeLines } from './lines.ts';
-import { ticketSchema } from './run-state-schema.ts';
+import { ticketSchema } from './ticket-schema.ts';
 import { plainTrajectory, revivedTrajectory } from './trace.ts';
 import { firstIssue, trajectorySchema } from './trajectory-schema.ts';
 

@@ -6,7 +6,7 @@
 import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { wholeLines } from './lines.ts';
-import type { MetricsRow } from './metrics.ts';
+import type { MetricsRow } from './metric-table.ts';
 
 const NAME = 'metrics.jsonl';
 

@@ -14,6 +14,7 @@ import { checkModelConfig, type ModelConfig } from '../model/config.ts';
 import { parameterSpecs } from '../model/parameters.ts';
 import type { CheckpointContent } from './checkpoint.ts';
 import { RUN_STATE_FORMAT } from './run-state.ts';
+import { MAX_GROUP, ticketSchema } from './ticket-schema.ts';
 import { firstIssue, taskSchema, trajectorySchema, turnsSchema } from './trajectory-schema.ts';
 
 const count = z.int().min(0);
@@ -24,8 +25,6 @@ const number32 = z
   .max(2 ** 30);
 const uint32 = z.int().min(0).max(0xffffffff);
 const share = z.number().min(0).max(1);
-/** Most episodes of a group. */
-const MAX_GROUP = 100_000;
 
 /** Sizes are bounded as in a configuration: a table is made of each before anything else can refuse it. */
 const modelSchema = z.looseObject({
@@ -114,16 +113,6 @@ const savedGroupSchema = z.looseObject({
   horizon: count.min(1),
   finished: z.array(z.looseObject({ member: count, trajectory: trajectorySchema })),
   running: z.array(z.looseObject({ episode: count, member: count, attempt: count.min(1), turns: turnsSchema })),
-});
-
-/** `GroupTicket` of src/core/ticket.ts. */
-export const ticketSchema = z.looseObject({
-  group: count,
-  task: taskSchema,
-  horizon: count.min(1),
-  size: count.min(1).max(MAX_GROUP),
-  purpose: z.looseObject({ name: z.string().min(1), temperature: z.number().min(0), seed: uint32 }),
-  version: count,
 });
 
 const deliverySchema = z.looseObject({

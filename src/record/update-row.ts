@@ -1,9 +1,9 @@
 /** Row of metrics of one update. Pure. */
-import type { ClusterFacts } from '../cluster/watch.ts';
+import type { ClusterFacts } from '../cluster/cluster-monitor.ts';
 import type { WorkerRow } from '../cluster/worker-report.ts';
 import { failedTotal } from '../core/failure.ts';
 import type { ConsumedFacts, EpisodeSums } from './group-facts.ts';
-import type { MetricsRow, PlainName, SplitName } from './metrics.ts';
+import { type Metric, type MetricsRow, metricTable, type PlainName, type SplitName } from './metric-table.ts';
 import type { RunStatus } from './run-status.ts';
 import { timeShares } from './slot-time.ts';
 
@@ -52,25 +52,8 @@ export function earlierRows(rows: readonly RowBefore[], elapsedMs: number): RowB
   return rows.slice(Math.max(0, newest));
 }
 
-/** Statistics of the loss that are metrics under their own names. */
-const LOSS_STATS: readonly PlainName[] = [
-  'loss',
-  'policyLoss',
-  'valueLoss',
-  'entropy',
-  'klOld',
-  'klReference',
-  'klCoefficient',
-  'behaviourGap',
-  'importanceMean',
-  'importanceTruncated',
-  'effectiveShare',
-  'imitatedEpisodes',
-  'imitatedSurplus',
-  'clipFraction',
-  'gradNorm',
-  'learningRate',
-];
+/** Statistics of the learner that are metrics under their own names. */
+const LEARNER_STATS = metricTable.filter((metric: Metric) => metric.isLearnerStat).map(({ name }) => name as PlainName);
 
 type Row = { [name in PlainName]?: number } & { [name in SplitName]?: Record<string, number> };
 
@@ -102,7 +85,7 @@ export function updateRow(
     row.learnerTokensPerSecond = (1000 * update.tokens) / update.busyMs;
     row.learnerIdle = update.idleMs / (update.busyMs + update.idleMs);
   }
-  for (const name of LOSS_STATS) if (update.stats[name] !== undefined) row[name] = update.stats[name];
+  for (const name of LEARNER_STATS) if (update.stats[name] !== undefined) row[name] = update.stats[name];
   addOutcomes(row, consumed);
   addRates(row, rollout, before?.rollout);
   addActors(row, rollout, actors, before);
@@ -200,7 +183,7 @@ function addCluster(row: Row, version: number, rollout: RolloutFacts, { workers,
   row.clusterSlots = here.reduce((sum, { slots }) => sum + slots, 0);
   row.clusterOutstanding = counts.outstanding;
   row.clusterDuplicates = counts.duplicates;
-  row.clusterIssuedAgain = counts.issuedAgain;
+  row.clusterIssuedAgain = counts.reissued;
   row.clusterRefused = counts.refused;
   row.clusterVerified = counts.verified;
   row.clusterLost = rollout.accounting.failed.worker ?? 0;

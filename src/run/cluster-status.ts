@@ -1,9 +1,9 @@
-/** Status of the runs of a NATS server: what is announced, queued and waiting, and what the workers say of themselves. */
+/** Status of the runs of a NATS server: announcements, tickets, results, and the workers' reports. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Broker, type BrokerLoad, nothingPrepared } from '../cluster/broker.ts';
+import { type Broker, type BrokerLoad, ignoreUnavailable, measureLoad } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { decodeAnnouncement } from '../cluster/identity.ts';
-import { REPORT_MS, type WorkerRow, WorkerRows } from '../cluster/worker-report.ts';
+import { REPORT_MS, type WorkerRow, WorkerTable } from '../cluster/worker-report.ts';
 import { systemClock } from '../core/clock.ts';
 import { UserError } from '../core/errors.ts';
 
@@ -29,21 +29,21 @@ export interface ClusterStatus {
   readonly workers: readonly (WorkerRow & { readonly lag: number })[];
 }
 
-/** Milliseconds that workers are listened to: two reports, nearly. */
+/** Milliseconds in which reports are collected: nearly two of each worker. */
 const LISTEN_MS = 1.8 * REPORT_MS;
 
 /**
- * Status of a run, or of all of them.
+ * Reads the status of a run, or of all runs.
  * @throws {UserError} UNKNOWN_RUN for a run that is not announced
  */
-export async function clusterStatus({ url, run, credentials }: StatusOptions): Promise<readonly ClusterStatus[]> {
-  const { connectNats, listRuns } = await import('../cluster/nats.ts');
+export async function readClusterStatus({ url, run, credentials }: StatusOptions): Promise<readonly ClusterStatus[]> {
+  const { connectNats, listRuns } = await import('../cluster/nats/connect.ts');
   const runs = run === undefined ? await listRuns({ url, credentials }) : [run];
   const found = await Promise.all(
     runs.map(async (one) => {
       const broker = await connectNats({ url, run: one, credentials });
       try {
-        return await statusOf(broker, one);
+        return await readStatus(broker, one);
       } finally {
         await broker.close();
       }
@@ -55,19 +55,19 @@ export async function clusterStatus({ url, run, credentials }: StatusOptions): P
   return announced;
 }
 
-async function statusOf(broker: Broker, run: string): Promise<ClusterStatus | undefined> {
-  const rows = new WorkerRows();
-  const end = broker.onReport((name, bytes) => rows.heard(name, bytes, systemClock.now()));
+async function readStatus(broker: Broker, run: string): Promise<ClusterStatus | undefined> {
+  const table = new WorkerTable();
+  const unsubscribe = broker.reports.subscribe((name, bytes) => table.add(name, bytes, systemClock.now()));
   try {
-    const found = await broker.announced().catch(nothingPrepared);
+    const found = await broker.weights.readAnnouncement().catch(ignoreUnavailable);
     if (!found) return undefined;
     const { version, bytes, ended, life, config } = decodeAnnouncement(found.bytes);
     if (!ended) await sleep(LISTEN_MS);
-    const load = await broker.load();
-    const workers = rows.rows(systemClock.now()).map((row) => ({ ...row, lag: version - row.version }));
+    const load = await measureLoad(broker);
+    const workers = table.list(systemClock.now()).map((row) => ({ ...row, lag: version - row.version }));
     const { maxLag } = config.learner;
     return { run, world: config.env.id, version, weightBytes: bytes, ended, life, maxLag, load, workers };
   } finally {
-    end();
+    unsubscribe();
   }
 }

@@ -1,6 +1,6 @@
 /** Rollouts: episodes played with a model behind a server, a trained policy or at random, and kept as traces. */
 import { existsSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { type RunLimits, startRun } from '../../actors/tree.ts';
 import { checkRunConfig } from '../config/load.ts';
@@ -10,13 +10,12 @@ import { isUserMistake } from '../core/errors.ts';
 import type { Split } from '../core/task.ts';
 import { chooseEngine } from '../engine/open.ts';
 import type { EvaluationSummary } from '../evaluation/summary.ts';
-import type { MetricsRow } from '../record/metrics.ts';
+import type { MetricsRow } from '../record/metric-table.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { RemoteUsage } from '../remote/policy/usage.ts';
 import { actorLines } from './actor-lines.ts';
-import { type EnvHosts, remoteHostsAt } from './env-hosts.ts';
 import { envLabel, findWorld, locatedEnv, worldUrl } from './find-world.ts';
 import { finishedEpisodes, type RolloutPlan, rolloutTasks, summariseRollout, taskKey } from './rollout-plan.ts';
 import { RolloutWatch } from './rollout-watch.ts';
@@ -49,8 +48,6 @@ export interface RolloutOptions {
   readonly policyRun?: string | undefined;
   /** Folder of the rollout; new. Default `runs/rollout-<world>`, numbered where it exists. */
   readonly dir?: string | undefined;
-  /** Server of the env hosts, where `rollout.isolation` is `remote`. */
-  readonly envHosts?: EnvHosts | undefined;
   /** Called with notices for a person, one line each. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
@@ -109,7 +106,7 @@ export function rollout(options: RolloutOptions): RunningRollout {
     await new Promise((resolve) => setImmediate(resolve));
     try {
       const onNotice = (line: string) => options.onNotice?.(line);
-      return await playRollout(prepared, { onNotice, metrics$, streams, interrupted, envHosts: options.envHosts });
+      return await playRollout(prepared, { onNotice, metrics$, streams, interrupted });
     } catch (thrown) {
       if (isUserMistake(thrown) && !existsSync(join(dir, 'traces'))) discard(dir);
       throw thrown;
@@ -153,7 +150,6 @@ interface PlayOptions {
   readonly streams?: RunStreams;
   /** Interruption: resolves, with the reason, when the rollout is to end early. */
   readonly interrupted?: Promise<string>;
-  readonly envHosts?: EnvHosts | undefined;
   /** Limits that no configuration sets. */
   readonly limits?: RunLimits | undefined;
 }
@@ -161,7 +157,7 @@ interface PlayOptions {
 /** Plays the episodes that are left of a plan, and sums up all that its traces hold. */
 export async function playRollout(
   { dir, config, plan }: PreparedRollout,
-  { onNotice, display, metrics$, streams, interrupted, envHosts, limits }: PlayOptions,
+  { onNotice, display, metrics$, streams, interrupted, limits }: PlayOptions,
 ): Promise<RolloutOutcome> {
   const { env } = await findWorld(config.env.id, config.env.options);
   const before = finishedEpisodes(join(dir, 'traces'));
@@ -183,7 +179,6 @@ export async function playRollout(
       mode: 'async',
       envModule: worldUrl(config.env.id, config.env.options),
       learn: false,
-      remoteHosts: envHosts && remoteHostsAt(envHosts, basename(resolve(dir))),
       onNotice,
       firstEpisode: before.size === 0 ? 0 : 1 + [...before.values()].reduce((most, one) => Math.max(most, one)),
       sinks: await openSinks(config.metrics, dir, onNotice),

@@ -10,9 +10,8 @@ import { type ClusterOptions, type Run, startRun } from '../../actors/tree.ts';
 import type { ChaosReport } from '../chaos/chaos-ledger.ts';
 import type { ChaosSpec } from '../chaos/spec.ts';
 import { LEASE_MS } from '../cluster/broker.ts';
+import { ClusterMonitor } from '../cluster/cluster-monitor.ts';
 import type { Credentials } from '../cluster/credentials.ts';
-import { ClusterWatch } from '../cluster/watch.ts';
-import { MOST_BROKER_BYTES, ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
 import type { RunConfig, RunConfigInput } from '../config/run-config.ts';
 import { isUserMistake, LongplayError, messageOf, UserError } from '../core/errors.ts';
@@ -21,12 +20,11 @@ import { chooseEngine } from '../engine/open.ts';
 import { type EvaluationSummary, summarise } from '../evaluation/summary.ts';
 import { evaluatedTasks } from '../evaluation/tasks.ts';
 import type { LoadedCheckpoint } from '../record/checkpoint.ts';
-import type { MetricsRow } from '../record/metrics.ts';
+import type { MetricsRow } from '../record/metric-table.ts';
 import { loadNewestOf } from '../record/run-checkpoint.ts';
 import type { RunStatus } from '../record/run-status.ts';
 import { openSinks } from '../record/sinks/open.ts';
 import type { MetricSink } from '../record/sinks/sink.ts';
-import { type EnvHosts, type RemoteHostsAt, remoteHostsAt } from './env-hosts.ts';
 import { evaluateRun, evaluationPlans } from './evaluate-run.ts';
 import { EvaluationProgress, nowAndThen } from './evaluation-progress.ts';
 import { envLabel, locatedEnv, worldUrl } from './find-world.ts';
@@ -57,8 +55,6 @@ export interface TrainOptions {
   readonly journal?: boolean | undefined;
   /** Cluster whose workers play (`longplay worker`). The run keeps a journal. */
   readonly cluster?: TrainCluster | undefined;
-  /** Server of the env hosts, where `rollout.isolation` is `remote`. Default: that of `cluster`. */
-  readonly envHosts?: EnvHosts | undefined;
   /** File to record the order of messages in. */
   readonly recordOrder?: string | undefined;
   /** File of a recorded run to repeat; `mode` must be `serial`. */
@@ -87,11 +83,6 @@ export interface TrainCluster {
   readonly localGroups?: number | undefined;
   /** Share of workers' results that are played again here, in [0, 1]: else they are trusted with rewards. Default 0. */
   readonly verify?: number | undefined;
-  /**
-   * Address of this machine as workers reach it, `host` or `host:port`: weights go there over HTTP, whatever their size. By default
-   * those above 200 MB do, at this machine's name.
-   */
-  readonly weightsHttp?: string | undefined;
 }
 
 /** Outcome of a training run: why it ended, and its evaluations; also in the folder's `results.json`. */
@@ -231,7 +222,6 @@ async function start(
     learn: true,
     journal: journalOf(request),
     cluster,
-    remoteHosts: remoteHostsOf(request),
     metrics$,
     onEpisodes: (trajectories, purpose) => {
       progress.finished(trajectories, purpose);
@@ -251,12 +241,6 @@ async function start(
     chaos: request.chaos,
   });
   return { run, engine, record, replay };
-}
-
-/** Way to the env hosts of other machines; undefined where none is named. */
-function remoteHostsOf({ envHosts, cluster, dir }: TrainRequest): RemoteHostsAt | undefined {
-  const at = envHosts ?? cluster;
-  return at && remoteHostsAt(at, basename(resolve(dir)));
 }
 
 /** Folder of the run's journal; undefined where it keeps none. */
@@ -296,7 +280,6 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
       if (ended.why === 'halted') return [];
       const all = await evaluateRun(run, config, undefined, progress);
       if (config.evaluation.randomBaseline && all.length > 0) {
-        if (config.rollout.isolation === 'remote') await run.stop(); // there may be no places for both
         append(all, await randomBaseline(request));
       }
       return all;
@@ -317,17 +300,13 @@ async function trained(request: TrainRequest): Promise<TrainOutcome> {
 
 /** Joins a cluster as its learner. What it needs is loaded here: a run on one machine does without. */
 async function joinCluster(
-  { url, credentials, localGroups = 0, verify = 0, weightsHttp }: TrainCluster,
+  { url, credentials, localGroups = 0, verify = 0 }: TrainCluster,
   dir: string,
 ): Promise<ClusterOptions> {
-  const { connectNats, isLoopback } = await import('../cluster/nats.ts');
+  const { connectNats } = await import('../cluster/nats/connect.ts');
   const run = basename(resolve(dir));
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
-  const http =
-    weightsHttp === undefined
-      ? { above: MOST_BROKER_BYTES, at: ownAddress(isLoopback(new URL(url))) }
-      : { above: 0, at: parseServedAt(weightsHttp) };
-  return { broker, run, localGroups, verify, http, watch: new ClusterWatch() };
+  return { broker, run, localGroups, verify, monitor: new ClusterMonitor() };
 }
 
 /** Saves update 0, which the journal of a new run begins with. @throws {LongplayError} NO_PERMISSION */
@@ -422,7 +401,6 @@ async function randomBaseline(request: TrainRequest): Promise<EvaluationSummary[
     mode: request.mode,
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
-    remoteHosts: remoteHostsOf(request),
     onNotice: request.onNotice,
     onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
   });

@@ -2,15 +2,13 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { startWorker } from '../../actors/tree.ts';
-import { type Broker, LEASE_MS, nothingPrepared } from '../cluster/broker.ts';
+import { type Broker, ignoreUnavailable, LEASE_MS } from '../cluster/broker.ts';
 import type { Credentials } from '../cluster/credentials.ts';
 import { type Announcement, decodeAnnouncement } from '../cluster/identity.ts';
-import { ownAddress, parseServedAt } from '../cluster/weights-http.ts';
 import { checkRunConfig } from '../config/load.ts';
 import { policyKindOf } from '../config/policy-kinds.ts';
 import type { RunConfig } from '../config/run-config.ts';
 import { UserError } from '../core/errors.ts';
-import { remoteHostsAt } from './env-hosts.ts';
 import { resolvedEnvId, worldUrl } from './find-world.ts';
 
 /** Options of a worker. */
@@ -21,8 +19,6 @@ export interface WorkOptions {
   readonly run: string;
   /** Key and certificate; without them the server is one of this machine's own. */
   readonly credentials?: Credentials | undefined;
-  /** Address of this machine as other workers reach it, `host` or `host:port`: weights that come over HTTP are handed on there. */
-  readonly relay?: string | undefined;
   /** Groups at once, ≥ 1. Default: `rollout.concurrentGroups` of the run. */
   readonly slots?: number | undefined;
   /** Path of the world's module on this machine, where the run has a user's own. */
@@ -40,8 +36,7 @@ export interface WorkOptions {
  */
 export async function work(options: WorkOptions): Promise<void> {
   const { url, run, credentials, interrupt, onNotice = () => {} } = options;
-  const { connectNats, isLoopback } = await import('../cluster/nats.ts');
-  const relayAt = options.relay === undefined ? undefined : parseServedAt(options.relay);
+  const { connectNats } = await import('../cluster/nats/connect.ts');
   const broker = await connectNats({ url, run, credentials, leaseMs: LEASE_MS });
   try {
     const announcement = await announcementOf(broker, options);
@@ -58,8 +53,6 @@ export async function work(options: WorkOptions): Promise<void> {
       envModule,
       slots,
       leaseMs: LEASE_MS,
-      remoteHosts: remoteHostsAt({ url, credentials }, run),
-      relayAt: relayAt ?? ownAddress(isLoopback(new URL(url))),
       onNotice,
     });
     try {
@@ -81,7 +74,7 @@ export async function work(options: WorkOptions): Promise<void> {
 }
 
 async function announcementOf(broker: Broker, { run, url }: WorkOptions): Promise<Announcement> {
-  const found = await broker.announced().catch(nothingPrepared);
+  const found = await broker.weights.readAnnouncement().catch(ignoreUnavailable);
   if (!found) {
     throw new UserError(
       'UNKNOWN_RUN',

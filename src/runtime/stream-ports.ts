@@ -80,7 +80,7 @@ export function streamPorts(stream: Duplex, { count, maxBytes, onEnd }: StreamPo
 }
 
 /** Frame of a message: its head and its bytes. For what writes to a stream whose ports are elsewhere. */
-export function frameOf(port: number, value: unknown): readonly [head: Buffer, bytes: Buffer] {
+function frameOf(port: number, value: unknown): readonly [head: Buffer, bytes: Buffer] {
   const bytes = serialize(value);
   const head = Buffer.allocUnsafe(HEAD_BYTES);
   head.writeUInt32LE(bytes.length, 0);

@@ -9,7 +9,7 @@ import { UserError } from '../core/errors.ts';
 import type { Screenshot } from '../core/screenshot.ts';
 import { recordedConversation } from '../prompts/conversation.ts';
 import { wholeLines } from '../record/lines.ts';
-import type { MetricsRow } from '../record/metrics.ts';
+import type { MetricsRow } from '../record/metric-table.ts';
 import { parseLine, type TraceLine } from '../record/trace.ts';
 import { type StoredEpisode, TraceStore } from '../record/trace-store.ts';
 import type { Curves, EpisodeHit, EpisodeRow, EpisodeView, GroupView, Plain, RunInfo, SearchPage } from './api.ts';

@@ -1,14 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createEnvPool, type EnvPool, type EnvPoolOptions } from '../../actors/env/env-pool.ts';
 import type { EnvEvent, Failed, Observed } from '../../actors/env/protocol.ts';
-import type { RemoteHosts } from '../../actors/env/remote-hosts.ts';
-import { RemoteMachines } from '../support/remote-hosts.ts';
-
-/** Remote hosts are processes over another way: what they do inside is tried over it in the long form alone. */
-const isShort = (isolation: string) => isolation === 'remote' && process.env.LONGPLAY_LONG !== '1';
-if (isShort('remote')) console.log('remote hosts: what goes on inside a host is skipped, it needs LONGPLAY_LONG=1');
-const within = (isolation: string) => (isShort(isolation) ? it.skip : it);
-const inside = <T>(isolation: string, rows: readonly T[]): readonly T[] => (isShort(isolation) ? [] : rows);
 
 vi.setConfig({ testTimeout: 30_000 }); // threads start slowly on a busy machine
 
@@ -67,16 +59,7 @@ class Player {
 }
 
 const open: EnvPool[] = [];
-const machines: RemoteMachines[] = [];
 async function player(options: Partial<EnvPoolOptions> = {}): Promise<Player> {
-  let hosts: RemoteHosts | undefined;
-  if (options.isolation === 'remote') {
-    const url = options.envs?.[0]?.url ?? faulty.url;
-    const far = new RemoteMachines();
-    far.add(options.threads ?? 1, () => url);
-    machines.push(far);
-    hosts = far.hosts({ heapMb: 64 });
-  }
   const pool = await createEnvPool({
     envs: [faulty],
     threads: 1,
@@ -85,7 +68,6 @@ async function player(options: Partial<EnvPoolOptions> = {}): Promise<Player> {
     openDeadlineMs: 600,
     resourceLimits: { maxOldGenerationSizeMb: 64 },
     ...options,
-    hosts,
   });
   open.push(pool);
   return new Player(pool);
@@ -95,10 +77,9 @@ const said = (event: EnvEvent) => (event as Observed).step.observation;
 
 afterEach(async () => {
   for (const pool of open.splice(0)) await pool.close();
-  for (const far of machines.splice(0)) await far.close();
 });
 
-describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (%s)', (isolation) => {
+describe.each(['process', 'thread', 'inline'] as const)('an env pool (%s)', (isolation) => {
   it('plays episodes and sends each action text once', async () => {
     const play = await player({ isolation, threads: 2 });
     for (const episode of [1, 2, 3]) {
@@ -141,7 +122,7 @@ describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (
     expect(said(await slow)).toBe('sum 0 slowly');
   });
 
-  within(isolation).each([
+  it.each([
     ['throw', 'threw', 'the world broke'],
     ['reject', 'threw', 'the world broke later'],
     ['symbol', 'unclonable', 'could not be cloned'],
@@ -174,22 +155,19 @@ describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (
     expect((await play.open(1)).type).toBe('observed');
   });
 
-  within(isolation).each(['twice-read', 'kind-read', 'getter-throws'])(
-    'reads each part of an answer once: %s',
-    async (action) => {
-      const play = await player({ isolation });
-      await play.open(1);
-      const { step } = (await play.step(1, 1, action)) as Observed;
-      expect(step).toEqual({
-        kind: 'mid',
-        observation: action === 'getter-throws' ? 'once' : 'ok',
-        reward: action === 'twice-read' ? 1 : 0,
-      });
-      expect(Object.getOwnPropertyDescriptor(step, 'reward')).toHaveProperty('value');
-    },
-  );
+  it.each(['twice-read', 'kind-read', 'getter-throws'])('reads each part of an answer once: %s', async (action) => {
+    const play = await player({ isolation });
+    await play.open(1);
+    const { step } = (await play.step(1, 1, action)) as Observed;
+    expect(step).toEqual({
+      kind: 'mid',
+      observation: action === 'getter-throws' ? 'once' : 'ok',
+      reward: action === 'twice-read' ? 1 : 0,
+    });
+    expect(Object.getOwnPropertyDescriptor(step, 'reward')).toHaveProperty('value');
+  });
 
-  within(isolation)('goes on where nothing is listed for once', async () => {
+  it('goes on where nothing is listed for once', async () => {
     const play = await player({ isolation });
     await play.open(1);
     expect(((await play.step(1, 1, 'lists-nothing')) as Observed).actions).toHaveLength(0);
@@ -204,7 +182,7 @@ describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (
     expect(Number(waitedMs)).toBeGreaterThanOrEqual(STEP_MS);
   });
 
-  within(isolation)('reports an env that cannot open the task', async () => {
+  it('reports an env that cannot open the task', async () => {
     const play = await player({ isolation });
     expect(await play.open(1, 999)).toMatchObject({
       type: 'failed',
@@ -213,7 +191,7 @@ describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (
     expect(await play.open(2, 998)).toMatchObject({ type: 'failed', failure: { cause: 'timeout' } });
   });
 
-  within(isolation)('refuses misuse at the caller', async () => {
+  it('refuses misuse at the caller', async () => {
     const play = await player({ isolation });
     await play.open(1);
     expect(() => play.open(1)).toThrow(expect.objectContaining({ code: 'BAD_ARGUMENT' }));
@@ -224,16 +202,14 @@ describe.each(['process', 'thread', 'inline', 'remote'] as const)('an env pool (
   });
 });
 
-describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be ended', (isolation) => {
+describe.each(['process', 'thread'] as const)('an env %s that must be ended', (isolation) => {
   it.each([
     ['spin', 'timeout'],
     ['exit', 'exited'],
-    ...inside(isolation, [
-      ['then-spins', 'timeout'],
-      ['hang', 'timeout'],
-      ['oom', 'out-of-memory'],
-      ['late-exit', 'exited'],
-    ]),
+    ['then-spins', 'timeout'],
+    ['hang', 'timeout'],
+    ['oom', 'out-of-memory'],
+    ['late-exit', 'exited'],
   ])('%s: the culprit fails as %s, the innocent are restored and go on', async (action, cause) => {
     // On a busy machine the deadline must come first only where it is what ends the host.
     const waits = cause === 'timeout';
@@ -256,7 +232,7 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
     expect(play.pool.stats().hosts).toMatchObject([{ replaced: 1, up: true }]);
   });
 
-  within(isolation).each([
+  it.each([
     ['late-throw', 'thrown from a timer'],
     ['floating', 'nobody awaits this'],
   ])(
@@ -274,7 +250,7 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
     },
   );
 
-  within(isolation)('knows whose timer ended its host, beside others that are as slow', async () => {
+  it('knows whose timer ended its host, beside others that are as slow', async () => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
     const slow = play.step(1, 1, 'slow');
@@ -285,8 +261,9 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
   });
 
   it.each([
-    ...inside(isolation, ['timer-spins', 'promises-spin']),
-    ...(isolation !== 'thread' ? inside(isolation, ['timer-stops']) : []), // a stop of the process would stop all threads
+    'timer-spins',
+    'promises-spin',
+    ...(isolation !== 'thread' ? ['timer-stops'] : []), // a stop of the process would stop all threads
   ])('finds who blocks its hosts with what it left behind: %s', async (action) => {
     const play = await player({ isolation, stepDeadlineMs: 1000, openDeadlineMs: 1000 });
     for (const episode of [1, 2, 3]) await play.open(episode);
@@ -305,7 +282,7 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
     expect(play.pool.stats()).toMatchObject({ open: 2, failed: { timeout: 1 } });
   });
 
-  within(isolation).each(['microtask', 'slow-microtask'])(
+  it.each(['microtask', 'slow-microtask'])(
     'finds who ends its hosts in nobody’s name, by bringing episodes back one at a time: %s',
     async (action) => {
       const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
@@ -322,23 +299,20 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
     },
   );
 
-  within(isolation)(
-    'fails an env that is not a pure function of its actions instead of going on with another episode',
-    async () => {
-      const play = await player({ isolation });
-      await Promise.all([play.open(1), play.open(2)]);
-      await play.step(2, 1, '+1');
-      await play.step(1, 1, 'impure');
-      await play.step(2, 2, 'spin');
-      const failed = (await play.next(1)) as Failed;
-      expect(failed.failure).toMatchObject({
-        cause: 'protocol',
-        message: expect.stringContaining('not a pure function'),
-      });
-    },
-  );
+  it('fails an env that is not a pure function of its actions instead of going on with another episode', async () => {
+    const play = await player({ isolation });
+    await Promise.all([play.open(1), play.open(2)]);
+    await play.step(2, 1, '+1');
+    await play.step(1, 1, 'impure');
+    await play.step(2, 2, 'spin');
+    const failed = (await play.next(1)) as Failed;
+    expect(failed.failure).toMatchObject({
+      cause: 'protocol',
+      message: expect.stringContaining('not a pure function'),
+    });
+  });
 
-  within(isolation)('leaves the siblings of other threads alone', async () => {
+  it('leaves the siblings of other threads alone', async () => {
     const play = await player({ isolation, threads: 2 });
     await Promise.all([play.open(1), play.open(2)]);
     const spinning = play.step(1, 1, 'spin');
@@ -348,10 +322,10 @@ describe.each(['process', 'thread', 'remote'] as const)('an env %s that must be 
   });
 });
 
-it.skipIf(process.platform !== 'linux').each(['process', 'remote'] as const)(
+it.skipIf(process.platform !== 'linux')(
   'a process that hoards memory beside its heap is ended for it',
-  async (isolation) => {
-    const play = await player({ isolation, stepDeadlineMs: 10_000 });
+  async () => {
+    const play = await player({ isolation: 'process', stepDeadlineMs: 10_000 });
     await Promise.all([play.open(1), play.open(2)]);
     await play.step(2, 1, '+1');
     const failed = await play.step(1, 1, 'buffers');
@@ -361,7 +335,8 @@ it.skipIf(process.platform !== 'linux').each(['process', 'remote'] as const)(
   20_000,
 );
 
-describe.each(['process', 'remote'] as const)('an env that writes to the channel of its process (%s)', (isolation) => {
+describe('an env that writes to the channel of its process', () => {
+  const isolation = 'process';
   it('is not heard where that is no message', async () => {
     const play = await player({ isolation });
     await play.open(1);
@@ -370,12 +345,10 @@ describe.each(['process', 'remote'] as const)('an env that writes to the channel
   });
 
   it.each([
-    ...inside(isolation, [
-      ['send-lies', 'protocol', 'the host sent something that is no answer'],
-      ['send-hollow', 'protocol', 'the host sent something that is no answer'],
-    ]),
+    ['send-lies', 'protocol', 'the host sent something that is no answer'],
+    ['send-hollow', 'protocol', 'the host sent something that is no answer'],
     ['send-garbage', 'protocol', 'the host sent something that is no message'],
-    ...inside(isolation, [['send-reward', 'protocol', 'an answer of turn 1 that episode']]),
+    ['send-reward', 'protocol', 'an answer of turn 1 that episode'],
     ['close-channel', 'exited', 'process'],
   ])('fails where it passes for the host or garbles it: %s', async (action, cause, message) => {
     const play = await player({ isolation, stepDeadlineMs: 20_000, openDeadlineMs: 20_000 });
@@ -390,15 +363,12 @@ describe.each(['process', 'remote'] as const)('an env that writes to the channel
   });
 });
 
-it.each(['process', 'thread', 'inline', 'remote'] as const)(
-  'an env whose close never ends is left (%s)',
-  async (isolation) => {
-    const play = await player({ isolation });
-    await play.open(1);
-    expect(said(await play.step(1, 1, 'stay'))).toBe('stays');
-    await play.pool.close();
-  },
-);
+it.each(['process', 'thread', 'inline'] as const)('an env whose close never ends is left (%s)', async (isolation) => {
+  const play = await player({ isolation });
+  await play.open(1);
+  expect(said(await play.step(1, 1, 'stay'))).toBe('stays');
+  await play.pool.close();
+});
 
 it('an env that cannot be loaded fails the pool, naming the reason', async () => {
   const url = new URL('../support/no-such-env.ts', import.meta.url);

@@ -3,10 +3,11 @@
  * that, however late one of its actors comes to its messages.
  */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { capacities, PATHS } from '../../actors/actor-inits.ts';
+import type { Run } from '../../actors/handle.ts';
+import { capacities } from '../../actors/mailbox-capacities.ts';
+import { PATHS } from '../../actors/options.ts';
 import type { RecorderCommand } from '../../actors/recorder/protocol.ts';
 import { weightOf } from '../../actors/recorder/spawn.ts';
-import type { Run } from '../../actors/run.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { unaccounted } from '../../src/core/failure.ts';

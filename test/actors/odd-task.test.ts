@@ -6,7 +6,7 @@ import { afterAll, expect, it, vi } from 'vitest';
 import { startRun } from '../../actors/tree.ts';
 import { runConfigSchema } from '../../src/config/run-config.ts';
 import { unaccounted } from '../../src/core/failure.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { ODD } from '../support/odd-world.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 

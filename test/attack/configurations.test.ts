@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { capacities } from '../../actors/actor-inits.ts';
+import { capacities } from '../../actors/mailbox-capacities.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';

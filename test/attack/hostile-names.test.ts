@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { statusLines } from '../../src/cli/commands/cluster.ts';
+import { listStatusLines } from '../../src/cli/commands/cluster.ts';
 import { commandLine } from '../../src/cli/program.ts';
 import { TraceFiles } from '../../src/record/trace-files.ts';
 import type { ClusterStatus } from '../../src/run/cluster-status.ts';
@@ -125,7 +125,7 @@ describe('hostile names', () => {
     const load = { queued: 0, held: 0, results: 0, resultBytes: 0, roundTripMs: 1 };
     const about = { version: 1, weightBytes: 1, ended: false, life: 1, maxLag: 1 };
     const status = { run: LONG, world: LONG, ...about, load, workers: [worker, worker] } as unknown as ClusterStatus;
-    const lines = statusLines(status);
+    const lines = listStatusLines(status);
     expect(lines).toHaveLength(5);
     for (const line of lines) {
       expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);

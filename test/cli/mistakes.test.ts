@@ -349,12 +349,6 @@ const MISTAKES: readonly (readonly [Kind, () => readonly string[], RegExp])[] = 
     /no such file.*cluster init/,
   ],
   ['wrong file', () => ['worker', 'nats://127.0.0.1:4222', '--run', 'x', '--creds', broken], /expected credentials as/],
-  ['contradiction', () => ['train', quickstart, '--weights-http', 'a'], /--weights-http needs --cluster/],
-  [
-    'wrong type',
-    () => ['worker', 'nats://127.0.0.1:4222', '--run', 'x', '--relay', 'a b'],
-    /expected an address as others reach it/,
-  ],
   ['contradiction', () => ['train', quickstart, '--verify', '0.1'], /--verify needs --cluster/],
   [
     'out of range',

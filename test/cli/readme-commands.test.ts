@@ -1,4 +1,4 @@
-/** Every command line of the README: the command, its flags, the files it names and the keys it sets are there. */
+/** Every command line of the READMEs: the command, its flags, the files it names and the keys it sets are there. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,8 @@ import { loadRunConfig } from '../../src/config/load.ts';
 import { packageRoot } from '../../src/runtime/thread.ts';
 
 const root = fileURLToPath(packageRoot);
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const pages = ['README.md', 'src/cluster/README.md'];
+const readme = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n');
 const lines = [...readme.matchAll(/^npx longplay (.*?)(?: {2,}#.*)?$/gm)].map(([, line]) => line!.replace(/ #.*$/, ''));
 
 /** Words of a command line, quotes taken off. */

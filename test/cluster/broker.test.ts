@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
-import { checkNatsUrl, connectNats } from '../../src/cluster/nats.ts';
+import { checkNatsUrl, connectNats } from '../../src/cluster/nats/connect.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 import { noServer, startNats } from '../support/nats-server.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 import { testBrokerLaws } from './broker-laws.ts';
@@ -51,8 +51,8 @@ describe.skipIf(noServer)('with a server', () => {
       ];
       await a.prepare();
       await b.prepare();
-      await a.putTicket('1', Uint8Array.of(1));
-      expect((await b.tickets()).size).toBe(0);
+      await a.tickets.put('1', Uint8Array.of(1));
+      expect((await b.tickets.list()).size).toBe(0);
       await a.close();
       await b.close();
     } finally {
@@ -75,7 +75,7 @@ describe('an address', () => {
     expect(() => checkNatsUrl('nats://127.evil.example:4222')).toThrow(/another machine/);
   });
 
-  it('without a server behind it is told within seconds', async () => {
+  it('without a server behind it is refused within seconds', async () => {
     await expect(connectNats({ url: 'nats://127.0.0.1:9', run: 'x' })).rejects.toThrow(
       /no NATS server answers at 127.0.0.1:9/,
     );

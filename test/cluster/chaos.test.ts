@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { decodeAnnouncement, encodeAnnouncement } from '../../src/cluster/identity.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { Arena, exact, Immortal, type Strike, until } from '../support/chaos-arena.ts';
 import type { ChaosLearner } from '../support/chaos-learner.ts';
@@ -28,7 +28,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
   /** Strikes of each kind, one every `everyMs` in the mean. */
   const campaign = async (strikes: Partial<Record<Strike, number>>, everyMs: number, of: Partial<ChaosLearner>) => {
     const { maxLag = 2 } = of;
-    await arena.open({ httpAbove: 0, ...of, updates: 1_000_000 }, [
+    await arena.open({ ...of, updates: 1_000_000 }, [
       { groupMs: 30, clockMs: DAY_MS, echo: 5 },
       { groupMs: 50, clockMs: -DAY_MS },
     ]);
@@ -117,13 +117,13 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         await arena.reach(2);
         const observer = await connectNats({ url: arena.server.url, run: 'chaos' });
         const look = async () => {
-          const found = await observer.announced().catch(() => undefined);
+          const found = await observer.weights.readAnnouncement().catch(() => undefined);
           if (!found) return 0;
           const { version, digest, life } = decodeAnnouncement(found.bytes);
           announced.set(version, (announced.get(version) ?? new Set()).add(digest));
           return life;
         };
-        observer.onAnnounced(() => void look());
+        observer.weights.onAnnouncement(() => void look());
         expect(await look()).toBe(1);
         // As after a machine that hangs: its folder is taken elsewhere, and then it comes back.
         const older = arena.learner;
@@ -143,9 +143,12 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         expect(arena.learner.ended, arena.learner.words).toBe(0);
         expect(announced.size).toBeGreaterThan(4);
         for (const [version, digests] of announced) expect([version, digests.size]).toEqual([version, 1]);
-        // A folder that does not lead to what is announced is told so, and changes nothing.
-        const now = await observer.announced();
-        await observer.announce(encodeAnnouncement({ ...decodeAnnouncement(now!.bytes), ended: false }), now!.revision);
+        // A folder that does not lead to what is announced is stderr so, and changes nothing.
+        const now = await observer.weights.readAnnouncement();
+        await observer.weights.announce(
+          encodeAnnouncement({ ...decodeAnnouncement(now!.bytes), ended: false }),
+          now!.revision,
+        );
         const fresh = new Immortal('chaos-learner', { ...of, dir: join(arena.folder, 'fresh'), updates: 9 });
         await until('the end of a fresh learner', () => fresh.ended !== undefined);
         expect(fresh.ended).toBe(1);
@@ -159,7 +162,7 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
     'a learner that is silent and a server without room for results hold workers back, and nobody grows',
     () =>
       inArena(async () => {
-        await arena.open({ updates: 12, maxResultBytes: 1000 }, [{ groupMs: 20 }, { groupMs: 400 }]);
+        await arena.open({ updates: 12, maxStreamBytes: 1000 }, [{ groupMs: 20 }, { groupMs: 400 }]);
         await arena.reach(2);
         const pids = [arena.server.pid!, ...[arena.learner, ...arena.workers].map((one) => one.child.pid!)];
         const rss = () => pids.map(megabytesOf);
@@ -170,9 +173,9 @@ describe.skipIf(noServer)('with a server and processes of their own,', () => {
         const outcome = await arena.end();
         exact(arena, outcome, 2);
         console.log(`memory of server, learner and workers before, after: ${before} MB, ${after} MB`);
-        const told = arena.workers.map((one) => one.words).join('');
-        expect(told).toMatch(
-          /the result of group \d+ cannot be stored: the NATS server has no room: as many results wait/,
+        const stderr = arena.workers.map((one) => one.words).join('');
+        expect(stderr).toMatch(
+          /the result of group \d+ cannot be stored: the NATS server has no room: the learner has to read/,
         );
       }),
     3_600_000,

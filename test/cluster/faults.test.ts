@@ -1,12 +1,12 @@
 /**
- * The books under faults, on the twin: issuer and takers as they run, a learner whose weights are a chain of hashes over the
+ * The books under faults, on the twin: dispatcher and consumers as they run, a learner whose weights are a chain of hashes over the
  * results in their order, so that one more, one less, one twice or two exchanged show. Everything may be lost, late,
  * doubled or forgotten; workers and the learner die. Whatever the schedule: the run ends, the identity of the accounts
  * holds after every result, no group is trained twice, no version has two weights, no decision is older than the lag allows.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { KEPT_RESULTS } from '../../src/cluster/issuer.ts';
+import { REMOVED_AT_ONCE } from '../../src/cluster/ticket-dispatcher.ts';
 import { PER_UPDATE, SIZE } from '../support/cluster-books.ts';
 import {
   CALM,
@@ -53,7 +53,7 @@ const forgetful: Schedule = {
   strikes: [{ at: 1000, type: 'forget' }],
 };
 
-/** A server that comes back with nothing while tickets are queued, behind a net that says things twice: what is counted, happens. */
+/** A server that comes back with nothing while tickets are queued, behind a net that sends things twice: what is counted, happens. */
 const emptied: Schedule = {
   seed: 0,
   maxLag: 4,
@@ -109,7 +109,7 @@ const BARS: readonly Bar[] = [
     more: fc.record({ slow: fc.constant(20) }),
     also: ({ server }, { maxLag }) => {
       // Nobody's memory grows: what waits is bounded by what may be out, and what was taken by what is removed together.
-      expect(server.mostWaiting).toBeLessThanOrEqual((maxLag + 2) * PER_UPDATE + KEPT_RESULTS);
+      expect(server.maxWaiting).toBeLessThanOrEqual((maxLag + 2) * PER_UPDATE + REMOVED_AT_ONCE);
     },
   },
   { title: 'disks without room, the learner’s and the server’s', strikes: ['journal-full', 'server-full'] },
@@ -165,7 +165,7 @@ describe('tickets and results', () => {
           sums.lost += lab.lost;
           most.resumedMs = Math.max(most.resumedMs, ...lab.resumedMs);
           most.issuedAgainMs = Math.max(most.issuedAgainMs, ...lab.issuedAgainMs);
-          most.waiting = Math.max(most.waiting, lab.server.mostWaiting);
+          most.waiting = Math.max(most.waiting, lab.server.maxWaiting);
         }),
         { numRuns: seeds },
       );

@@ -8,12 +8,11 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { deflateRawSync, deflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifierOf } from '../../actors/cluster/verifier.ts';
+import { createVerifier } from '../../actors/cluster/verifier.ts';
 import { startRun } from '../../actors/tree.ts';
-import { type EpisodeCheck, episodeCheck } from '../../src/cluster/episode-check.ts';
-import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
+import { createEpisodeCheck, type EpisodeCheck } from '../../src/cluster/episode-check.ts';
 import { decodeResult, encodeResult, type GroupResult } from '../../src/cluster/result.ts';
+import { TicketDispatcher } from '../../src/cluster/ticket-dispatcher.ts';
 import type { RunConfigInput } from '../../src/config/run-config.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import type { Env } from '../../src/core/env.ts';
@@ -25,6 +24,7 @@ import { trainingFeeds, trainUnits } from '../../src/learner/training-batch.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { plainTrajectory } from '../../src/record/trace.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 import { smallConfig, temporaryFolder, textcraftUrl } from '../support/small-run.ts';
 
 const folder = temporaryFolder('hostile');
@@ -73,7 +73,7 @@ async function playedBy(policy: RunConfigInput['policy'], dir: string): Promise<
   const { codec, model } = setUpLocalPolicy(config, world.view, undefined);
   const env = world.createEnv!(config.env.options);
   const { decoder, masked } = config.policy;
-  const check = episodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked });
+  const check = createEpisodeCheck({ env, codec, maxPositions: model.maxPositions, decoder, masked });
   return [...groups.values()].slice(0, 6).map((trajectories) => {
     const { group, task, horizon } = trajectories[0]!;
     const purpose = { name: 'train', temperature: 1, seed: 1 };
@@ -86,11 +86,11 @@ async function playedBy(policy: RunConfigInput['policy'], dir: string): Promise<
   });
 }
 
-/** Says why a result is refused, as the issuer does; undefined where it counts. @throws what would crash the learner */
+/** Says why a result is refused, as the dispatcher does; undefined where it counts. @throws what would crash the learner */
 async function refusal({ result, vocabSize, check, env }: Honest, bytes: Uint8Array): Promise<string | undefined> {
   try {
     const decoded = decodeResult(bytes, result.ticket, vocabSize);
-    return check(decoded.trajectories, true) ?? (await verifierOf(1, async () => env)(decoded));
+    return check(decoded.trajectories, true) ?? (await createVerifier(1, async () => env)(decoded));
   } catch (thrown) {
     if (thrown instanceof LongplayError) return thrown.message;
     throw thrown;
@@ -275,9 +275,9 @@ describe('a result from a stranger', () => {
     const one = honest[0]!;
     const bomb = deflateSync(Buffer.alloc(300 * 2 ** 20), { level: 1 });
     expect(bomb.length).toBeLessThan(2 ** 22);
-    expect(await refusal(one, bomb)).toMatch(/its bytes/);
+    expect(await refusal(one, bomb)).toMatch(/cannot be inflated/);
     expect(await refusal(one, new Uint8Array(9 * 2 ** 20))).toMatch(/expected at most 8388608/);
-    expect(await refusal(one, deflateRawSync('{}'))).toMatch(/its bytes/);
+    expect(await refusal(one, deflateRawSync('{}'))).toMatch(/cannot be inflated/);
     expect(await refusal(one, deflateSync('['.repeat(1_000_000)))).toMatch(/not JSON/);
   });
 
@@ -305,7 +305,7 @@ describe('a run of tokens from a stranger', () => {
   type Change = (turn: Trajectory['turns'][number], run: TokensDecision) => Partial<Trajectory['turns'][number]>;
   const lies: readonly (readonly [string, Change, RegExp])[] = [
     ['under another mask', (_, run) => ({ decision: { ...run, masked: !run.masked } }), /unlike this policy's/],
-    ['that says another action', ({ action }) => ({ action: `${action} more` }), /do not say/],
+    ['that spells another action', ({ action }) => ({ action: `${action} more` }), /do not spell/],
     [
       'of what is never sampled',
       (_, run) => ({ decision: { ...run, tokens: run.tokens.map(() => 0) } }),
@@ -337,27 +337,27 @@ function withLast(
   return { ...one, turns: one.turns.map((turn, t) => (t === one.turns.length - 1 ? change(turn) : turn)) };
 }
 
-describe('a worker that sends what cannot be believed', () => {
-  it('three times in a row is shut out, is told so once, and honest ones go on', async () => {
+describe('a worker whose results are refused', () => {
+  it('three times in a row is banned, once, and honest ones go on', async () => {
     const clock = new SimulatedClock();
     const server = new MemoryServer(clock, Rng.fromSeed(1), 1000);
     const { result, vocabSize } = honest[0]!;
-    const heard = { results: [] as string[], refused: [] as string[], shutOut: [] as string[] };
-    const issuer = new TicketIssuer({
+    const seen = { results: [] as string[], refused: [] as string[], banned: [] as string[] };
+    const dispatcher = new TicketDispatcher({
       broker: server.connect(),
       clock,
       vocabSize,
       digestOf: () => undefined,
       verify: ({ worker }) => Promise.resolve(worker === 'liar' ? 'a lie' : undefined),
-      onResult: ({ worker }) => heard.results.push(worker),
-      onRefused: (_, worker, why) => heard.refused.push(`${worker}: ${why}`),
-      onShutOut: (worker) => heard.shutOut.push(worker),
+      onResult: ({ worker }) => seen.results.push(worker),
+      onRefused: (_, worker, why) => seen.refused.push(`${worker}: ${why}`),
+      onBanned: (worker) => seen.banned.push(worker),
       onError: (thrown) => {
         throw thrown;
       },
     });
-    issuer.issue([result.ticket]);
-    issuer.start();
+    dispatcher.dispatch([result.ticket]);
+    dispatcher.start();
     const pass = async () => {
       for (let n = 0; n < 300; n++) {
         for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -367,19 +367,19 @@ describe('a worker that sends what cannot be believed', () => {
     const worker = server.connect();
     for (let n = 0; n < 5; n++) {
       await pass();
-      const [name] = await worker.tickets().then((names) => [...names].slice(-1));
-      await worker.putResult(name!, encodeResult({ ...result, worker: 'liar' }));
+      const [name] = await worker.tickets.list().then((names) => [...names].slice(-1));
+      await worker.results.put(name!, encodeResult({ ...result, worker: 'liar' }));
       await pass();
     }
-    expect(heard.refused.length).toBe(5);
-    expect(heard.refused[2]).toBe('liar: a lie');
-    expect(heard.refused[4]).toMatch(/results in a row could not be believed/);
-    expect(heard.shutOut).toEqual(['liar']);
-    const [name] = await worker.tickets().then((names) => [...names].slice(-1));
-    await worker.putResult(name!, encodeResult({ ...result, worker: 'honest' }));
+    expect(seen.refused.length).toBe(5);
+    expect(seen.refused[2]).toBe('liar: a lie');
+    expect(seen.refused[4]).toMatch(/results in a row were refused/);
+    expect(seen.banned).toEqual(['liar']);
+    const [name] = await worker.tickets.list().then((names) => [...names].slice(-1));
+    await worker.results.put(name!, encodeResult({ ...result, worker: 'honest' }));
     await pass();
-    expect(heard.results).toEqual(['honest']);
-    expect(issuer.counts).toMatchObject({ outstanding: 0, refused: 5, results: 1 });
-    issuer.stop();
+    expect(seen.results).toEqual(['honest']);
+    expect(dispatcher.counts).toMatchObject({ outstanding: 0, refused: 5, results: 1 });
+    dispatcher.stop();
   }, 60_000);
 });

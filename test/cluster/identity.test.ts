@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clusterIdentity } from '../../actors/cluster-run.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
 import { type Announcement, checkIdentity, encodeAnnouncement } from '../../src/cluster/identity.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { digestOf, encodeWeights } from '../../src/learner/weights-file.ts';
 import { setUpLocalPolicy } from '../../src/policy/setup.ts';
 import { loadWorld } from '../../src/world/open-world.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a run may have that this machine has not, and what is said. */
+/** What a run may have that this machine has not, and the message. */
 const OTHERS: readonly (readonly [string, (of: Announcement) => unknown, RegExp])[] = [
   ['protocol', (of) => withIdentity(of, { protocol: 99 }), /has protocol 99, here it is 1/],
   ['version of longplay', (of) => withIdentity(of, { longplay: '9.9.9' }), /has longplay "9\.9\.9", here it is "0\./],
@@ -73,7 +73,7 @@ describe.skipIf(noServer)('a worker', () => {
     server = await startNats(join(folder, 'store'));
     broker = await connectNats({ url: server.url, run: 'one' });
     await broker.prepare();
-    await broker.putWeights(announcement.digest, weights);
+    await broker.weights.put(announcement.digest, weights);
   });
   afterAll(async () => {
     await broker?.close();
@@ -81,15 +81,15 @@ describe.skipIf(noServer)('a worker', () => {
   });
 
   for (const [what, change, pattern] of OTHERS) {
-    it(`without the run's ${what} says so in one line`, async () => {
-      revision = await broker.announce(encodeAnnouncement(change(announcement) as Announcement), revision);
+    it(`without the run's ${what} fails with one line`, async () => {
+      revision = await broker.weights.announce(encodeAnnouncement(change(announcement) as Announcement), revision);
       const { status, stdout, stderr } = await typed('worker', server.url, '--run', 'one');
       expect(stderr).toMatch(pattern);
       expect([status, stdout, stderr.trim().split('\n').length]).toEqual([what.includes('is none') ? 1 : 2, '', 1]);
     }, 60_000);
   }
 
-  it('of another run, or one that has no longplay behind it, says that none is announced', async () => {
+  it('of another run, or one that has no longplay behind it, is refused: none is announced', async () => {
     const { status, stderr } = await typed('worker', server.url, '--run', 'other');
     expect([status, stderr.trim().split('\n').length]).toEqual([2, 1]);
     expect(stderr).toMatch(
@@ -97,8 +97,8 @@ describe.skipIf(noServer)('a worker', () => {
     );
   }, 60_000);
 
-  it('whose weights are gone says so', async () => {
-    revision = await broker.announce(encodeAnnouncement({ ...announcement, digest: 'f'.repeat(64) }), revision);
+  it('whose weights are gone fails with one line', async () => {
+    revision = await broker.weights.announce(encodeAnnouncement({ ...announcement, digest: 'f'.repeat(64) }), revision);
     const { status, stderr } = await typed('worker', server.url, '--run', 'one');
     expect(status).toBe(1);
     expect(stderr).toMatch(/the weights of update 0 are not at the broker; start the worker again/);

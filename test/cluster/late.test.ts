@@ -1,13 +1,13 @@
 /** Tickets that would never come back by themselves, on the broker's twin under a simulated clock. */
 import { describe, expect, it } from 'vitest';
-import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { type MemoryBroker, MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { encodeResult, encodeTicket } from '../../src/cluster/result.ts';
-import { TicketTaker } from '../../src/cluster/taker.ts';
+import { TicketConsumer } from '../../src/cluster/ticket-consumer.ts';
+import { TicketDispatcher } from '../../src/cluster/ticket-dispatcher.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Books, playedBy, VOCABULARY } from '../support/cluster-books.ts';
+import { type MemoryBroker, MemoryServer } from '../support/memory-broker.ts';
 
 const LEASE_MS = 1000;
 
@@ -24,8 +24,8 @@ class Scene {
     }
   }
 
-  issuer(): TicketIssuer {
-    return new TicketIssuer({
+  dispatcher(): TicketDispatcher {
+    return new TicketDispatcher({
       ...{ broker: this.server.connect(), clock: this.clock, vocabSize: VOCABULARY, digestOf: () => undefined },
       onResult: ({ ticket }) => this.results.push(ticket.group),
       onRefused: (_, __, why) => {
@@ -37,8 +37,8 @@ class Scene {
     });
   }
 
-  taker(play: (ticket: GroupTicket) => void): TicketTaker {
-    return new TicketTaker({
+  consumer(play: (ticket: GroupTicket) => void): TicketConsumer {
+    return new TicketConsumer({
       ...{ broker: this.server.connect(), clock: this.clock, worker: 'w', slots: 4, leaseMs: LEASE_MS },
       maxDeliveries: 100,
       play,
@@ -52,7 +52,7 @@ class Scene {
   async store(name: string, ticket: GroupTicket): Promise<void> {
     const [worker, delivery, digests] = ['w', 1, { 0: 'digest' }];
     const trajectories = playedBy(ticket, 0);
-    await this.broker.putResult(name, encodeResult({ ticket, worker, delivery, digests, failed: [], trajectories }));
+    await this.broker.results.put(name, encodeResult({ ticket, worker, delivery, digests, failed: [], trajectories }));
   }
 }
 
@@ -61,58 +61,58 @@ describe('a ticket', () => {
     const scene = new Scene();
     const { server, broker } = scene;
     const [ticket, other] = new Books(1).launch() as [GroupTicket, GroupTicket];
-    const issuer = scene.issuer();
-    issuer.issue([ticket, other]);
-    issuer.start();
+    const dispatcher = scene.dispatcher();
+    dispatcher.dispatch([ticket, other]);
+    dispatcher.start();
     await scene.pass(500);
     for (const one of server.tickets.values()) one.until = Number.POSITIVE_INFINITY;
     await scene.pass(50_000);
     expect([...server.tickets.keys()]).toEqual(['0', '1']); // a group may take its time
     await scene.pass(20_000);
     expect([...server.tickets.keys()]).toEqual(['0', '1', '0-1', '1-2']);
-    expect(issuer.counts.issuedAgain).toBe(2);
-    const fetched = await broker.fetchTickets(4, 100);
+    expect(dispatcher.counts.reissued).toBe(2);
+    const fetched = await broker.tickets.fetch(4, 100);
     expect(fetched.map(({ name }) => name)).toEqual(['0-1', '1-2']);
     await scene.store('0-1', ticket);
     await scene.store('0', ticket);
     await scene.store('1', other);
     await scene.pass(3000);
     expect(scene.results).toEqual([0, 1]);
-    expect(issuer.counts).toMatchObject({ outstanding: 0, duplicates: 1 });
-    issuer.stop();
+    expect(dispatcher.counts).toMatchObject({ outstanding: 0, duplicates: 1 });
+    dispatcher.stop();
   });
 
   it('that waits to be fetched is issued once, however long it waits', async () => {
     const scene = new Scene();
-    const issuer = scene.issuer();
-    issuer.issue(new Books(1).launch());
-    issuer.start();
+    const dispatcher = scene.dispatcher();
+    dispatcher.dispatch(new Books(1).launch());
+    dispatcher.start();
     await scene.pass(600_000);
-    expect(issuer.counts.issuedAgain).toBe(0);
+    expect(dispatcher.counts.reissued).toBe(0);
     expect([...scene.server.tickets.keys()]).toEqual(['0', '1', '2', '3']);
-    issuer.stop();
+    dispatcher.stop();
   });
 
   it('whose weights a worker cannot have goes to another, and that worker fetches again once it has some', async () => {
     const scene = new Scene();
     const [first] = new Books(1).launch();
     const ticket = { ...first!, version: 3 };
-    await scene.broker.putTicket('0', encodeTicket(ticket));
+    await scene.broker.tickets.put('0', encodeTicket(ticket));
     const played: string[] = [];
-    const taker = scene.taker(() => played.push('here'));
-    taker.loaded(0, 'digest');
-    taker.start();
+    const consumer = scene.consumer(() => played.push('here'));
+    consumer.setWeights(0, 'digest');
+    consumer.start();
     await scene.pass(5000);
-    expect([taker.size, taker.waiting]).toEqual([1, 1]);
-    taker.pause();
+    expect([consumer.size, consumer.waiting]).toEqual([1, 1]);
+    consumer.pause();
     await scene.pass(300); // before its lease ends
-    expect([taker.size, taker.waiting]).toEqual([0, 0]);
-    const [fetched] = await scene.broker.fetchTickets(1, 100);
+    expect([consumer.size, consumer.waiting]).toEqual([0, 0]);
+    const [fetched] = await scene.broker.tickets.fetch(1, 100);
     expect(fetched!.name).toBe('0');
-    fetched!.giveBack();
-    taker.loaded(3, 'digest');
+    fetched!.nack();
+    consumer.setWeights(3, 'digest');
     await scene.pass(3000);
-    expect([taker.size, taker.waiting, played]).toEqual([1, 0, ['here']]);
-    taker.stop();
+    expect([consumer.size, consumer.waiting, played]).toEqual([1, 0, ['here']]);
+    consumer.stop();
   });
 });

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, nkeyAuthenticator } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Broker } from '../../src/cluster/broker.ts';
+import { type Broker, measureLoad } from '../../src/cluster/broker.ts';
 import { encodeCredentials, findCredentials, readCredentials } from '../../src/cluster/credentials.ts';
 import { type InitialisedCluster, initCluster } from '../../src/cluster/init.ts';
-import { connectNats, connectSwitchboard, createUserKey, listRuns } from '../../src/cluster/nats.ts';
-import { inboxOf, permissionsOf, ROLES, type Role } from '../../src/cluster/roles.ts';
+import { connectNats, createUserKey, listRuns } from '../../src/cluster/nats/connect.ts';
+import { inboxOf, listPermissions, ROLES, type Role } from '../../src/cluster/roles.ts';
 import { freePort, type NatsServer, noServer, startNats } from '../support/nats-server.ts';
 import { temporaryFolder } from '../support/small-run.ts';
 
@@ -43,7 +43,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'no'))).toBe(false);
   });
 
-  it('says in one line that there is no openssl', async () => {
+  it('names the missing openssl in one line', async () => {
     const path = process.env.PATH;
     process.env.PATH = folder;
     try {
@@ -110,13 +110,6 @@ const PUBLISHED: readonly (readonly [string, readonly Role[]])[] = [
   ['$JS.API.CONSUMER.INFO.LP_mine_TICKETS.workers', ['learner', 'worker', 'observer']],
   ['$JS.ACK.LP_mine_TICKETS.workers.1.1.1.1.1', ['worker']],
   ['$JS.ACK.LP_mine_RESULTS.workers.1.1.1.1.1', []],
-  ['lp.mine.hosts.call', ['learner', 'worker']],
-  ['lp.mine.env.c.up', ['learner', 'worker']],
-  ['lp.mine.env.c.down', ['envs']],
-  ['lp.mine.env.c', []],
-  ['lp.other.hosts.call', []],
-  ['lp.other.env.c.up', []],
-  ['lp.other.env.c.down', []],
   ['lp.other.ticket.1', []],
   ['lp.other.result.1', []],
   ['lp.other.announced.run', []],
@@ -127,21 +120,12 @@ const PUBLISHED: readonly (readonly [string, readonly Role[]])[] = [
   ['$SYS.REQ.SERVER.PING', []],
   ['anything', []],
 ];
-const HEARD: readonly (readonly [string, readonly Role[]])[] = [
+const SUBSCRIBED: readonly (readonly [string, readonly Role[]])[] = [
   ['lp.mine.announced.run', ['learner', 'worker', 'observer']],
-  ['lp.mine.worker.*', ['learner', 'worker', 'observer']],
+  ['lp.mine.worker.*', ['learner', 'observer']],
   ['lp.mine.result.*', []],
   ['lp.mine.ticket.*', []],
   ['lp.mine.weights.>', []],
-  ['lp.mine.hosts.call', ['envs']],
-  ['lp.mine.env.*.up', ['envs']],
-  ['lp.mine.env.c.up', ['envs']],
-  ['lp.mine.env.*.down', ['learner', 'worker']],
-  ['lp.mine.env.c.down', ['learner', 'worker']],
-  ['lp.mine.env.>', []],
-  ['lp.other.env.*.up', []],
-  ['lp.other.env.*.down', []],
-  ['lp.other.hosts.call', []],
   ['lp.other.announced.run', []],
   ...ROLES.map((role) => [`${inboxOf(role)}.x`, [role]] as const),
   ['_INBOX.>', []],
@@ -174,36 +158,38 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
     const worker = await as('worker');
     const observer = await as('observer');
     await learner.prepare();
-    await learner.putWeights('v0', new Uint8Array(600_000));
-    const heard: string[] = [];
-    observer.onReport((name) => heard.push(name));
-    worker.onAnnounced(() => heard.push('announced'));
+    await learner.weights.put('v0', new Uint8Array(600_000));
+    const received: string[] = [];
+    observer.reports.subscribe((name) => received.push(name));
+    worker.weights.onAnnouncement(() => received.push('announced'));
     await sleep(50); // a subscription has no answer
-    const revision = await learner.announce(bytes('a'), 0);
-    expect(await learner.announce(bytes('b'), revision)).toBeGreaterThan(revision);
-    await learner.putTicket('1', bytes('one'));
-    expect([...(await learner.tickets())]).toEqual(['1']);
-    expect((await worker.weights('v0', 600_000))?.length).toBe(600_000);
-    expect((await worker.announced())?.bytes).toEqual((await observer.announced())?.bytes);
-    worker.report('w', bytes('hello'));
-    const [ticket] = await worker.fetchTickets(4, 1000);
-    ticket!.working();
-    expect(await observer.load()).toMatchObject({ queued: 0, held: 1, results: 0 });
-    await worker.putResult(ticket!.name, bytes('result'));
-    ticket!.done();
-    const [result] = await learner.takeResults(1000);
+    const revision = await learner.weights.announce(bytes('a'), 0);
+    expect(await learner.weights.announce(bytes('b'), revision)).toBeGreaterThan(revision);
+    await learner.tickets.put('1', bytes('one'));
+    expect([...(await learner.tickets.list())]).toEqual(['1']);
+    expect((await worker.weights.get('v0', 600_000))?.length).toBe(600_000);
+    expect((await worker.weights.readAnnouncement())?.bytes).toEqual(
+      (await observer.weights.readAnnouncement())?.bytes,
+    );
+    worker.reports.publish('w', bytes('hello'));
+    const [ticket] = await worker.tickets.fetch(4, 1000);
+    ticket!.extendLease();
+    expect(await measureLoad(observer)).toMatchObject({ queued: 0, held: 1, results: 0 });
+    await worker.results.put(ticket!.name, bytes('result'));
+    ticket!.ack();
+    const [result] = await learner.results.read(1000);
     expect(result!.name).toBe('1');
-    await learner.removeResults(result!.position);
-    await expect.poll(() => learner.load()).toMatchObject({ queued: 0, held: 0, results: 0 });
-    await learner.putTicket('2', bytes('two'));
-    await learner.removeTickets();
-    await learner.removeWeights('v0');
-    expect(await worker.weights('v0', 600_000)).toBeUndefined();
-    await expect.poll(() => heard.sort()).toEqual(['announced', 'announced', 'w']);
+    await learner.results.removeUpTo(result!.position);
+    await expect.poll(() => measureLoad(learner)).toMatchObject({ queued: 0, held: 0, results: 0 });
+    await learner.tickets.put('2', bytes('two'));
+    await learner.tickets.clear();
+    await learner.weights.remove('v0');
+    expect(await worker.weights.get('v0', 600_000)).toBeUndefined();
+    await expect.poll(() => received.sort()).toEqual(['announced', 'announced', 'w']);
     expect(await listRuns({ url: server.url, credentials: credentials('observer') })).toEqual(['mine']);
   }, 30_000);
 
-  it('each role is let to what is its own, and refused everything else', async () => {
+  it('each role may use its own subjects, and no others', async () => {
     const asked = { allowed: 0, refused: 0 };
     for (const role of ROLES) {
       const { seed, ca } = credentials(role);
@@ -231,36 +217,14 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
       for (const [subject, roles] of PUBLISHED) {
         await check(`publishes ${subject}`, roles, () => connection.publish(subject, new Uint8Array()));
       }
-      for (const [subject, roles] of HEARD) {
-        await check(`hears ${subject}`, roles, () => void connection.subscribe(subject, { callback() {} }));
+      for (const [subject, roles] of SUBSCRIBED) {
+        await check(`subscribes to ${subject}`, roles, () => void connection.subscribe(subject, { callback() {} }));
       }
       await connection.close();
     }
     console.log(`permissions tried one by one: ${JSON.stringify(asked)}`);
     expect(asked.allowed).toBeGreaterThan(30);
     expect(asked.refused).toBeGreaterThan(60);
-  }, 30_000);
-
-  it('env hosts hear their run and are heard by it; keys for other runs are told', async () => {
-    const at = (role: Role, run = 'mine') =>
-      connectSwitchboard({ url: server.url, run, credentials: credentials(role) });
-    const [player, host, stranger] = await Promise.all([at('learner'), at('envs'), at('envs', 'elsewhere')]);
-    const heard: string[] = [];
-    host.hear({ kind: 'call' }, (said) => {
-      heard.push(`call ${said.length}`);
-      host.say({ kind: 'down', channel: 'c' }, bytes('offer'));
-    });
-    host.hear({ kind: 'up', channel: 'c' }, (said) => heard.push(`up ${said.length}`));
-    player.hear({ kind: 'down', channel: 'c' }, (said) => {
-      heard.push(`down ${said.length}`);
-      player.say({ kind: 'up', channel: 'c' }, new Uint8Array(900_000));
-    });
-    stranger.hear({ kind: 'call' }, () => heard.push('a stranger'));
-    await sleep(50);
-    player.say({ kind: 'call' }, bytes('call'));
-    await expect.poll(() => heard).toEqual(['call 4', 'down 5', 'up 900000']);
-    expect((await stranger.refused).message).toMatch(/do not let us speak with env hosts of run 'elsewhere'/);
-    await Promise.all([player, host, stranger].map((one) => one.close()));
   }, 30_000);
 
   it('every permission that is given is among those tried', () => {
@@ -271,7 +235,9 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
         (a.at(-1) === '>' || a.length === b.length)
       );
     };
-    const given = ROLES.flatMap((role) => permissionsOf(role, ['mine']).publish.map((pattern) => ({ role, pattern })));
+    const given = ROLES.flatMap((role) =>
+      listPermissions(role, ['mine']).publish.map((pattern) => ({ role, pattern })),
+    );
     expect(given.length).toBeGreaterThan(30);
     const untried = given.filter(
       ({ role, pattern }) => !PUBLISHED.some(([subject, roles]) => roles.includes(role) && matches(pattern, subject)),
@@ -279,7 +245,7 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
     expect(untried).toEqual([]);
   });
 
-  it('who has no key, a key of another cluster, another certificate or another run is told in one line', async () => {
+  it('who has no key, a key of another cluster, another certificate or another run is refused in one line', async () => {
     const { url } = server;
     const refused = (more: object) => connectNats({ url, run: 'mine', ...more });
     await expect(refused({})).rejects.toThrow(/takes nobody without a key|shows a certificate of its own/);
@@ -292,7 +258,7 @@ describe.skipIf(noServer)('on the server of a cluster,', () => {
     const { ca } = readCredentials(other.credentials.worker);
     await expect(refused({ credentials: { ...own, ca } })).rejects.toThrow(/is not the one that the credentials know/);
     const elsewhere = await as('worker', 'elsewhere');
-    await expect(elsewhere.announced()).rejects.toThrow(
+    await expect(elsewhere.weights.readAnnouncement()).rejects.toThrow(
       /do not let us do that to run 'elsewhere'.*another role or other runs/,
     );
   }, 30_000);

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { spawnWeights } from '../../actors/cluster/spawn.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import { createSystem } from '../../src/runtime/create-system.ts';
 import { chaosIdentity } from '../support/chaos-identity.ts';
+import { MemoryServer } from '../support/memory-broker.ts';
 import { smallConfig } from '../support/small-run.ts';
 
 it('a learner that was replaced ends with one error and leaves the announcement of its successor', async () => {
@@ -30,7 +30,6 @@ it('a learner that was replaced ends with one error and leaves the announcement 
       config: smallConfig(),
       first: weights(first),
       digests: new Map(Array.from({ length: 9 }, (_, version) => [version, digest(version)])),
-      http: { above: 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
       sync: () => {},
       onNotice: () => {},
       isServed: false,
@@ -43,7 +42,7 @@ it('a learner that was replaced ends with one error and leaves the announcement 
   await expect.poll(() => announced().version).toBe(2);
   await older.ref.tell({ type: 'publish', ...weights(3) });
   expect((await older.ended).message).toMatch(/another process trains run 'two' .* now \(its number 2\)/);
-  await sleep(50); // the end of the older one is told meanwhile
+  await sleep(50); // the older one announces its end meanwhile
   expect(announced()).toMatchObject({ life: 2, version: 2, ended: false });
   await newer.ref.tell({ type: 'publish', ...weights(3) });
   await expect.poll(() => announced()).toMatchObject({ life: 2, version: 3, ended: false });

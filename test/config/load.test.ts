@@ -59,6 +59,10 @@ describe('every number of a configuration', () => {
 
   it.each([
     ['rollout.envThreads=1000000', /rollout.envThreads: .*256.*got 1000000/],
+    [
+      'rollout.isolation=remote',
+      /expected process, thread or inline; .* its server: 'longplay serve-env' there, rollout.envServer here \(got "remote"\)$/,
+    ],
     ['policy.model.hiddenSize=1e9', /policy.model.hiddenSize/],
     ['evaluation.episodesPerTask=1e8', /evaluation.episodesPerTask/],
     ['rollout.stepDeadlineMs=2147483648', /rollout.stepDeadlineMs/],

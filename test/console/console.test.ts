@@ -17,7 +17,7 @@ import { type ConsoleState, reduce, startState } from '../../src/console/state.t
 import { TerminalWriter } from '../../src/console/terminal.ts';
 import { cut, lineWidth, render, span, widthOf } from '../../src/console/text.ts';
 import { SimulatedClock } from '../../src/core/clock.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { workerUrl } from '../../src/runtime/thread.ts';
 import { type Mood, scene, sceneConfig } from '../support/console-scene.ts';
 
@@ -71,7 +71,7 @@ function clustered(): ConsoleState {
     worker('rack-2-813', { version: 157, refused: 2 }),
     worker('rack-3-99', { state: 'silent', silentMs: 7400, groupsPerSecond: 0, tokensPerSecond: 0 }),
   ];
-  const counts = { outstanding: 24, results: 900, duplicates: 3, issuedAgain: 1, refused: 2, verified: 9 };
+  const counts = { outstanding: 24, results: 900, duplicates: 3, reissued: 1, refused: 2, verified: 9 };
   const load = { queued: 4, held: 20, results: 2, resultBytes: 9000, roundTripMs: 140 };
   return reduce(played(), { type: 'cluster', facts: { workers, counts, load } });
 }

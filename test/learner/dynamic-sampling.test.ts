@@ -1,6 +1,6 @@
 /** DAPO's dynamic sampling in whole runs: updates are full of groups with a signal, and bounded where there are none. */
 import { describe, expect, it } from 'vitest';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { inFolder, type ToyConfig, toyConfig, withToyRun } from '../support/toy-run.ts';
 import type { ToyWorld } from '../support/toy-worlds.ts';
 

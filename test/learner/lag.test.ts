@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadNewest } from '../../src/record/checkpoint.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { inFolder, toyConfig, withToyRun } from '../support/toy-run.ts';
 
 const long = process.env.LONGPLAY_LONG === '1';

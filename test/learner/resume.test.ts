@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import type { SchedulerState } from '../../actors/scheduler/protocol.ts';
 import { isInformative } from '../../src/algo/dynamic-sampling.ts';
 import { loadNewest } from '../../src/record/checkpoint.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { readTrace } from '../../src/record/trace.ts';
 import { inFolder, type ToyConfig, toyConfig, withToyRun } from '../support/toy-run.ts';
 

@@ -5,8 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
 import { parameterSpecs } from '../../src/model/parameters.ts';
 import { readAdapter, writeAdapter } from '../../src/pretrained/adapter.ts';
-import { openModel, openText } from '../../src/pretrained/folder.ts';
+import { openModel } from '../../src/pretrained/folder.ts';
 import { readModelConfig } from '../../src/pretrained/model-config.ts';
+import { openText } from '../../src/pretrained/model-text.ts';
 import { readWeight } from '../../src/pretrained/shards.ts';
 
 const tinyConfig = {

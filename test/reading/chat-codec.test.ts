@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeTinyChatModel } from '../../experiments/tiny-chat-model.ts';
-import { openModel, openText } from '../../src/pretrained/folder.ts';
+import { openModel } from '../../src/pretrained/folder.ts';
+import { openText } from '../../src/pretrained/model-text.ts';
 import { ChatCodec, type ChatCodecOptions } from '../../src/reading/chat-codec.ts';
 import type { Observed } from '../../src/reading/transcript.ts';
 

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 import { cutMetrics, MetricsFile } from '../../src/record/metrics-file.ts';
 import { loadNewestOf } from '../../src/record/run-checkpoint.ts';
 import { toyConfig, withToyRun } from '../support/toy-run.ts';

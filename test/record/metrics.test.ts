@@ -7,7 +7,8 @@ import { startRun } from '../../actors/tree.ts';
 import type { WorkerRow } from '../../src/cluster/worker-report.ts';
 import { checkRunConfig } from '../../src/config/load.ts';
 import { consumedFacts, groupFacts } from '../../src/record/group-facts.ts';
-import { type MetricsRow, metricsPage, metricTable, points } from '../../src/record/metrics.ts';
+import { type Metric, type MetricsRow, metricTable } from '../../src/record/metric-table.ts';
+import { metricsPage, points } from '../../src/record/metrics.ts';
 import { type SlotTime, timeShares } from '../../src/record/slot-time.ts';
 import { earlierRows, type RolloutFacts, updateRow } from '../../src/record/update-row.ts';
 import { worldUrl } from '../../src/run/find-world.ts';
@@ -179,24 +180,7 @@ function fullRow(consumed = fourEpisodes()): MetricsRow {
     hostsReplaced: 0,
   });
   const stats = Object.fromEntries(
-    [
-      'loss',
-      'policyLoss',
-      'valueLoss',
-      'entropy',
-      'klOld',
-      'klReference',
-      'klCoefficient',
-      'behaviourGap',
-      'importanceMean',
-      'importanceTruncated',
-      'effectiveShare',
-      'imitatedEpisodes',
-      'imitatedSurplus',
-      'clipFraction',
-      'gradNorm',
-      'learningRate',
-    ].map((name) => [name, 0.5]),
+    metricTable.filter((metric: Metric) => metric.isLearnerStat).map(({ name }) => [name, 0.5]),
   );
   return updateRow(
     {
@@ -217,7 +201,7 @@ function fullRow(consumed = fourEpisodes()): MetricsRow {
     { rollout: rollout({ elapsedMs: 1000 }), actors: actors(500) },
     {
       workers: [workerRow('a', {}), workerRow('gone', { state: 'gone' })],
-      counts: { outstanding: 7, results: 9, duplicates: 2, issuedAgain: 1, refused: 3, verified: 4 },
+      counts: { outstanding: 7, results: 9, duplicates: 2, reissued: 1, refused: 3, verified: 4 },
       load: { queued: 3, held: 4, results: 5, resultBytes: 50, roundTripMs: 20 },
     },
   );

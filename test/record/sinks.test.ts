@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type MetricsRow, metricTable } from '../../src/record/metrics.ts';
+import { type MetricsRow, metricTable } from '../../src/record/metric-table.ts';
 import { openSinks } from '../../src/record/sinks/open.ts';
 import { prometheusSink, prometheusText } from '../../src/record/sinks/prometheus.ts';
 import { crc32c, maskedCrc, tensorboardSink } from '../../src/record/sinks/tensorboard.ts';

@@ -23,7 +23,7 @@ export interface Outcome {
   readonly maxSeen: number;
   readonly decisions: number;
   readonly account: Books['account'];
-  readonly counts: { readonly duplicates: number; readonly issuedAgain: number };
+  readonly counts: { readonly duplicates: number; readonly reissued: number };
   readonly rss: number;
 }
 

@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnTickets, spawnWeights } from '../../actors/cluster/spawn.ts';
 import type { Played } from '../../actors/scheduler/protocol.ts';
 import type { Broker } from '../../src/cluster/broker.ts';
+import { ClusterMonitor } from '../../src/cluster/cluster-monitor.ts';
 import { readCredentials } from '../../src/cluster/credentials.ts';
-import { connectNats } from '../../src/cluster/nats.ts';
-import { ClusterWatch } from '../../src/cluster/watch.ts';
+import { connectNats } from '../../src/cluster/nats/connect.ts';
 import { digestOf } from '../../src/learner/weights-file.ts';
 import { digestsOf, Journal, type JournalEntry, readJournal } from '../../src/record/journal.ts';
 import { encodeSafetensors } from '../../src/record/safetensors.ts';
@@ -26,15 +26,13 @@ export interface ChaosLearner {
   readonly updates: number;
   readonly maxLag: number;
   readonly creds?: string;
-  readonly maxResultBytes?: number;
-  /** Bytes of weights above which they go over HTTP. */
-  readonly httpAbove?: number;
+  readonly maxStreamBytes?: number;
   /** Probability that it kills itself at each place between two effects. */
   readonly suicide?: number;
 }
 
 const options = JSON.parse(process.argv[2]!) as ChaosLearner;
-const { url, run, dir, updates, maxLag, suicide = 0, maxResultBytes } = options;
+const { url, run, dir, updates, maxLag, suicide = 0, maxStreamBytes } = options;
 
 /** Weights of a version as a file of tensors. */
 function weightsOf(books: Books, version: number): Uint8Array {
@@ -89,7 +87,7 @@ const broker = await connected();
 async function connected(): Promise<Broker> {
   for (;;) {
     try {
-      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxResultBytes });
+      return await connectNats({ url, run, leaseMs: CHAOS_LEASE_MS, credentials, maxStreamBytes });
     } catch {
       await sleep(200); // it was killed, too
     }
@@ -101,7 +99,7 @@ const own = new Map(books.digests.map((_, version) => [version, digestOf(weights
 for (const [version, digest] of digests) {
   if (own.get(version) !== digest) throw new Error(`update ${version} has other weights than the journal says`);
 }
-const watch = new ClusterWatch();
+const monitor = new ClusterMonitor();
 const bytes = weightsOf(books, books.version);
 const first = { version: books.version, digest: digestOf(bytes), bytes };
 system.terminated.catch((thrown) => end(1, String(thrown)));
@@ -123,7 +121,6 @@ await spawnWeights(system, {
   config: smallConfig(),
   first,
   digests: own,
-  http: { above: options.httpAbove ?? 2 ** 30, at: { host: '127.0.0.1', port: 0 } },
   sync: () => journal.sync(),
   isServed: false,
   onNotice: (text) => process.stderr.write(`${text}\n`),
@@ -136,7 +133,7 @@ const tickets = await spawnTickets(
     vocabSize: VOCABULARY,
     digestOf: (version) => own.get(version),
     check: () => undefined,
-    watch,
+    monitor,
     onNotice: (text) => process.stderr.write(`${text}\n`),
     start: { nextEpisode: 0, envSteps: 0, episodes: 0 },
     paths: { scheduler: '/scheduler', rollout: '/rollout', weights: '/weights' },
@@ -181,7 +178,7 @@ async function played(of: Played): Promise<void> {
 
 async function end(code: number, why: string): Promise<void> {
   const { trained, maxSeen, decisions, account, version } = books;
-  const counts = watch.counts();
+  const counts = monitor.counts();
   const rss = Math.round(process.memoryUsage().rss / 2 ** 20);
   const outcome = { why, version, trained, maxSeen, decisions, account, counts, rss, digest: hashOf(...books.digests) };
   if (code === 0) writeFileSync(join(dir, 'outcome.json'), JSON.stringify(outcome));

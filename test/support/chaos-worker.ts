@@ -26,22 +26,21 @@ performance.now = () => origin() + clockMs;
 const { spawnWorker } = await import('../../actors/cluster/spawn.ts');
 const { readCredentials } = await import('../../src/cluster/credentials.ts');
 const { decodeAnnouncement } = await import('../../src/cluster/identity.ts');
-const { connectNats } = await import('../../src/cluster/nats.ts');
+const { connectNats } = await import('../../src/cluster/nats/connect.ts');
 const { decodeWeights } = await import('../../src/learner/weights-file.ts');
-const { WeightsRelay } = await import('../../src/cluster/weights-relay.ts');
 const { createSystem } = await import('../../src/runtime/create-system.ts');
 const { NO_TIME } = await import('../../src/record/slot-time.ts');
 const { CHAOS_LEASE_MS, chaosIdentity } = await import('./chaos-identity.ts');
 const { playedBy } = await import('./cluster-books.ts');
 type Broker = import('../../src/cluster/broker.ts').Broker;
+type ResultLog = import('../../src/cluster/broker.ts').ResultLog;
 type Play = import('../../actors/rollout/protocol.ts').Play;
 type WorkerCommand = import('../../actors/cluster/protocol.ts').WorkerCommand;
 type ParamSet = import('../../src/model/parameters.ts').ParamSet;
 
 const credentials = options.creds === undefined ? undefined : readCredentials(options.creds);
 const plain = await connected();
-const relay = new WeightsRelay(plain, name, { host: '127.0.0.1', port: 0 }, 1);
-const broker: Broker = echo === 0 ? plain : echoing(plain);
+const broker: Broker = echo === 0 ? plain : repeatResults(plain);
 
 async function connected(): Promise<Broker> {
   for (;;) {
@@ -54,37 +53,37 @@ async function connected(): Promise<Broker> {
 }
 
 /** Broker that stores each result again and again, whatever has become of it. */
-function echoing(of: Broker): Broker {
+function repeatResults(real: Broker): Broker {
   const old: { readonly result: string; readonly bytes: Uint8Array }[] = [];
   const timer = setInterval(
     () => {
       const one = old[Math.floor(Math.random() * old.length)];
-      if (one) of.putResult(one.result, one.bytes).catch(() => {});
+      if (one) real.results.put(one.result, one.bytes).catch(() => {});
     },
     groupMs / (echo * slots),
   );
   timer.unref();
-  return new Proxy(of, {
-    get(target, key) {
-      if (key === 'putResult') {
-        return async (result: string, bytes: Uint8Array) => {
-          await target.putResult(result, bytes);
-          old.push({ result, bytes: bytes.slice() });
-        };
-      }
-      const value = Reflect.get(target, key);
-      return typeof value === 'function' ? value.bind(target) : value;
+  const { maxResultBytes } = real.results;
+  const results: ResultLog = {
+    maxResultBytes,
+    put: async (result, bytes) => {
+      await real.results.put(result, bytes);
+      old.push({ result, bytes: bytes.slice() });
     },
-  });
+    read: (waitMs) => real.results.read(waitMs),
+    removeUpTo: (position) => real.results.removeUpTo(position),
+    count: () => real.results.count(),
+  };
+  return { ...real, results };
 }
 
 let first: { announcement: ReturnType<typeof decodeAnnouncement>; params: ParamSet } | undefined;
 while (!first) {
   try {
-    const found = await broker.announced();
+    const found = await broker.weights.readAnnouncement();
     const announcement = found && decodeAnnouncement(found.bytes);
     if (announcement?.ended) process.exit(0);
-    const bytes = announcement && (await relay.fetch(announcement));
+    const bytes = announcement && (await broker.weights.get(announcement.digest, announcement.bytes));
     if (announcement && bytes) {
       first = { announcement, params: decodeWeights(bytes, announcement.version, 'weights') };
     } else await sleep(100);
@@ -135,7 +134,7 @@ system.inspect$.subscribe((event) => {
 await spawnWorker(
   system,
   {
-    ...{ broker, run, name, relay, identity: chaosIdentity, slots, leaseMs: CHAOS_LEASE_MS, first },
+    ...{ broker, run, name, identity: chaosIdentity, slots, leaseMs: CHAOS_LEASE_MS, first },
     onNotice: (text) => process.stderr.write(`${text}\n`),
     onEnd: () => process.exit(0),
     paths: { rollout: '/rollout', inference: '/inference' },

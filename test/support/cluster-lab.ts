@@ -1,16 +1,17 @@
 /**
- * A learner and workers on the broker's twin, under a simulated clock: issuer and takers as they run, a learner whose weights are a
+ * A learner and workers on the broker in memory, under a simulated clock: the real dispatcher and consumers, a learner whose weights are a
  * chain of hashes over the results in their order (`cluster-books.ts`), and faults by a seeded schedule.
  */
 import { expect } from 'vitest';
-import { TicketIssuer } from '../../src/cluster/issuer.ts';
-import { type BrokerFaults, type MemoryBroker, MemoryServer, NO_FAULTS } from '../../src/cluster/memory-broker.ts';
+import type { ResultLog } from '../../src/cluster/broker.ts';
 import type { GroupResult } from '../../src/cluster/result.ts';
-import { TicketTaker } from '../../src/cluster/taker.ts';
+import { TicketConsumer } from '../../src/cluster/ticket-consumer.ts';
+import { TicketDispatcher } from '../../src/cluster/ticket-dispatcher.ts';
 import { type Clock, SimulatedClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
 import type { GroupTicket } from '../../src/core/ticket.ts';
 import { Books, playedBy, SIZE, VOCABULARY } from './cluster-books.ts';
+import { type BrokerFaults, type MemoryBroker, MemoryServer, NO_FAULTS } from './memory-broker.ts';
 
 export const LEASE_MS = 300;
 /** Milliseconds that a server is away when it is struck. */
@@ -81,11 +82,11 @@ export class Lab {
   readonly #of: Schedule;
   readonly #updates: number;
   readonly #breaks: Planted;
-  #issuer: TicketIssuer | undefined;
+  #dispatcher: TicketDispatcher | undefined;
   #connection: MemoryBroker | undefined;
-  readonly #takers: TicketTaker[] = [];
+  readonly #consumers: TicketConsumer[] = [];
   readonly #connections: MemoryBroker[] = [];
-  readonly #loaded = new Map<TicketTaker, number>();
+  readonly #loaded = new Map<TicketConsumer, number>();
   #workers = 0;
   /** Clock of the server's last return, until a result has come since. */
   #returnedAt: number | undefined;
@@ -116,8 +117,8 @@ export class Lab {
       this.clock.advance(step);
     }
     this.#collect();
-    this.#issuer!.stop();
-    for (const taker of this.#takers) taker.stop();
+    this.#dispatcher!.stop();
+    for (const consumer of this.#consumers) consumer.stop();
     if (this.error !== undefined) throw this.error;
   }
 
@@ -130,18 +131,18 @@ export class Lab {
     const entries = this.#breaks === 'order' ? [...this.journal].reverse() : this.journal;
     for (const entry of entries) this.#apply(entry);
     this.#connection = this.server.connect();
-    const issuer = new TicketIssuer({
+    const dispatcher = new TicketDispatcher({
       broker: this.#connection,
       clock: this.clock,
       vocabSize: VOCABULARY,
       digestOf: (version) => this.books.digests[version],
-      onResult: (result) => this.#guarded(issuer, () => this.#taken(result)),
-      onRefused: () => this.#guarded(issuer, () => this.#taken('refused')),
-      onError: (thrown) => this.#guarded(issuer, () => Promise.reject(thrown)),
+      onResult: (result) => this.#guarded(dispatcher, () => this.#taken(result)),
+      onRefused: () => this.#guarded(dispatcher, () => this.#taken('refused')),
+      onError: (thrown) => this.#guarded(dispatcher, () => Promise.reject(thrown)),
     });
-    this.#issuer = issuer;
-    issuer.issue([...this.books.outstanding.values()]);
-    issuer.start();
+    this.#dispatcher = dispatcher;
+    dispatcher.dispatch([...this.books.outstanding.values()]);
+    dispatcher.start();
     this.#announce();
   }
 
@@ -160,7 +161,7 @@ export class Lab {
     if (!isUnwritten) this.journal.push(entry);
     if (this.#breaks === 'twice' && entry !== 'refused' && this.journal.length === 5) this.journal.push(entry);
     const { version } = this.books;
-    this.#issuer!.issue(this.#apply(entry));
+    this.#dispatcher!.dispatch(this.#apply(entry));
     if (this.books.version > version) this.#announce();
   }
 
@@ -173,16 +174,16 @@ export class Lab {
   #announce(): void {
     const { version, digests } = this.books;
     this.announced.set(version, (this.announced.get(version) ?? new Set()).add(digests[version]!));
-    for (const taker of this.#takers) this.#tellWeights(taker);
+    for (const consumer of this.#consumers) this.#sendWeights(consumer);
   }
 
   /** Weights reach each worker by themselves, some time later, and never an older one after a newer. */
-  #tellWeights(taker: TicketTaker): void {
+  #sendWeights(consumer: TicketConsumer): void {
     this.clock.after(100 * this.rng.float(), () => {
       const { version, digests } = this.books;
-      if (version > (this.#loaded.get(taker) ?? -1)) {
-        this.#loaded.set(taker, version);
-        taker.loaded(version, digests[version]!);
+      if (version > (this.#loaded.get(consumer) ?? -1)) {
+        this.#loaded.set(consumer, version);
+        consumer.setWeights(version, digests[version]!);
       }
     });
   }
@@ -190,22 +191,24 @@ export class Lab {
   #startWorker(n: number): void {
     const connection = this.server.connect();
     this.#connections[n] = connection;
+    const { tickets, results } = connection;
+    const { echoes } = this.#of;
     const offMs = this.#of.clocksMs?.[n] ?? 0;
     const clock: Clock = { now: () => this.clock.now() + offMs, after: (ms, fn) => this.clock.after(ms, fn) };
     const factor = n === 0 ? (this.#of.slow ?? 1) : 1;
-    const taker = new TicketTaker({
-      broker: this.#of.echoes === undefined ? connection : this.#echoing(connection, this.#of.echoes),
+    const consumer = new TicketConsumer({
+      broker: { tickets, results: echoes === undefined ? results : this.#repeatResults(results, echoes) },
       clock,
       worker: `w${this.#workers++}`,
       slots: 3,
       leaseMs: LEASE_MS,
       maxDeliveries: 1000,
       play: (ticket) => {
-        const version = this.#loaded.get(taker)!;
+        const version = this.#loaded.get(consumer)!;
         if (version < ticket.version && this.#breaks !== 'stale') throw new Error('played before its weights came');
         this.clock.after(
           factor * (20 + 200 * this.rng.float()),
-          () => void taker.played(ticket.group, { trajectories: playedBy(ticket, version) }),
+          () => void consumer.storeResult(ticket.group, { trajectories: playedBy(ticket, version) }),
         );
       },
       onNotice() {},
@@ -213,43 +216,40 @@ export class Lab {
         this.error ??= thrown;
       },
     });
-    this.#takers[n] = taker;
-    taker.start();
-    this.#tellWeights(taker);
+    this.#consumers[n] = consumer;
+    consumer.start();
+    this.#sendWeights(consumer);
   }
 
-  /** Connection whose results are stored again and again, some after everything else. */
-  #echoing(connection: MemoryBroker, echoes: number): MemoryBroker {
-    return new Proxy(connection, {
-      get: (target, key) => {
-        const value = Reflect.get(target, key, target) as unknown;
-        if (key !== 'putResult') return typeof value === 'function' ? value.bind(target) : value;
-        return (name: string, bytes: Uint8Array) => {
-          for (let n = 0; n < echoes; n++) {
-            this.clock.after(10_000 * this.rng.float() ** 4, () => this.server.store(name, bytes));
-          }
-          return target.putResult(name, bytes);
-        };
+  /** Log whose results are stored again and again, some after everything else. */
+  #repeatResults(log: ResultLog, echoes: number): ResultLog {
+    return {
+      ...log,
+      put: (name, bytes) => {
+        for (let n = 0; n < echoes; n++) {
+          this.clock.after(10_000 * this.rng.float() ** 4, () => this.server.store(name, bytes));
+        }
+        return log.put(name, bytes);
       },
-    });
+    };
   }
 
   #strike(type: Strike): void {
-    const n = this.rng.int(this.#takers.length);
+    const n = this.rng.int(this.#consumers.length);
     this.counts.deaths++;
     if (type === 'worker') {
       void this.#connections[n]!.close();
-      this.#takers[n]!.stop();
+      this.#consumers[n]!.stop();
       this.#startWorker(n);
     } else if (type === 'leave') {
-      this.#takers[n]!.leave();
-      const left = this.#takers[n]!;
+      this.#consumers[n]!.drain();
+      const left = this.#consumers[n]!;
       // What it holds is given back when its time is over.
       this.clock.after(LEASE_MS, () => left.stop());
       this.#startWorker(n);
     } else if (type === 'learner') {
       this.#collect();
-      this.#issuer!.stop();
+      this.#dispatcher!.stop();
       this.#startLearner();
     } else if (type === 'stop') this.#connections[n]!.cut(3 * LEASE_MS);
     else if (type === 'silence') this.#connection!.cut(this.#of.silenceMs ?? 6000);
@@ -292,15 +292,15 @@ export class Lab {
   }
 
   #collect(): void {
-    const { duplicates, issuedAgain, refused } = this.#issuer!.counts;
+    const { duplicates, reissued, refused } = this.#dispatcher!.counts;
     this.counts.duplicates += duplicates;
-    this.counts.again += issuedAgain;
+    this.counts.again += reissued;
     this.counts.refused += refused;
   }
 
   /** What a learner that was killed still hears has no effect. */
-  #guarded(issuer: TicketIssuer, work: () => unknown): void {
-    if (issuer !== this.#issuer) return;
+  #guarded(dispatcher: TicketDispatcher, work: () => unknown): void {
+    if (dispatcher !== this.#dispatcher) return;
     try {
       const result = work();
       if (result instanceof Promise) result.catch((thrown) => (this.error ??= thrown));

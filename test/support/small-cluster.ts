@@ -2,12 +2,12 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Run, type RunningWorker, type RunOptions, startRun, startWorker } from '../../actors/tree.ts';
+import { ClusterMonitor } from '../../src/cluster/cluster-monitor.ts';
 import { decodeAnnouncement } from '../../src/cluster/identity.ts';
-import { MemoryServer } from '../../src/cluster/memory-broker.ts';
-import { ClusterWatch } from '../../src/cluster/watch.ts';
 import type { RunConfig } from '../../src/config/run-config.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { Rng } from '../../src/core/rng.ts';
+import { MemoryServer } from './memory-broker.ts';
 
 const LEASE_MS = 10_000;
 
@@ -24,11 +24,10 @@ export async function withSmallCluster<T>(
   use: (cluster: SmallCluster) => Promise<T>,
 ): Promise<T> {
   const exchange = new MemoryServer(systemClock, Rng.fromSeed(1), LEASE_MS);
-  const http = { above: 2 ** 30, at: { host: '127.0.0.1', port: 0 } };
   mkdirSync(dir, { recursive: true });
   const run = await startRun({
     ...{ config, dir, mode: 'async', envModule, learn: true, journal: join(dir, 'journal') },
-    cluster: { broker: exchange.connect(), run: 'run', localGroups: 0, verify: 0, http, watch: new ClusterWatch() },
+    cluster: { broker: exchange.connect(), run: 'run', localGroups: 0, verify: 0, monitor: new ClusterMonitor() },
     ...more,
   });
   const workers: RunningWorker[] = [];
@@ -37,8 +36,8 @@ export async function withSmallCluster<T>(
     const announcement = decodeAnnouncement(exchange.announcement.bytes);
     const named = { run: 'run', name: `w${workers.length}`, broker: exchange.connect(), announcement };
     const worker = await startWorker({
-      ...{ ...named, config: own, envModule, slots: 4, leaseMs: LEASE_MS, relayAt: http.at, onNotice() {} },
-      remoteHosts: { connect: () => Promise.reject(new Error('this run has no remote hosts')), command: '' },
+      ...named,
+      ...{ config: own, envModule, slots: 4, leaseMs: LEASE_MS, onNotice() {} },
     });
     workers.push(worker);
   };

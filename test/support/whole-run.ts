@@ -7,7 +7,7 @@ import type { TrainEnded } from '../../actors/scheduler/protocol.ts';
 import { type Run, type RunOptions, startRun } from '../../actors/tree.ts';
 import { loadRunConfig } from '../../src/config/load.ts';
 import { unaccounted } from '../../src/core/failure.ts';
-import type { MetricsRow } from '../../src/record/metrics.ts';
+import type { MetricsRow } from '../../src/record/metric-table.ts';
 
 const yaml = new URL('./small-run.yaml', import.meta.url);
 

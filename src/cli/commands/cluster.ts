@@ -6,7 +6,7 @@ import { printable, shortened } from '../../console/printable.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { columns } from '../../evaluation/table.ts';
-import { type ClusterStatus, clusterStatus } from '../../run/cluster-status.ts';
+import { type ClusterStatus, readClusterStatus } from '../../run/cluster-status.ts';
 import { runCommand } from '../fail.ts';
 import { again, MOST_PORT, oneOf, wholeNumber } from '../flags.ts';
 
@@ -54,21 +54,20 @@ async function init(url: string | undefined, { dir, host, port, run, creds, json
       `cluster init takes no ${url === undefined ? '--creds' : 'address'}: it writes the files of a server (--host, --port)`,
     );
   }
-  const { createUserKey } = await import('../../cluster/nats.ts');
+  const { createUserKey } = await import('../../cluster/nats/connect.ts');
   const made = await initCluster({ dir, hosts: host, port, runs: run }, createUserKey);
   if (json) out.json(made);
-  else out.line(initLines(made, host.length > 0).join('\n'));
+  else out.line(listInitLines(made, host.length > 0).join('\n'));
 }
 
-function initLines({ config, credentials, url }: InitialisedCluster, others: boolean): string[] {
+function listInitLines({ config, credentials, url }: InitialisedCluster, others: boolean): string[] {
   return [
     `server   nats-server -c ${config}`,
     `learner  longplay train <config.yaml> --cluster ${url} --creds ${credentials.learner}`,
     `worker   longplay worker ${url} --run <name> --creds ${credentials.worker}`,
-    `envs     longplay worker ${url} --run <name> --envs <n> --creds ${credentials.envs}`,
     `look     longplay cluster status ${url} --creds ${credentials.observer}`,
     others
-      ? 'Copy worker.creds to every machine that plays, envs.creds to those that have environments: they are keys, keep them as such.'
+      ? 'Copy worker.creds to every machine that plays; it is a key, keep it as such.'
       : 'The server listens on loopback alone: for other machines, cluster init --host <name> --dir <another folder>.',
   ];
 }
@@ -80,23 +79,23 @@ async function status(url: string | undefined, { run, creds, json }: ClusterFlag
       'cluster status: give the address of the server (nats://127.0.0.1:4222), and one --run or none',
     );
   }
-  const runs = await clusterStatus({ url, run: run[0], credentials: findCredentials(creds) });
+  const runs = await readClusterStatus({ url, run: run[0], credentials: findCredentials(creds) });
   if (json) out.json({ url, runs });
   else if (runs.length === 0) err.line(`no run is announced at ${url}`);
-  else out.line(runs.map((one) => statusLines(one).join('\n')).join('\n\n'));
+  else out.line(runs.map((one) => listStatusLines(one).join('\n')).join('\n\n'));
 }
 
 /** Characters of a name that are shown. */
 const NAME_CHARS = 60;
 
-function nameShown(name: string): string {
+function showName(name: string): string {
   return printable(shortened(name, NAME_CHARS));
 }
 
-/** Lines about a run. Its name, its world and its workers' come from other machines. */
-export function statusLines({ run, world, version, ended, life, load, workers, maxLag }: ClusterStatus): string[] {
+/** Lists the lines about a run. Its name, its world's and its workers' names come from other machines. */
+export function listStatusLines({ run, world, version, ended, life, load, workers, maxLag }: ClusterStatus): string[] {
   const { queued, held, results, resultBytes, roundTripMs } = load;
-  const head = `run ${nameShown(run)} (${nameShown(world)})  update ${version}${ended ? ', ended' : ''}  learner's process ${life}`;
+  const head = `run ${showName(run)} (${showName(world)})  update ${version}${ended ? ', ended' : ''}  learner's process ${life}`;
   const queue = `tickets ${queued} queued, ${held} held; results ${results} waiting (${(resultBytes / 1e6).toFixed(1)} MB); server ${roundTripMs.toFixed(1)} ms away`;
   if (ended) return [head, queue];
   if (workers.length === 0) return [head, queue, 'no worker: longplay worker <url> --run <name>'];

@@ -1,6 +1,5 @@
 /** Command `longplay eval`. */
 import { existsSync, statSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { startRun } from '../../../actors/tree.ts';
 import { loadRunConfig } from '../../config/load.ts';
@@ -13,27 +12,17 @@ import { chooseEngine } from '../../engine/open.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
 import { loadNewestOf } from '../../record/run-checkpoint.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
-import { remoteHostsAt } from '../../run/env-hosts.ts';
 import { evaluateRun } from '../../run/evaluate-run.ts';
 import { EvaluationProgress } from '../../run/evaluation-progress.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { readRunConfig } from '../../run/run-folder.ts';
 import { located } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import {
-  again,
-  counts,
-  type EnvHostsFlags,
-  envHostsOf,
-  oneOf,
-  wholeNumber,
-  withEnvHosts,
-  withEnvHostsFlags,
-} from '../flags.ts';
+import { again, counts, oneOf, wholeNumber } from '../flags.ts';
 import { ProgressLine } from '../progress-line.ts';
 import { tasksIn } from '../task-ids.ts';
 
-interface EvalFlags extends EnvHostsFlags {
+interface EvalFlags {
   readonly set: readonly string[];
   readonly split?: 'train' | 'test';
   readonly tasks?: string;
@@ -46,7 +35,7 @@ interface EvalFlags extends EnvHostsFlags {
 
 /** Adds the command. */
 export function evaluate(program: Command): void {
-  const command = program
+  program
     .command('eval')
     .description('play held-out tasks with a trained policy: success, score and pass@k by sub-task')
     .argument('<run|config>', "a run's folder, or a configuration whose policy needs no training")
@@ -57,13 +46,13 @@ export function evaluate(program: Command): void {
     .option('--horizon <turns>', 'turns an episode may take; several between commas: 8,24', counts)
     .option('--greedy', 'only the best action instead of sampled ones')
     .option('--set <key=value>', 'override a key of the configuration; give it once for each', again, [])
-    .option('--json', 'one JSON object');
-  withEnvHostsFlags(command).action((target: string, flags: EvalFlags) => runCommand(() => evalCommand(target, flags)));
+    .option('--json', 'one JSON object')
+    .action((target: string, flags: EvalFlags) => runCommand(() => evalCommand(target, flags)));
 }
 
 async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   const isRun = existsSync(target) && statSync(target).isDirectory();
-  const read = isRun ? readRunConfig(target, withEnvHosts(flags)) : readConfig(target, withEnvHosts(flags));
+  const read = isRun ? readRunConfig(target, flags.set) : readConfig(target, flags.set);
   const config = { ...read, evaluation: asked(read.evaluation, flags) };
   const { learns, isLanguageModel, hasEngine } = policyKindOf(config);
   if (!isRun && learns && !isLanguageModel) {
@@ -77,7 +66,6 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
   const checkpoint = isRun ? loadNewestOf(target) : undefined;
   for (const warning of checkpoint?.warnings ?? []) err.line(warning);
   if (hasEngine) err.line((await chooseEngine(config.engine)).notice);
-  const envHosts = envHostsOf(flags);
   const line = new ProgressLine();
   const progress = new EvaluationProgress((text) => line.show(text));
   const run = await startRun({
@@ -86,7 +74,6 @@ async function evalCommand(target: string, flags: EvalFlags): Promise<void> {
     mode: 'async',
     envModule: worldUrl(config.env.id, config.env.options),
     learn: false,
-    remoteHosts: envHosts && remoteHostsAt(envHosts, basename(resolve(target)).replace(/\.ya?ml$/, '')),
     onNotice: (line) => err.line(line),
     onEpisodes: (trajectories, purpose) => progress.finished(trajectories, purpose),
     checkpoint,

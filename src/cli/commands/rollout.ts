@@ -8,29 +8,18 @@ import { openConsole } from '../../console/console.ts';
 import { err, out } from '../../console/terminal.ts';
 import { isUserMistake, UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import type { MetricsRow } from '../../record/metrics.ts';
+import type { MetricsRow } from '../../record/metric-table.ts';
 import { misreadNotice } from '../../remote/policy/usage.ts';
 import { envLabel, isModulePath, moduleChange, resolvedEnvId, worldIds, worldUrl } from '../../run/find-world.ts';
 import { PLAN_FILE, type PreparedRollout, playRollout, startFolder } from '../../run/rollout.ts';
 import { type RolloutPlan, readPlan } from '../../run/rollout-plan.ts';
 import { discard, freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { runCommand } from '../fail.ts';
-import {
-  again,
-  type EnvHostsFlags,
-  envHostsOf,
-  MOST,
-  number,
-  oneOf,
-  refuseFlags,
-  wholeNumber,
-  withEnvHosts,
-  withEnvHostsFlags,
-} from '../flags.ts';
+import { again, MOST, number, oneOf, refuseFlags, wholeNumber } from '../flags.ts';
 import { onFirstSignal } from '../interrupt.ts';
 import { tasksIn } from '../task-ids.ts';
 
-interface RolloutFlags extends EnvHostsFlags {
+interface RolloutFlags {
   readonly env?: string;
   readonly policy: string;
   readonly baseUrl?: string;
@@ -51,7 +40,7 @@ interface RolloutFlags extends EnvHostsFlags {
 
 /** Adds the command. */
 export function rollout(program: Command): void {
-  const command = program
+  program
     .command('rollout')
     .description('play episodes with a model behind a server, a trained policy or at random, and keep their traces')
     .option('--env <id>', 'world')
@@ -74,15 +63,15 @@ export function rollout(program: Command): void {
     .option('--name <name>', "the run's name; by default rollout-<env>")
     .option('--runs <folder>', 'where runs live', 'runs')
     .option('--resume <run>', 'go on where a rollout stopped; finished episodes are not repeated')
-    .option('--json', 'one JSON object per line, the result last');
-  withEnvHostsFlags(command).action((flags: RolloutFlags, command: Command) =>
-    runCommand(async () => {
-      if (flags.resume !== undefined) refuseFlags(command, PLANNED, AS_PLANNED);
-      if (flags.tasks !== undefined) refuseFlags(command, ['split'], '--tasks says what to play; give one of them');
-      refuseTrainingKeys(flags.set);
-      await rolloutCommand(flags);
-    }),
-  );
+    .option('--json', 'one JSON object per line, the result last')
+    .action((flags: RolloutFlags, command: Command) =>
+      runCommand(async () => {
+        if (flags.resume !== undefined) refuseFlags(command, PLANNED, AS_PLANNED);
+        if (flags.tasks !== undefined) refuseFlags(command, ['split'], '--tasks says what to play; give one of them');
+        refuseTrainingKeys(flags.set);
+        await rolloutCommand(flags);
+      }),
+    );
 }
 
 /** Flags that a rollout keeps from its start. */
@@ -94,7 +83,7 @@ const AS_PLANNED =
   'a rollout goes on as it was begun; for another server: --set policy.openai.baseUrl=…, for more episodes: a new rollout';
 
 async function rolloutCommand(flags: RolloutFlags): Promise<void> {
-  const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, withEnvHosts(flags));
+  const prepared = flags.resume === undefined ? fresh(flags) : resumed(flags.resume, flags.set);
   const { dir, config, plan } = prepared;
   const metrics$ = new Subject<MetricsRow>();
   const horizon = { type: 'fixed', rounds: plan.horizon } as const;
@@ -113,7 +102,6 @@ async function rolloutCommand(flags: RolloutFlags): Promise<void> {
       display,
       metrics$,
       interrupted: interrupted.signal,
-      envHosts: envHostsOf(flags),
     });
     display.close();
     if (flags.json) out.json({ format: 1, run: dir, finished, summary, usage });
@@ -168,7 +156,7 @@ function fresh(flags: RolloutFlags): PreparedRollout {
     `policy.openai.concurrency=${flags.concurrency}`,
     `rollout.concurrentGroups=${flags.concurrency}`,
     `seed=${flags.seed}`,
-    ...withEnvHosts(flags),
+    ...flags.set,
   ];
   const config = loadRunConfig(JSON.stringify(raw), 'rollout', settings);
   const name = flags.name ?? freeRunName(flags.runs, `rollout-${envLabel(id)}`);

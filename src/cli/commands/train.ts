@@ -10,16 +10,15 @@ import { openConsole } from '../../console/console.ts';
 import { err, out } from '../../console/terminal.ts';
 import { UserError } from '../../core/errors.ts';
 import { evaluationTable } from '../../evaluation/table.ts';
-import type { MetricsRow } from '../../record/metrics.ts';
+import type { MetricsRow } from '../../record/metric-table.ts';
 import type { RunStatus } from '../../record/run-status.ts';
 import { actorLines } from '../../run/actor-lines.ts';
-import type { EnvHosts } from '../../run/env-hosts.ts';
 import { moduleChange, worldUrl } from '../../run/find-world.ts';
 import { freeRunName, readRunConfig, runDir } from '../../run/run-folder.ts';
 import { type TrainCluster, type TrainOutcome, train } from '../../run/train.ts';
 import { readConfigFile } from '../config-file.ts';
 import { runCommand } from '../fail.ts';
-import { again, envHostsFlag, envHostsOf, MOST, refuseFlags, share, wholeNumber, withEnvHosts } from '../flags.ts';
+import { again, MOST, refuseFlags, share, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface TrainFlags {
@@ -34,9 +33,7 @@ interface TrainFlags {
   readonly cluster?: string;
   readonly localRollouts?: number;
   readonly creds?: string;
-  readonly envHosts?: string;
   readonly verify?: number;
-  readonly weightsHttp?: string;
   readonly recordOrder?: string;
   readonly replayOrder?: string;
   /** Names of earlier versions. */
@@ -63,12 +60,7 @@ export function trainCommand(program: Command): void {
     .option('--cluster <url>', 'have workers play: NATS server, nats://127.0.0.1:4222; see longplay worker')
     .option('--local-rollouts <n>', 'with --cluster: groups played here at once besides (0)', wholeNumber(0, MOST.held))
     .option('--verify <share>', "with --cluster: share of workers' groups played again here (0)", share)
-    .option(
-      '--weights-http <address>',
-      'with --cluster: host[:port] of this machine, to serve weights of any size from',
-    )
-    .addOption(envHostsFlag())
-    .option('--creds <file>', 'with --cluster or --env-hosts: learner.creds of longplay cluster init')
+    .option('--creds <file>', 'with --cluster: learner.creds of longplay cluster init')
     .option('--record-order <file>', 'keep the order of all messages, to repeat the run bit for bit')
     .option('--replay-order <file>', 'repeat a recorded run of the same configuration')
     .option('--json', 'one JSON object per line')
@@ -100,7 +92,6 @@ async function trainFrom(path: string | undefined, flags: TrainFlags): Promise<v
     json: flags.json === true,
     journal: flags.journal,
     cluster: clusterOf(flags),
-    envHosts: envHostsOf(flags),
     recordOrder,
     replayOrder,
     chaos,
@@ -129,19 +120,17 @@ function checkOrderFlags(flags: TrainFlags, config: RunConfig): void {
 }
 
 function clusterOf(flags: TrainFlags): TrainCluster | undefined {
-  const { cluster: url, localRollouts: localGroups, creds, verify, weightsHttp } = flags;
-  if (url !== undefined) return { url, localGroups, verify, weightsHttp, credentials: findCredentials(creds) };
+  const { cluster: url, localRollouts: localGroups, creds, verify } = flags;
+  if (url !== undefined) return { url, localGroups, verify, credentials: findCredentials(creds) };
   if (verify !== undefined)
     throw new UserError('BAD_ARGUMENT', '--verify needs --cluster: what is played here is true');
-  if (weightsHttp !== undefined) throw new UserError('BAD_ARGUMENT', '--weights-http needs --cluster');
-  if (creds !== undefined && flags.envHosts === undefined)
-    throw new UserError('BAD_ARGUMENT', '--creds needs --cluster or --env-hosts: nothing else asks for a key');
+  if (creds !== undefined) throw new UserError('BAD_ARGUMENT', '--creds needs --cluster: nothing else asks for a key');
   if (localGroups === undefined) return undefined;
   throw new UserError('BAD_ARGUMENT', '--local-rollouts needs --cluster: without it every group is played here');
 }
 
 function fresh(path: string, flags: TrainFlags) {
-  const config = readConfigFile(path, withEnvHosts(flags));
+  const config = readConfigFile(path, flags.set);
   worldUrl(config.env.id, config.env.options);
   const name = flags.name ?? freeRunName(flags.runs, basename(path).replace(/\.ya?ml$/, ''));
   const dir = runDir(flags.runs, name);
@@ -149,7 +138,7 @@ function fresh(path: string, flags: TrainFlags) {
 }
 
 function resumed(dir: string, flags: TrainFlags) {
-  const config = readRunConfig(dir, withEnvHosts(flags));
+  const config = readRunConfig(dir, flags.set);
   const changed = moduleChange(config.env);
   if (changed !== undefined) err.line(changed);
   return { config, dir, resume: true };
@@ -165,7 +154,6 @@ export async function trainAndReport(request: {
   readonly chaos?: ChaosSpec | undefined;
   readonly journal?: boolean | undefined;
   readonly cluster?: TrainCluster | undefined;
-  readonly envHosts?: EnvHosts | undefined;
   readonly recordOrder?: string | undefined;
   readonly replayOrder?: string | undefined;
 }): Promise<TrainOutcome> {

@@ -2,55 +2,40 @@
 import type { Command } from 'commander';
 import { findCredentials } from '../../cluster/credentials.ts';
 import { err } from '../../console/terminal.ts';
-import { hostEnvs } from '../../run/env-hosts.ts';
 import { work } from '../../run/worker.ts';
 import { runCommand } from '../fail.ts';
-import { MOST, refuseFlags, wholeNumber } from '../flags.ts';
+import { MOST, wholeNumber } from '../flags.ts';
 import { onInterrupt } from '../interrupt.ts';
 
 interface WorkerFlags {
   readonly run: string;
   readonly slots?: number;
-  readonly envs?: number;
   readonly env?: string;
   readonly model?: string;
   readonly creds?: string;
-  readonly relay?: string;
 }
 
 /** Adds the command. */
 export function worker(program: Command): void {
   program
     .command('worker')
-    .description('play groups for a run that is trained elsewhere (train --cluster), or have its environments (--envs)')
+    .description('play groups for a run that is trained elsewhere (train --cluster)')
     .argument('<url>', 'NATS server, nats://host:4222')
     .requiredOption('--run <name>', "the run's name: that of its folder")
     .option('--slots <n>', "groups at once; by default the run's rollout.concurrentGroups", wholeNumber(1, MOST.held))
-    .option(
-      '--envs <n>',
-      'no groups but env hosts: processes at once in which the run plays (--env-hosts)',
-      wholeNumber(1, MOST.threads),
-    )
     .option('--env <path>', "the world's module on this machine, where the run has its user's own")
     .option(
       '--model <folder>',
       "the model's folder on this machine, where the run's policy is behind a server: tokenizer and config.json are enough",
     )
-    .option('--relay <address>', 'host[:port] by which other workers reach this machine, to hand large weights on')
-    .option(
-      '--creds <file>',
-      'credentials of the cluster (worker.creds of longplay cluster init; with --envs envs.creds)',
-    )
-    .action((url: string, { creds, envs: places, ...flags }: WorkerFlags, command: Command) =>
+    .option('--creds <file>', 'credentials of the cluster (worker.creds of longplay cluster init)')
+    .action((url: string, { creds, ...flags }: WorkerFlags) =>
       runCommand(async () => {
-        if (places !== undefined)
-          refuseFlags(command, ['slots', 'relay', 'model'], 'a machine with --envs plays no groups');
         const credentials = findCredentials(creds);
         const onNotice = (line: string) => err.line(line);
         const interrupt = onInterrupt(onNotice, 'giving back what is played here');
-        const common = { ...flags, url, credentials, interrupt: interrupt.signal, onNotice };
         try {
-          await (places === undefined ? work(common) : hostEnvs({ ...common, places }));
+          await work({ ...flags, url, credentials, interrupt: interrupt.signal, onNotice });
         } finally {
           interrupt.close();
         }

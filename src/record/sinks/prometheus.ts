@@ -1,7 +1,8 @@
 /** Prometheus sink: the newest row in Prometheus' text format, over HTTP on the loopback address. */
 import { createServer } from 'node:http';
 import { EXPOSITION_TYPE, expositionText, type Sample } from '../exposition.ts';
-import { type Metric, type MetricsRow, points } from '../metrics.ts';
+import type { Metric, MetricsRow } from '../metric-table.ts';
+import { points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
 
 export interface PrometheusSink extends MetricSink {

@@ -1,5 +1,5 @@
 /** Sink: a place that metrics go to. A new one is a few lines: take `points(row)` and write them somewhere. */
-import type { MetricsRow } from '../metrics.ts';
+import type { MetricsRow } from '../metric-table.ts';
 
 /** Sink of metrics: takes every row of a run. */
 export interface MetricSink {

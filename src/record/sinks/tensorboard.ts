@@ -7,7 +7,8 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../atomic-file.ts';
-import { type MetricsRow, points } from '../metrics.ts';
+import type { MetricsRow } from '../metric-table.ts';
+import { points } from '../metrics.ts';
 import type { MetricSink } from './sink.ts';
 
 /**

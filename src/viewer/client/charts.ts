@@ -1,5 +1,6 @@
 /** Curves: several runs, bands over seeds, evaluations beside them, the horizon's phases, and where the time went. */
 import { largestOf, smallestOf } from '../../core/extremes.ts';
+import { type Metric, metricTable } from '../../record/metric-table.ts';
 import type { Curves, RunInfo } from '../api.ts';
 import { h, legendItem, numberText, visible } from './dom.ts';
 import { drawLines, drawStacked, type Line, type Marks, type PhasePlan, PLOT_HEIGHT, STRIP } from './plot.ts';
@@ -16,23 +17,8 @@ function colorOf(index: number): string {
   return PALETTE[index % PALETTE.length]!;
 }
 
-/** Charts of the overview, in order; `unit: share` runs from 0 to 1. */
-const CHARTS: readonly (readonly [name: string, title: string, share: boolean])[] = [
-  ['success', 'Success', true],
-  ['return', 'Return', false],
-  ['turns', 'Turns an episode', false],
-  ['truncated', 'Truncated', true],
-  ['entropy', 'Entropy [nats]', false],
-  ['loss', 'Loss', false],
-  ['klOld', 'KL to the behaviour policy', false],
-  ['clipFraction', 'Clipped', true],
-  ['gradNorm', 'Gradient norm', false],
-  ['lagMean', 'Lag [updates]', false],
-  ['zeroVarianceGroups', 'Groups that score all the same', true],
-  ['repeatedTurns', 'Repeated turns', true],
-  ['stepsPerSecond', 'Env steps per second', false],
-  ['tokensPerSecond', 'Tokens per second', false],
-];
+/** Charts of the overview, as the table of metrics says. */
+const CHARTS = metricTable.filter((metric: Metric) => metric.chart !== undefined) as readonly Metric[];
 
 export type XAxis = 'update' | 'elapsed' | 'envSteps';
 
@@ -181,7 +167,7 @@ export interface ChartsOptions {
 export function overviewCharts(runs: readonly RunCurves[], options: ChartsOptions): HTMLElement {
   const box = h('div', { class: 'charts' });
   const plans = phasePlans(runs, options);
-  for (const [name, title, share] of CHARTS) {
+  for (const { name, chart: title = name, share = false } of CHARTS) {
     const lines = linesOf(runs, name, options.x, options.bands);
     if (lines.length === 0) continue;
     box.append(chart({ title, lines, marks: evaluationMarks(runs, name, options.x), plans, share }, options));

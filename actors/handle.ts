@@ -1,111 +1,20 @@
-/** Run options, and the handle of a started run. */
+/** Handle of a started run. */
 import type { Observable, Subject } from 'rxjs';
 import type { ChaosLedger, ChaosReport } from '../src/chaos/chaos-ledger.ts';
-import type { ChaosSpec } from '../src/chaos/spec.ts';
-import type { Broker } from '../src/cluster/broker.ts';
-import type { ClusterFacts, ClusterWatch } from '../src/cluster/watch.ts';
-import type { ServedAt } from '../src/cluster/weights-http.ts';
-import type { RunConfig } from '../src/config/run-config.ts';
+import type { ClusterFacts } from '../src/cluster/cluster-monitor.ts';
 import type { Env } from '../src/core/env.ts';
 import { LongplayError } from '../src/core/errors.ts';
-import type { Trajectory } from '../src/core/trajectory.ts';
-import type { ServerRetries } from '../src/policy/served-adapters.ts';
-import type { LoadedCheckpoint } from '../src/record/checkpoint.ts';
-import type { MetricsRow } from '../src/record/metrics.ts';
+import type { MetricsRow } from '../src/record/metric-table.ts';
 import type { RunStatus } from '../src/record/run-status.ts';
-import type { MetricSink } from '../src/record/sinks/sink.ts';
-import type { AttemptOptions } from '../src/remote/attempts.ts';
-import type { RemoteHostsAt } from '../src/run/env-hosts.ts';
-import type { OrderRecorder, RecordedOrder } from '../src/run/order-file.ts';
 import type { ActorRef, ActorStats, ActorSystem, Message, ReplyTo } from '../src/runtime/actor.ts';
-import { startWatchdog, type WatchdogOptions } from '../src/runtime/watchdog.ts';
+import { startWatchdog } from '../src/runtime/watchdog.ts';
 import type { EnvPool, EnvPoolStats } from './env/env-pool.ts';
 import type { EnvEvent } from './env/protocol.ts';
 import type { InferenceCommand, InferenceReport } from './inference/protocol.ts';
-import type { BreakerOptions, LearnerCommand, SaveReport } from './learner/protocol.ts';
+import type { LearnerCommand, SaveReport } from './learner/protocol.ts';
+import type { RunOptions } from './options.ts';
 import type { RecorderCommand } from './recorder/protocol.ts';
-import type { RetryLimits } from './rollout/retry.ts';
 import type { EvaluationPlan, EvaluationRecord, SchedulerCommand, TrainEnded } from './scheduler/protocol.ts';
-
-/** Cluster that a run is the learner of. */
-export interface ClusterOptions {
-  /** Connection, which its owner closes after the run. */
-  readonly broker: Broker;
-  /** Name of the run at the broker. */
-  readonly run: string;
-  /** Groups played here at once; 0: all go to workers. */
-  readonly localGroups: number;
-  /** Share of workers' results that are played again here, in [0, 1]. */
-  readonly verify: number;
-  /** Bytes of weights above which they go over HTTP, and where they are served then. */
-  readonly http: { readonly above: number; readonly at: ServedAt };
-  /** Watch over the cluster, for console and metrics. */
-  readonly watch: ClusterWatch;
-}
-
-/** Limits of a run that no configuration sets; absent ones have the defaults that stand beside their use. For tests. */
-export interface RunLimits {
-  /** Retries of failed episodes. */
-  readonly retry?: Partial<RetryLimits> | undefined;
-  /** Env hosts replaced in a row, no action answered in between, until the run ends. */
-  readonly maxRestarts?: number | undefined;
-  /** Rule for updates that are not finite. */
-  readonly breaker?: Partial<BreakerOptions> | undefined;
-  readonly watchdog?: Pick<WatchdogOptions, 'stallMs' | 'lagMs'> | undefined;
-  /** Retries of requests to a generation server. */
-  readonly server?: Partial<ServerRetries> | undefined;
-  /** Retries of requests to an OpenAI-compatible server. */
-  readonly openai?: Partial<AttemptOptions> | undefined;
-}
-
-/** Options of a run: everything it is made from. */
-export interface RunOptions {
-  readonly config: RunConfig;
-  /** Folder of the run; it exists. */
-  readonly dir: string;
-  /** `serial`: one event loop, bit for bit repeatable. */
-  readonly mode: 'async' | 'serial';
-  /** URL of the env's module. */
-  readonly envModule: URL;
-  /** False for a run that only evaluates: no learner is started. */
-  readonly learn: boolean;
-  /** Checkpoint to resume from. */
-  readonly checkpoint?: LoadedCheckpoint | undefined;
-  /** Folder of the journal of a run that learns; what it holds after the checkpoint is taken up. */
-  readonly journal?: string | undefined;
-  /** Cluster whose workers play; needs a journal. */
-  readonly cluster?: ClusterOptions | undefined;
-  /** Way to the env hosts of other machines, where `rollout.isolation` is `remote`. */
-  readonly remoteHosts?: RemoteHostsAt | undefined;
-  /** Initial weights of a fresh run, instead of random ones. */
-  readonly initial?: LoadedCheckpoint | undefined;
-  readonly metrics$?: Subject<MetricsRow> | undefined;
-  /** Evaluations while training goes on, every `evaluation.everyUpdates`. */
-  readonly evaluation?:
-    | {
-        readonly plans: (env: Env) => readonly EvaluationPlan[];
-        readonly onRecord: (version: number, record: EvaluationRecord, env: Env) => void;
-      }
-    | undefined;
-  /** Faults to inject, into the user's own environment too. */
-  readonly chaos?: ChaosSpec | undefined;
-  /** Recorder of the order of messages. */
-  readonly record?: OrderRecorder | undefined;
-  /** Recorded order to repeat bit for bit; `mode` must be `serial`, and nothing else may differ. */
-  readonly replay?: RecordedOrder | undefined;
-  /** Sinks for metrics besides `metrics.jsonl`; closed with the run. */
-  readonly sinks?: readonly MetricSink[] | undefined;
-  /** Called with the state of the run a few times a second, between updates too. */
-  readonly onProgress?: ((status: RunStatus) => void) | undefined;
-  /** Called with every finished group, traced or not; for displays. */
-  readonly onEpisodes?: ((trajectories: readonly Trajectory[], purpose: string) => void) | undefined;
-  /** Number of the first episode and group; for a run whose traces hold some already. Default 0. */
-  readonly firstEpisode?: number | undefined;
-  /** Limits that no configuration sets. */
-  readonly limits?: RunLimits | undefined;
-  /** Called with notices for a person, one line each. */
-  readonly onNotice?: ((message: string) => void) | undefined;
-}
 
 /** Handle of a run whose actors are up, below `train`. */
 export interface Run {
@@ -144,7 +53,7 @@ const FLUSH_MS = 5_000;
  * @param fatal rejects with the error that ends the run for good
  * @param closed called once everything has ended
  */
-export function startedRun(
+export function createRun(
   system: ActorSystem,
   pool: EnvPool,
   env: Env,
@@ -201,7 +110,7 @@ export function startedRun(
     flush: async () => {
       await ask<null, RecorderCommand>(ref('/recorder'), (replyTo) => ({ type: 'flush', replyTo }), CONTROL_MS);
     },
-    cluster: () => cluster?.watch.facts(system.clock.now()),
+    cluster: () => cluster?.monitor.facts(system.clock.now()),
     stats: () => ({ actors: system.stats(), envs: pool.stats() }),
     tell: (path, message) => void ref(path).tell(message),
     stop() {

@@ -1,0 +1,61 @@
+/** Options of the env pool, picked from the options of a run. */
+import type { ChaosLedger } from '../../src/chaos/chaos-ledger.ts';
+import type { RunConfig } from '../../src/config/run-config.ts';
+import type { Env } from '../../src/core/env.ts';
+import { UserError } from '../../src/core/errors.ts';
+import { tokenVariable } from '../../src/remote/env/options.ts';
+import { AGENTGYM } from '../../src/run/find-world.ts';
+import type { ActorSystem } from '../../src/runtime/actor.ts';
+import type { RunOptions } from '../options.ts';
+import type { EnvPoolOptions } from './env-pool.ts';
+import type { HostVariables } from './host-environment.ts';
+import type { EnvSpec } from './protocol.ts';
+
+export function poolOptions(
+  options: RunOptions,
+  env: Env,
+  system: ActorSystem,
+  chaos: ChaosLedger | undefined,
+  shared?: unknown,
+): EnvPoolOptions {
+  const { config, mode, limits } = options;
+  const { envThreads, isolation, stepDeadlineMs, openDeadlineMs, heapMb } = config.rollout;
+  return {
+    envs: [{ ...hostedEnv(options, env), shared }],
+    threads: envThreads,
+    isolation: mode === 'serial' ? 'inline' : isolation,
+    stepDeadlineMs,
+    openDeadlineMs,
+    maxRestarts: limits?.maxRestarts,
+    resourceLimits: { maxOldGenerationSizeMb: heapMb },
+    variables: hostVariables(config),
+    clock: system.clock,
+    outside: (work) => system.outside(work),
+    chaos,
+  };
+}
+
+/** Keys that the configuration names are none of a world's business; the token of its own server is. */
+function hostVariables({ env, policy, rollout }: RunConfig): HostVariables {
+  const served = env.id === AGENTGYM || rollout.envServer !== undefined;
+  return {
+    secret: [policy.apiKeyEnv],
+    passed: [...rollout.hostVariables, ...(served ? [tokenVariable(env.options)] : [])],
+  };
+}
+
+/** Env that hosts load: the world itself, or a client of the server that has it. */
+export function hostedEnv({ config, envModule }: RunOptions, { id, rewardRange, maxObservationChars }: Env): EnvSpec {
+  const { options } = config.env;
+  const { envServer: url, stepDeadlineMs } = config.rollout;
+  if (url === undefined) return { id, url: envModule, options };
+  if (Object.keys(options).length > 0) {
+    throw new UserError('BAD_CONFIG', 'env.options: the env server has its own; leave them out with rollout.envServer');
+  }
+  const deadlineMs = Math.max(1, 0.9 * stepDeadlineMs);
+  return {
+    id,
+    url: new URL('../../src/remote/env/uniform.js', import.meta.url),
+    options: { url, world: id, rewardRange, maxObservationChars, deadlineMs },
+  };
+}

@@ -1,0 +1,74 @@
+/** Init of the inference actor, picked from the options of a run. */
+import { join, resolve } from 'node:path';
+import { readSecret } from '../../src/core/secrets.ts';
+import { MAX_WAIT_MS } from '../../src/policy/batching.ts';
+import { SERVER_RETRIES, type ServedAdapter } from '../../src/policy/served-adapters.ts';
+import type { ChatReading } from '../../src/reading/chat-codec.ts';
+import { workerUrl } from '../../src/runtime/thread.ts';
+import { CLUSTER_PATHS, engineOptions, isServed, PATHS, type Policy, type RunOptions } from '../options.ts';
+import type { InferenceInit } from './protocol.ts';
+
+export function inferenceInit(options: RunOptions, policy: Policy | undefined): InferenceInit {
+  const { maxBatch } = options.config.rollout;
+  return {
+    policy: policy
+      ? isServed(options.config)
+        ? serverInference(options, policy)
+        : localInference(options, policy)
+      : { kind: 'random' },
+    maxBatch,
+    maxWaitMs: MAX_WAIT_MS,
+    replyPath: PATHS.rollout,
+    learnerPath: options.learn ? PATHS.learner : undefined,
+    servedPath: options.cluster && isServed(options.config) ? CLUSTER_PATHS.weights : undefined,
+  };
+}
+
+function serverInference(options: RunOptions, { model, params, chat }: Policy): InferenceInit['policy'] {
+  const { config, dir } = options;
+  const { server, path } = config.policy;
+  return {
+    ...sampledBy(options, chat!),
+    kind: 'server',
+    config: { ...model, adapter: model.adapter! },
+    adapters: resolve(server.adapters ?? join(dir, 'adapters')),
+    baseModel: resolve(path!),
+    maxLag: config.learner.maxLag,
+    params,
+  };
+}
+
+/** Server that samples a policy's tokens, and how it is asked. */
+function sampledBy({ config, limits }: RunOptions, chat: ChatReading) {
+  const { server, path, maxTokens, apiKeyEnv } = config.policy;
+  const { api, url } = server;
+  const { attempts, attemptMs, retryMs } = { ...SERVER_RETRIES, ...limits?.server };
+  const apiKey = readSecret(apiKeyEnv);
+  return { server: { api, url, model: server.model ?? path!, attemptMs, apiKey }, chat, maxTokens, attempts, retryMs };
+}
+
+/** Inference of a worker whose policy is behind a server: the learner's process loads the adapters there. */
+export function followerInference(options: RunOptions, chat: ChatReading, adapter: ServedAdapter): InferenceInit {
+  const { maxBatch } = options.config.rollout;
+  const policy = { ...sampledBy(options, chat), kind: 'follower', adapter } as const;
+  return { policy, maxBatch, maxWaitMs: MAX_WAIT_MS, replyPath: PATHS.rollout, learnerPath: CLUSTER_PATHS.worker };
+}
+
+function localInference(
+  { config, mode, replay, envModule }: RunOptions,
+  { model, params, chat }: Policy,
+): InferenceInit['policy'] {
+  const { decoder, masked, maxTokens, cacheOnUpdate } = config.policy;
+  return {
+    kind: 'local',
+    engine: engineOptions(config, mode, config.engine.inferenceThreads, replay),
+    model,
+    envModule: workerUrl(envModule).href,
+    decoder,
+    masked,
+    maxTokens,
+    cacheOnUpdate,
+    params,
+    chat,
+  };
+}

@@ -1,0 +1,47 @@
+/** Init of the learner, picked from the options of a run. */
+import { join } from 'node:path';
+import { trainerOptions } from '../../src/learner/options.ts';
+import { workerUrl } from '../../src/runtime/thread.ts';
+import {
+  CLUSTER_PATHS,
+  engineOptions,
+  hasBarriers,
+  isServed,
+  PATHS,
+  type Policy,
+  type RunOptions,
+} from '../options.ts';
+import type { LearnerInit } from './protocol.ts';
+
+export function learnerInit(options: RunOptions, policy: Policy): LearnerInit {
+  const { config, dir, mode, replay, envModule, chaos } = options;
+  const { learner, checkpoint } = config;
+  const { params, saved, model, identity, chat } = policy;
+  return {
+    engine: engineOptions(config, mode, config.engine.learnerThreads, replay),
+    envModule: workerUrl(envModule).href,
+    chat,
+    // Threads of their own would change nothing in a serial run but its speed, and one thread is what it promises.
+    trainer: { ...trainerOptions(config, model), ...(mode === 'serial' ? { replicas: 1 } : {}) },
+    start: { params, moments: saved?.moments, reference: saved?.reference, state: saved?.learner },
+    breaker: { ...options.limits?.breaker, dir: join(dir, 'quarantine') },
+    groupsPerUpdate: learner.groupsPerUpdate,
+    oversampling: learner.oversampling,
+    maxLag: learner.maxLag,
+    digests: options.journal !== undefined,
+    maxUpdates: config.stop.updates,
+    checkpoint: {
+      dir: join(dir, 'checkpoints'),
+      ...checkpoint,
+      identity,
+      barrier: hasBarriers(options),
+      chaos,
+    },
+    paths: {
+      inference: PATHS.inference,
+      scheduler: PATHS.scheduler,
+      weights: options.cluster ? CLUSTER_PATHS.weights : undefined,
+    },
+    publishBytes: !isServed(config),
+  };
+}

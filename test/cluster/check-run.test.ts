@@ -1,0 +1,31 @@
+/** Runs that workers cannot play for: refused before anything starts. */
+import { expect, it } from 'vitest';
+import { checkClusterRun } from '../../actors/cluster-run.ts';
+import { MAX_WEIGHTS_BYTES } from '../../src/cluster/broker.ts';
+import { weightSpecs } from '../../src/model/parameters.ts';
+import { setUpLocalPolicy } from '../../src/policy/setup.ts';
+import { worldUrl } from '../../src/run/find-world.ts';
+import { localUrl } from '../../src/runtime/thread.ts';
+import { loadWorld } from '../../src/world/open-world.ts';
+import { smallConfig } from '../support/small-run.ts';
+
+const config = smallConfig();
+const world = await loadWorld(localUrl(worldUrl(config.env.id)), config.env.id);
+const { model } = setUpLocalPolicy<never, never>(config, world.view, undefined);
+
+it('refuses weights that are larger than the broker carries, and names both sizes and the way out', () => {
+  const check = (vocabSize: number, kind: 'local' | 'server' = 'local') =>
+    checkClusterRun(
+      { config: kind === 'local' ? config : { ...config, policy: { ...config.policy, kind } }, mode: 'async' },
+      {},
+      { ...model, vocabSize },
+    );
+  const bytesOf = (vocabSize: number) =>
+    weightSpecs({ ...model, vocabSize }).reduce((sum, { shape }) => sum + 4 * shape.reduce((a, b) => a * b, 1), 0);
+  const perToken = bytesOf(1001) - bytesOf(1000);
+  const most = Math.floor((MAX_WEIGHTS_BYTES - bytesOf(0)) / perToken);
+  expect(() => check(most)).not.toThrow();
+  expect(() => check(most + 1)).toThrow(/201 MiB, expected at most 200 MiB; use policy\.kind: server, or a smaller/);
+  expect(() => check(2 * most)).toThrow(/the weights of this model have 400 MiB/);
+  expect(() => check(2 * most, 'server')).not.toThrow();
+});
